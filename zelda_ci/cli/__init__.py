@@ -1,0 +1,1 @@
+"""Arguments in, exit code out: one module per command."""

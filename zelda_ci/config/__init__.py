@@ -1,0 +1,1 @@
+"""YAML in, resolved suites out; every problem named with its file, line and key."""

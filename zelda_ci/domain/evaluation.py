@@ -1,0 +1,63 @@
+"""What evaluators receive and return."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionTranscript, Usage
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.redact import SafeJson, SafeText
+
+
+class Metric(StrEnum):
+    """The four metrics, in the order in which they are computed and shown."""
+
+    EFFICIENCY = "efficiency"
+    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
+    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
+    TOOL_USAGE = "toolUsage"
+
+
+@dataclass(frozen=True)
+class EvalContext:
+    """All that an evaluator may look at: data only, services go to its constructor."""
+
+    suite: ResolvedSuite
+    workspace: Workspace
+    transcript: SessionTranscript
+    api: ApiUsage
+    changes: Changes
+
+
+class EvalResult(Record):
+    """One metric of one run. Without a score it is unscored, which is not zero: `reasoning` says why."""
+
+    metric: Metric
+    version: str
+    """Of the evaluator; results of different versions are not comparable."""
+    score: float | None = None
+    """0 to 100."""
+    reasoning: SafeText
+    details: SafeJson
+
+
+class EfficiencyDetails(Record):
+    """Raw numbers behind the efficiency score."""
+
+    usage: Usage
+    models: dict[str, ModelUsage]
+    cost_usd: float
+    cost_known: bool
+    turns: int
+    """Model responses in the main thread."""
+    subagent_turns: int
+    wall_seconds: float
+    api_seconds: float
+    tool_calls: dict[str, int]
+    """Calls by tool; skills as `Skill(name)`, sub-agents as `Agent(type)`, MCP tools by their full name."""
+    tool_errors: int
+    denied_calls: int
+    api_retries: int
+    parts: dict[str, float]
+    """Score 0 to 100 of each part that had a target, by the target's name."""

@@ -1,0 +1,102 @@
+"""A finished run (one suite, one trial) and the batch of one invocation."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.redact import SafeText
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class Versions(Record):
+    """Software that made a result."""
+
+    zelda: str
+    agent_sdk: str
+    cli: str | None = None
+    python: str
+
+
+class TestedSource(Record):
+    """What was tested: the commit (absent outside git) and whether the user's tree differed from it."""
+
+    __test__ = False  # not a pytest class
+
+    kind: Literal["worktree", "copy"]
+    commit: str | None = None
+    branch: str | None = None
+    dirty: bool = False
+
+
+class ChangeSummary(Record):
+    """The size of what the session changed."""
+
+    files: tuple[SafeText, ...] = ()
+    insertions: int = 0
+    deletions: int = 0
+    patch_bytes: int = 0
+    truncated: bool = False
+
+
+class CommandResult(Record):
+    """One command of the suite: exit code is absent when it was ended by its timeout."""
+
+    command: SafeText
+    exit_code: int | None = None
+    timed_out: bool = False
+    seconds: float
+    output: SafeText
+    """Head and tail of what it printed, standard error included."""
+    output_bytes: int
+    truncated: bool = False
+
+
+class Failure(Record):
+    """Why a run did not complete."""
+
+    code: str
+    message: SafeText
+
+
+class RunResult(Record):
+    """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: str
+    batch_id: str
+    """Run id of the first run of the same invocation."""
+    suite: str
+    trial: int = Field(1, ge=1)
+    status: SessionStatus
+    failure: Failure | None = None
+    started_at: datetime
+    finished_at: datetime
+    phase_seconds: dict[str, float] = {}
+    """Wall seconds by phase: workspace, setup, session, evaluation."""
+    versions: Versions
+    source: TestedSource | None = None
+    config: ResolvedSuite
+    models: tuple[str, ...] = ()
+    """Models that really answered, sorted."""
+    api: ApiUsage = ApiUsage()
+    changes: ChangeSummary | None = None
+    setup: CommandResult | None = None
+    evaluations: dict[Metric, EvalResult] = {}
+    replayed: bool = False
+    """True where the model's words came from a cassette."""
+
+
+class BatchResult(Record):
+    """One invocation: its runs in suite order, then trial order."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    batch_id: str
+    started_at: datetime
+    finished_at: datetime
+    runs: tuple[RunResult, ...]

@@ -1,0 +1,280 @@
+"""A coding session: what was said and done, as it happened (`SessionRecord`) and as a whole (`SessionTranscript`)."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zelda_ci.domain.base import Record
+from zelda_ci.redact import SafeJson, SafeText
+
+
+class SessionStatus(StrEnum):
+    """How a session ended. Only `completed` means that Claude Code itself called the work finished."""
+
+    COMPLETED = "completed"
+    MAX_TURNS = "maxTurns"
+    BUDGET_EXCEEDED = "budgetExceeded"
+    TIMED_OUT = "timedOut"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class Usage(Record):
+    """Tokens, as the Messages API counts them: the four kinds do not overlap."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+    @property
+    def total(self) -> int:
+        """Tokens of all four kinds."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+class ModelUsage(Usage):
+    """Tokens and cost of one model in one session, sub-agents and retries included."""
+
+    cost_usd: float = 0.0
+    cost_known: bool = True
+    """False where no list price of the model is known and the cost is a guess."""
+
+
+# --- as it happens -----------------------------------------------------------------------------------------------
+
+
+class _Happened(Record):
+    at: float
+    """Seconds since the session was started."""
+
+
+class McpServer(Record):
+    """An MCP server as the session found it."""
+
+    name: SafeText
+    status: SafeText
+
+
+class Started(_Happened):
+    """Claude Code's init message: what was really loaded."""
+
+    type: Literal["started"] = "started"
+    session_id: SafeText
+    cli_version: SafeText
+    model: SafeText
+    permission_mode: SafeText
+    tools: tuple[SafeText, ...] = ()
+    mcp_servers: tuple[McpServer, ...] = ()
+    skills: tuple[SafeText, ...] = ()
+    agents: tuple[SafeText, ...] = ()
+    slash_commands: tuple[SafeText, ...] = ()
+
+
+class _InThread(_Happened):
+    parent_tool_call_id: SafeText | None = None
+    """The call of the sub-agent tool to whose thread this belongs; absent in the main thread."""
+
+
+class AssistantSaid(_InThread):
+    """A text or thinking block of a model response."""
+
+    type: Literal["said"] = "said"
+    message_id: SafeText
+    model: SafeText
+    text: SafeText
+    thinking: bool = False
+
+
+class ToolCalled(_InThread):
+    """A tool call of a model response."""
+
+    type: Literal["toolCalled"] = "toolCalled"
+    message_id: SafeText
+    model: SafeText
+    id: SafeText
+    name: SafeText
+    input: SafeJson
+
+
+class ToolReturned(_InThread):
+    """What a tool call gave back."""
+
+    type: Literal["toolReturned"] = "toolReturned"
+    id: SafeText
+    output: SafeText
+    is_error: bool = False
+
+
+class UserSaid(_InThread):
+    """Text on the user's side that is not the prompt: skill bodies, compaction summaries, nudges of the CLI."""
+
+    type: Literal["userSaid"] = "userSaid"
+    text: SafeText
+
+
+class ResponseEnded(_InThread):
+    """Final token counts of one model response."""
+
+    type: Literal["responseEnded"] = "responseEnded"
+    message_id: SafeText
+    usage: Usage
+
+
+class Retried(_Happened):
+    """Claude Code repeated a model request."""
+
+    type: Literal["retried"] = "retried"
+    attempt: int
+    status: int | None = None
+    error: SafeText
+    delay_seconds: float = 0.0
+
+
+class Denied(_Happened):
+    """A tool call that permissions refused."""
+
+    type: Literal["denied"] = "denied"
+    tool: SafeText
+    tool_call_id: SafeText | None = None
+    reason: SafeText
+
+
+class HookRan(_Happened):
+    """A hook of the project ran."""
+
+    type: Literal["hookRan"] = "hookRan"
+    name: SafeText
+    event: SafeText
+    outcome: SafeText
+    output: SafeText
+
+
+class Noticed(_Happened):
+    """Any other system message worth keeping (compaction, model fallback, a line on standard error)."""
+
+    type: Literal["noticed"] = "noticed"
+    kind: SafeText
+    text: SafeText
+
+
+class Ended(_Happened):
+    """Claude Code's result message. Several may come; cost, API time and model usage are of the whole session."""
+
+    type: Literal["ended"] = "ended"
+    subtype: SafeText
+    is_error: bool
+    terminal_reason: SafeText | None = None
+    api_error_status: int | None = None
+    turns: int = 0
+    api_seconds: float = 0.0
+    cost_usd: float | None = None
+    model_usage: dict[str, ModelUsage] = {}
+    text: SafeText | None = None
+    errors: tuple[SafeText, ...] = ()
+
+
+SessionRecord = Annotated[
+    Started
+    | AssistantSaid
+    | ToolCalled
+    | ToolReturned
+    | UserSaid
+    | ResponseEnded
+    | Retried
+    | Denied
+    | HookRan
+    | Noticed
+    | Ended,
+    Field(discriminator="type"),
+]
+
+# --- as a whole --------------------------------------------------------------------------------------------------
+
+
+class ToolCall(Record):
+    """One tool call with what came back; `output` is absent when the session ended before it returned."""
+
+    id: SafeText
+    name: SafeText
+    input: SafeJson
+    output: SafeText | None = None
+    is_error: bool = False
+    denied: bool = False
+    started_at: float
+    """Seconds since the session was started."""
+    ended_at: float | None = None
+
+
+class Turn(Record):
+    """One model response, in the main thread or in a sub-agent's, with the tool calls it made."""
+
+    type: Literal["turn"] = "turn"
+    index: int
+    """Position among all turns of the session, from 1."""
+    message_id: SafeText
+    model: SafeText
+    parent_tool_call_id: SafeText | None = None
+    at: float
+    text: SafeText | None = None
+    thinking: SafeText | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    synthetic: bool = False
+    """True for texts that the CLI invented (errors): never counted as model output."""
+
+
+Entry = Annotated[Turn | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
+
+
+class SessionTranscript(Record):
+    """The whole session in order: redacted, complete up to the last message that arrived."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    prompt: SafeText
+    started_at: datetime
+    status: SessionStatus
+    reason: SafeText | None = None
+    """Why the session did not complete, in a sentence; absent when it did."""
+    wall_seconds: float
+    started: Started | None = None
+    entries: tuple[Entry, ...] = ()
+    ended: Ended | None = None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The model responses, those invented by the CLI included."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Turn))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Every tool call of every thread, in order."""
+        return tuple(call for turn in self.turns for call in turn.tool_calls)
+
+
+class ApiUsage(Record):
+    """What the model proxy counted on the wire, independent of what Claude Code reports."""
+
+    requests: int = 0
+    retries: int = 0
+    """Requests that repeat an earlier one whose answer was an error or broke off."""
+    errors: dict[str, int] = {}
+    """HTTP status, or `connection`, → how often."""
+    models: dict[str, ModelUsage] = {}
+    api_seconds: float = 0.0
+
+    @property
+    def cost_usd(self) -> float:
+        """Cost over all models in US dollars."""
+        return sum(usage.cost_usd for usage in self.models.values())

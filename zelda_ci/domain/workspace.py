@@ -1,0 +1,71 @@
+"""The isolated copy of a project in which one session works."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from zelda_ci.redact import SafeText
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """How every process of a run is started: through a supervisor that ends all its descendants.
+
+    Where the caller cannot choose a child's environment (the Agent SDK adds Zelda's own), the supervisor replaces it
+    with exactly the JSON object in a file.
+    """
+
+    supervisor: tuple[str, ...]
+    environment: Mapping[str, str]
+    """Complete: built from an allow-list, never Zelda's own."""
+
+    def command(self, argv: Sequence[str], *, environment_file: Path | None = None) -> list[str]:
+        """Arguments that start `argv` under the supervisor."""
+        options = ["--environment", str(environment_file)] if environment_file else []
+        return [*self.supervisor, *options, "--", *argv]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is tested: the commit, absent outside git, and whether files differed from it."""
+
+    kind: Literal["worktree", "copy"]
+    commit: str | None
+    branch: str | None
+    dirty: bool
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """One run's private folders, all outside the project."""
+
+    run_id: str
+    base: Path
+    """The run's own folder, holding everything below."""
+    root: Path
+    """Top of the checked-out tree."""
+    path: Path
+    """Where session and commands work: `root`, or the project's subfolder of it."""
+    home: Path
+    tmp: Path
+    git_dir: Path
+    start: str
+    """The commit from which changes are computed; in the run's own repository."""
+    source: Source
+    confinement: Confinement
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a session changed, against the start state.
+
+    `patch_file` is a redacted `git diff --binary`, readable as UTF-8 with replaced bytes; counts are of the whole diff.
+    """
+
+    files: tuple[SafeText, ...]
+    insertions: int
+    deletions: int
+    patch: Path
+    patch_bytes: int
+    truncated: bool = False

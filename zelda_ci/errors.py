@@ -1,0 +1,72 @@
+"""Every explainable failure: a sentence for the user, a code for programs, an exit code for the shell.
+
+ZeldaError
+├── ConfigError        files or environment that cannot be used; nothing has been spent
+├── WorkspaceError     the isolated copy could not be made, read or removed
+├── ExecutionError     the session could not be started or led
+├── ProxyError         the model proxy could not start, or a cassette cannot be used
+├── JudgeError         the judge gave no usable answer
+└── StorageError       results could not be written or read
+"""
+
+from typing import ClassVar
+
+
+class ZeldaError(Exception):
+    """A failure that Zelda can explain.
+
+    Args:
+        message: One clear sentence, without a trailing traceback or secret.
+        hint: What to do next, in one sentence.
+        code: Machine-readable, like `CONFIG_VALIDATION_FAILED`; the class has a default.
+    """
+
+    default_code: ClassVar[str] = "ZELDA_FAILED"
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.default_code
+
+    @property
+    def user_message(self) -> str:
+        """The sentence and, on a line of its own, what to do next."""
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class ConfigError(ZeldaError):
+    """Files or environment that cannot be used; raised before anything is spent."""
+
+    default_code = "CONFIG_VALIDATION_FAILED"
+
+
+class WorkspaceError(ZeldaError):
+    """The isolated copy of the project could not be made, read or removed."""
+
+    default_code = "WORKSPACE_FAILED"
+
+
+class ExecutionError(ZeldaError):
+    """The coding session could not be started or led."""
+
+    default_code = "SESSION_FAILED"
+
+
+class ProxyError(ZeldaError):
+    """The model proxy could not start, or a cassette cannot be used."""
+
+    default_code = "MODEL_PROXY_FAILED"
+
+
+class JudgeError(ZeldaError):
+    """The judge gave no usable answer."""
+
+    default_code = "JUDGE_FAILED"
+
+
+class StorageError(ZeldaError):
+    """Results could not be written or read."""
+
+    default_code = "STORAGE_FAILED"

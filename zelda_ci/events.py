@@ -1,0 +1,88 @@
+"""What happened, as it happens. Frozen events to a callable; taking every sink away changes no result."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionRecord
+
+log = logging.getLogger(__name__)
+
+
+class Phase(StrEnum):
+    """Where a run is, in order."""
+
+    WORKSPACE = "workspace"
+    SETUP = "setup"
+    SESSION = "session"
+    EVALUATION = "evaluation"
+
+
+@dataclass(frozen=True)
+class BatchStarted:
+    """The plan: `runs` are (run label, suite name) in the order in which they start."""
+
+    runs: tuple[str, ...]
+    jobs: int
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run begins; `label` is the suite's name, with the trial where there are several."""
+
+    run_id: str
+    label: str
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    run_id: str
+    phase: Phase
+
+
+@dataclass(frozen=True)
+class SessionProgressed:
+    """A record of the session arrived; turns and cost are what the run has used so far."""
+
+    run_id: str
+    record: SessionRecord
+    turns: int
+    cost_usd: float
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something the user should know and that stops nothing."""
+
+    message: str
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """A result is on disk; the workspace is still there."""
+
+    result: RunResult
+
+
+Event = BatchStarted | RunStarted | PhaseStarted | SessionProgressed | Warned | RunFinished
+Emit = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The sink of those who do not listen."""
+
+
+def tee(*sinks: Emit) -> Emit:
+    """Send each event to every sink; a broken sink never breaks a run."""
+
+    def emit(event: Event) -> None:
+        for sink in sinks:
+            try:
+                sink(event)
+            except Exception:
+                log.warning("a listener failed on %s", type(event).__name__, exc_info=True)
+
+    return emit

@@ -1,0 +1,1 @@
+"""The private copy of a project in which a session works, and its end."""
