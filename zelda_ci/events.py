@@ -22,7 +22,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class BatchStarted:
-    """The plan: `runs` are (run label, suite name) in the order in which they start."""
+    """The plan: the labels of the runs in the order in which they start, `jobs` at a time."""
 
     runs: tuple[str, ...]
     jobs: int

@@ -1,39 +1,80 @@
 """Secrets and the one door through which outside text enters: `Redactor` makes `SafeText`, nobody else does."""
 
 import base64
+import html
 import json
+import math
+import re
+import shlex
 from collections.abc import Iterable, Iterator
-from typing import Any, NewType
+from typing import Any, LiteralString, NewType
 from urllib.parse import quote, quote_plus
 
 import re2
+
+from zelda_ci.errors import ConfigError
 
 SafeText = NewType("SafeText", str)
 """Text from outside in which secrets are masked."""
 
 SafeJson = NewType("SafeJson", dict[str, Any])
-"""A JSON object from outside in which every string, keys included, is masked."""
+"""A JSON object from outside in which every string and number, keys included, is masked, and which can be stored."""
 
 MASK = "***"
+
+UNKNOWN = SafeText("unknown")
+"""Stands for a name that outside did not tell."""
 
 # A value shorter than this occurs by chance in ordinary text; masking it would destroy the record.
 SHORTEST_SECRET = 6
 
+# RE2 repeats and programs are bounded: a longer secret is known by its pieces of this many bytes.
+LONGEST_PIECE = 512
+
+# Base64 longer than a line comes broken into lines of any width: known by what stands between two breaks.
+BASE64_LINE = 60
+BASE64_PIECE = 24
+
+# Of a longer one (a certificate store, a cluster's configuration) only the plain and JSON spellings are known.
+LONG_SECRET = 1024
+
+# Beyond this many characters of spellings the automaton outgrows its memory and becomes a thousand times slower.
+MOST_SPELLINGS = 500_000
+
+# Deeper than any tool's input, and well below where the JSON writers give up.
+DEEPEST_JSON = 64
+
+# "sk-" also ends words (task-, risk-, disk-). Before a key stands no letter, unless it ends an escape sequence.
+_START = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
+
+# Each shape is decided after a bounded number of characters. An open-ended search before the decision would let a
+# hostile text of n false starts cost n times its length.
 KEY_SHAPES = (
-    r"sk-ant-[A-Za-z0-9_-]{8,}",
-    r"sk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}",
+    _START + r"sk-ant-[A-Za-z0-9_-]{8,}",
+    _START + r"sk-(?:proj|svcacct|admin|service|or-v1)-[A-Za-z0-9_-]{20,}",
+    _START + r"sk-[A-Za-z0-9]{32,}",
     r"gh[pousr]_[A-Za-z0-9]{20,}",
     r"github_pat_[A-Za-z0-9_]{20,}",
     r"glpat-[A-Za-z0-9_-]{20,}",
     r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
     r"(?:AKIA|ASIA)[A-Z0-9]{16}",
     r"AIza[A-Za-z0-9_-]{35}",
+    r"GOCSPX-[A-Za-z0-9_-]{20,}",
+    r"ya29\.[A-Za-z0-9_-]{20,}",
+    r"[sr]k_live_[A-Za-z0-9]{20,}",
+    r"hf_[A-Za-z0-9]{30,}",
     r"npm_[A-Za-z0-9]{30,}",
-    r"pypi-[A-Za-z0-9_-]{30,}",
-    r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    r"pypi-AgE[A-Za-z0-9_-]{30,}",
+    r"eyJ[A-Za-z0-9_-]{10,500}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)?",
+    # Armour, headers and body; lines may be numbered, escaped or prefixed as in a diff, and the end may be cut off.
+    (
+        r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Charset): [^\n\\]{0,200}|\n-[A-Za-z0-9+/=]|[A-Za-z0-9+/=\s\\|→])*"
+        r"(?:-?-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+    ),
 )
-"""Shapes of well-known credentials (Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, npm, PyPI, JWT, PEM)."""
+"""Shapes of well-known credentials: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm,
+PyPI, JWT, PEM and PGP."""
 
 
 class Secret:
@@ -61,46 +102,151 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
-        values = {secret.reveal() for secret in secrets}
-        forms = {form for value in values if len(value) >= SHORTEST_SECRET for form in _spellings(value)}
-        # The longest first, so that a secret inside another never leaves the rest of the longer one behind.
-        known = [re2.escape(form) for form in sorted(forms, key=len, reverse=True)]
-        options = re2.Options()
-        options.log_errors = False
-        options.max_mem = 64 << 20
-        self._pattern = re2.compile("|".join([*known, *KEY_SHAPES]), options)
+        forms = {form for secret in secrets for form in _forms(secret.reveal())}
+        if sum(map(len, forms)) > MOST_SPELLINGS:
+            hint = "Pass large ones as files instead of environment variables."
+            raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
+        # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
+        known = map(re2.escape, sorted(forms, key=len, reverse=True))
+        self._known = _compile(known) if forms else None
+        self._shapes = _compile(KEY_SHAPES)
 
     def __call__(self, text: str) -> SafeText:
         """Mask what must not be stored. Lone surrogates, which cannot be written as UTF-8, are replaced."""
-        clean = text.encode("utf-8", "replace").decode("utf-8")
-        return SafeText(self._pattern.sub(MASK, clean))
+        data = text.encode("utf-8", "replace")
+        spans = [match.span() for match in self._shapes.finditer(data)]
+        if self._known:
+            spans += _overlapping(self._known, data)
+        return SafeText(_masked(data, spans).decode())
 
     def json(self, value: dict[str, Any]) -> SafeJson:
-        """Mask every string of a JSON object, keys included."""
-        return SafeJson({str(self(str(key))): self._tree(item) for key, item in value.items()})
+        """Mask every string and number of a JSON object, keys included.
 
-    def _tree(self, value: Any) -> Any:
+        What no JSON file can hold becomes text: values nested too deeply, numbers beyond 64 bits, NaN, other types.
+        """
+        return SafeJson(self._object(value, 1))
+
+    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+        safe: dict[str, Any] = {}
+        for key, item in value.items():
+            name = str(self(str(key)))
+            # Two masked keys look alike, and neither may push out the other's value.
+            safe[f"{name}#{len(safe)}" if name in safe else name] = self._tree(item, depth + 1)
+        return safe
+
+    def _tree(self, value: Any, depth: int) -> Any:
         match value:
             case str():
                 return self(value)
-            case dict():
-                return self.json(value)
-            case list() | tuple():
-                return [self._tree(item) for item in value]
-            case _:
+            case None | bool():
                 return value
+            case int() | float():
+                return self._number(value)
+            case dict() | list() | tuple():
+                return self._container(value, depth)
+            case _:
+                return self(str(value))
+
+    def _container(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
+        if depth > DEEPEST_JSON:
+            return self(_as_text(value))
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        return [self._tree(item, depth + 1) for item in value]
+
+    def _number(self, value: float) -> float | SafeText:
+        safe = self(str(value))
+        storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
+        return value if storable and safe == str(value) else safe
+
+
+def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
+    """Safe parts with our own text between them are safe."""
+    return SafeText(separator.join(parts))
+
+
+def _compile(alternatives: Iterable[str]) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 256 << 20
+    return re2.compile("|".join(alternatives).encode(), options)
+
+
+def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
+    """Matches that may overlap: the tail of one secret can be the head of another."""
+    start = 0
+    while match := pattern.search(data, start):
+        yield match.span()
+        start = match.start() + 1
+
+
+def _masked(data: bytes, spans: list[tuple[int, int]]) -> bytes:
+    kept: list[bytes] = []
+    end = 0
+    for start, stop in sorted(spans):
+        if start > end or not kept:
+            kept += [data[end:start], MASK.encode()]
+        end = max(end, stop)
+    return b"".join([*kept, data[end:]])
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, default=str)
+    except (RecursionError, ValueError, TypeError):
+        return "(nested too deeply)"
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Spellings of a secret, each short enough for a pattern.
+
+    Terminals and files show a secret without its last newline, and one of many lines line by line. A variable that is
+    not UTF-8 is known by the pieces that are.
+    """
+    whole = [] if re.search(r"[\ud800-\udfff]", value) else [value, value.strip()]
+    for part in {*whole, *re.split(r"[\r\n\ud800-\udfff]+", value)}:
+        if len(part.strip()) < SHORTEST_SECRET:
+            continue
+        for spelling in (_spellings if len(value) <= LONG_SECRET else _json_spellings)(part):
+            yield from _pieces(spelling, LONGEST_PIECE)
+        for encoded in _base64(part.encode()) if len(value) <= LONG_SECRET else ():
+            yield from _pieces(encoded, LONGEST_PIECE)
+            yield from _pieces(encoded, BASE64_PIECE) if len(encoded) > BASE64_LINE else ()
+
+
+def _pieces(form: str, longest: int) -> Iterator[str]:
+    """Even pieces, so that the last is not too short to be known by itself."""
+    count = math.ceil(len(form) / longest)
+    size = math.ceil(len(form) / count)
+    return (form[start : start + size] for start in range(0, len(form), size))
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """The forms GitHub's own masker knows too: as it is, URL, JSON and base64 at each of three alignments."""
+    """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell and a hex dump."""
+    yield from _json_spellings(value)
+    for escaped in (quote(value, safe=""), quote(value), quote_plus(value)):
+        yield escaped
+        yield re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), escaped)
+    yield html.escape(value)
+    yield repr(value)[1:-1]
+    yield shlex.quote(value).removeprefix("'").removesuffix("'")
+    yield value.encode().hex()
+    yield value.encode().hex().upper()
+
+
+def _json_spellings(value: str) -> Iterator[str]:
     yield value
-    yield quote(value, safe="")
-    yield quote_plus(value)
-    yield json.dumps(value)[1:-1]
-    raw = value.encode()
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield once.replace("/", r"\/")
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+
+
+def _base64(raw: bytes) -> Iterator[str]:
+    """Both alphabets at each of three alignments, without the characters that also carry bits of the neighbours."""
     for shift in range(3):
-        encoded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
-        # The first and last characters also carry bits of the neighbours, so they differ from place to place.
+        encoded = base64.b64encode(b"\0" * shift + raw).decode()
         inner = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
         if len(inner) >= SHORTEST_SECRET:
             yield inner

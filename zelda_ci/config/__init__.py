@@ -1,1 +1,1 @@
-"""YAML in, resolved suites out; every problem named with its file, line and key."""
+"""The user's files and environment: read, checked, merged. Every problem is told with its file, line and column."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionTranscript, Usage
@@ -24,10 +25,12 @@ class EvalContext:
     """All that an evaluator may look at: data only, services go to its constructor."""
 
     suite: ResolvedSuite
-    workspace: Workspace
+    workspace: Workspace | None
+    """Absent where it is gone: the run was killed, or is judged again later."""
     transcript: SessionTranscript
     api: ApiUsage
-    changes: Changes
+    changes: Changes | None
+    """Absent where they are not known."""
 
 
 class EvalResult(Record):
@@ -40,11 +43,15 @@ class EvalResult(Record):
     """0 to 100."""
     reasoning: SafeText
     details: SafeJson
+    failed: bool = False
+    """True where the evaluator could not do its work; being unscored because nothing was configured is no failure."""
 
 
 class EfficiencyDetails(Record):
     """Raw numbers behind the efficiency score."""
 
+    counted_by: Literal["claudeCode", "proxy", "transcript"] = "claudeCode"
+    """Where tokens and cost come from: Claude Code's last result message, the model proxy, or the responses heard."""
     usage: Usage
     models: dict[str, ModelUsage]
     cost_usd: float
@@ -60,4 +67,4 @@ class EfficiencyDetails(Record):
     denied_calls: int
     api_retries: int
     parts: dict[str, float]
-    """Score 0 to 100 of each part that had a target, by the target's name."""
+    """Score 0 to 100 of each part that had a target, by the target's name; `maxTurns` where there was none."""

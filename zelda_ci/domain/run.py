@@ -62,6 +62,8 @@ class Failure(Record):
 
     code: str
     message: SafeText
+    hint: SafeText | None = None
+    """What to do next, where the one who failed knows."""
 
 
 class RunResult(Record):

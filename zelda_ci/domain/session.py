@@ -175,6 +175,8 @@ class Ended(_Happened):
     subtype: SafeText
     is_error: bool
     terminal_reason: SafeText | None = None
+    stop_reason: SafeText | None = None
+    """Of the last model response; `refusal` explains an error."""
     api_error_status: int | None = None
     turns: int = 0
     api_seconds: float = 0.0
@@ -234,7 +236,8 @@ class Turn(Record):
     """True for texts that the CLI invented (errors): never counted as model output."""
 
 
-Entry = Annotated[Turn | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
+Entry = Annotated[Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
+"""A tool's answer stands alone where its call is not known; otherwise it is part of the call."""
 
 
 class SessionTranscript(Record):

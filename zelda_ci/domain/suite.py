@@ -1,39 +1,122 @@
-"""What a suite asks for, after the project's configuration and the defaults were merged in."""
+"""What a suite asks for, after the project's configuration and the defaults were merged in.
 
-from typing import Annotated, Literal
+Descriptions, limits and examples of the fields are the one source of the JSON Schemas, of the commented template that
+`zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
+"""
 
-from pydantic import ConfigDict, Field
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain.base import Record
 
-PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
-Command = str | tuple[str, ...]
-"""A shell line, or the arguments of one program."""
+NOT_BLANK = r"\S"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
+MODEL_ID = r"^[A-Za-z0-9@][A-Za-z0-9@._:/\[\]-]*-[A-Za-z0-9@._:/\[\]-]*$"
+NO_BLANKS = r"^\S+$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
+MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
+"""Variables that never reach a session: the model proxy holds the key in its stead."""
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+A_WEEK = 604_800
+
+
+def _not_a_model_credential(name: str) -> str:
+    if name.upper() in MODEL_CREDENTIALS:
+        raise PydanticCustomError("model_credential", "must not be passed on: sessions never hold the key itself")
+    return name
+
+
+def _inside(path: str) -> str:
+    if path.startswith(("/", "~")) or ".." in path.split("/") or "\\" in path or not path.isprintable():
+        raise PydanticCustomError(
+            "outside", "must be a path inside the project, with forward slashes, not absolute and without '..'"
+        )
+    return path
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _no_boolean(value: Any) -> Any:
+    # To Python, True equals 1, so that a choice among numbers would take it.
+    return None if isinstance(value, bool) else value
+
+
+def _startable(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(command, tuple) and command and not command[0].strip():
+        raise PydanticCustomError("no_program", "must begin with the program to start")
+    return command
+
+
+PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(ge=1)]
-
-DEFAULT_MODEL = "claude-sonnet-5-5"
+Seconds = Annotated[float, Field(gt=0, le=A_WEEK)]
+Text = Annotated[str, Field(pattern=NOT_BLANK)]
+Name = Annotated[str, Field(pattern=NAME)]
+ModelId = Annotated[str, Field(pattern=MODEL_ID)]
+JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS)]
+Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
+ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
+Globs = Annotated[
+    tuple[ProjectPath, ...], BeforeValidator(_listed, json_schema_input_type=ProjectPath | tuple[ProjectPath, ...])
+]
+Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]
+"""A shell line, or the arguments of one program."""
+Votes = Annotated[Literal[1, 3, 5], BeforeValidator(_no_boolean, json_schema_input_type=Literal[1, 3, 5])]
 
 
 class Setting(Record):
-    """A group of settings: an unknown key is an error."""
+    """A group of settings: an unknown key is an error, a key without a value counts as not given."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        known = {field.alias for field in cls.model_fields.values()}
+        return {key: value for key, value in values.items() if value is not None or key not in known}
 
 
 class ExecutionSettings(Setting):
     """How the Claude Code session is run."""
 
-    model: str = Field(DEFAULT_MODEL, min_length=1, description="Full model id of the session, never an alias.")
-    max_turns: PositiveInt = Field(30, description="Most model responses of the main conversation.")
-    timeout_seconds: Positive = Field(1800, description="Wall time after which the session is ended.")
-    max_cost_usd: Positive | None = Field(None, description="Cost in US dollars at which the session is stopped.")
-    permission_mode: PermissionMode = Field("bypassPermissions", description="Claude Code's permission mode.")
-    allowed_tools: tuple[str, ...] = Field((), description="Tools approved without asking, as in Claude Code.")
-    disallowed_tools: tuple[str, ...] = Field((), description="Tools the session does not get at all.")
-    env: tuple[str, ...] = Field((), description="Names of environment variables passed on to session and commands.")
+    model: ModelId = Field(
+        DEFAULT_MODEL,
+        description="Model of the session: its full id, never an alias such as sonnet, because an alias moves on.",
+    )
+    max_turns: PositiveInt = Field(
+        30, le=10_000, description="Most model responses of the main conversation; then the session is ended."
+    )
+    timeout_seconds: Seconds = Field(1800, description="Wall time in seconds after which the session is ended.")
+    max_cost_usd: Positive | None = Field(
+        None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
+    )
+    permission_mode: PermissionMode = Field(
+        "bypassPermissions",
+        description="Claude Code's permission mode. Nobody can answer a question, so what would ask is denied.",
+    )
+    allowed_tools: tuple[Text, ...] = Field(
+        (), description="Tools approved without asking, written as in Claude Code.", examples=[["Bash(npm test:*)"]]
+    )
+    disallowed_tools: tuple[Text, ...] = Field(
+        (), description="Tools the session does not get at all.", examples=[["WebFetch", "WebSearch"]]
+    )
+    env: tuple[Variable, ...] = Field(
+        (),
+        description="Names of environment variables passed on to session and commands; yours are withheld otherwise.",
+        examples=[["JAVA_HOME"]],
+    )
 
 
 class MetricSwitches(Setting):
@@ -41,26 +124,30 @@ class MetricSwitches(Setting):
 
     efficiency: bool = Field(default=True, description="Tokens, cost, turns and time.")
     requirement_fulfillment: bool = Field(default=True, description="A judge rates each acceptance criterion.")
-    tool_usage: bool = Field(default=True, description="Which skills, rules, agents and MCP tools were used or missed.")
+    tool_usage: bool = Field(
+        default=True, description="Which skills, rules, agents and MCP tools were used, missed or misused."
+    )
     functional_correctness: bool = Field(default=True, description="The suite's own build, test and coverage commands.")
 
 
 class EfficiencyTargets(Setting):
     """What an efficient session may use; reaching a target gives full marks for that part."""
 
-    cost_usd: Positive | None = Field(None, description="Cost in US dollars.")
-    tokens: PositiveInt | None = Field(None, description="Tokens of all kinds together.")
-    turns: PositiveInt | None = Field(None, description="Model responses of the main conversation.")
-    duration_seconds: Positive | None = Field(None, description="Wall time of the session.")
+    cost_usd: Positive | None = Field(None, description="Cost in US dollars.", examples=[0.5])
+    tokens: PositiveInt | None = Field(None, description="Tokens of all kinds together.", examples=[200_000])
+    turns: PositiveInt | None = Field(None, description="Model responses of the main conversation.", examples=[12])
+    duration_seconds: Seconds | None = Field(None, description="Wall time of the session in seconds.", examples=[300])
 
 
 class JudgeSettings(Setting):
     """How the judge is asked."""
 
-    model: str | None = Field(None, min_length=1, description="Overrides judgeModel.")
-    votes: Literal[1, 3, 5] = Field(1, description="Judgements per criterion; the majority counts.")
+    model: JudgeModelId | None = Field(
+        None, description="Another way to write judgeModel; give one of the two.", examples=[DEFAULT_MODEL]
+    )
+    votes: Votes = Field(1, description="Judgements per criterion; the majority counts.")
     max_tokens: PositiveInt = Field(8192, description="Longest answer of the judge in tokens.")
-    timeout_seconds: Positive = Field(300, description="Deadline of one judgement, retries included.")
+    timeout_seconds: Seconds = Field(300, description="Deadline of one judgement in seconds, retries included.")
     context_tokens: PositiveInt = Field(200_000, description="Context window of the judge model in tokens.")
 
 
@@ -79,19 +166,25 @@ IsolationLevel = Literal["full", "namespaces", "uid", "landlock", "degraded", "n
 class IsolationSettings(Setting):
     """How strictly session and commands are confined."""
 
-    level: IsolationLevel | Literal["auto"] = Field("auto", description="The best available, or a named one.")
-    require: IsolationLevel | None = Field(None, description="Refuse to run below this level.")
-    read_paths: tuple[str, ...] = Field((), description="More folders that session and commands may read.")
-    network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access per phase.")
+    level: Literal["auto", "full", "namespaces", "uid", "landlock", "degraded", "none"] = Field(
+        "auto", description="The best available level, or a named one."
+    )
+    require: IsolationLevel | None = Field(
+        None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"]
+    )
+    read_paths: tuple[Text, ...] = Field(
+        (), description="More folders that session and commands may read.", examples=[["/opt/toolchain"]]
+    )
+    network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
 
 
 class ScoreLimits(Setting):
     """A number per metric, in points of the 0-100 score."""
 
-    efficiency: Percent | None = Field(None, description="Efficiency.")
-    requirement_fulfillment: Percent | None = Field(None, description="Requirement fulfillment.")
-    tool_usage: Percent | None = Field(None, description="Tool usage.")
-    functional_correctness: Percent | None = Field(None, description="Functional correctness.")
+    efficiency: Percent | None = Field(None, description="Points of efficiency.")
+    requirement_fulfillment: Percent | None = Field(None, description="Points of requirement fulfillment.")
+    tool_usage: Percent | None = Field(None, description="Points of tool usage.")
+    functional_correctness: Percent | None = Field(None, description="Points of functional correctness.")
 
 
 class GateSettings(Setting):
@@ -100,12 +193,76 @@ class GateSettings(Setting):
     fail_on: tuple[Literal["regression", "evaluation"], ...] = Field(
         ("regression", "evaluation"), description="Kinds of finding that give exit code 1."
     )
-    min_score: ScoreLimits = Field(default_factory=ScoreLimits, description="Lowest acceptable score per metric.")
-    tolerance: ScoreLimits = Field(default_factory=ScoreLimits, description="Drop per metric that is not a regression.")
+    min_score: ScoreLimits = Field(
+        default_factory=ScoreLimits,
+        description="Lowest acceptable score by metric.",
+        examples=[{"efficiency": 50, "requirementFulfillment": 80, "toolUsage": 60, "functionalCorrectness": 100}],
+    )
+    tolerance: ScoreLimits = Field(
+        default_factory=ScoreLimits,
+        description="Drop by metric that does not count as a regression.",
+        examples=[{"efficiency": 10, "requirementFulfillment": 5, "toolUsage": 10, "functionalCorrectness": 0}],
+    )
 
 
-class ResolvedSuite(Record):
-    """One suite with every value settled; made by `config`, read by everybody, stored with each result."""
+class SharedSettings(Record):
+    """What the project's configuration settles for all suites, and each suite may settle for itself."""
+
+    judge_model: JudgeModelId = Field(
+        DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id."
+    )
+    trials: PositiveInt = Field(
+        1, le=1000, description="How often a suite is run; sessions vary, and only several trials show by how much."
+    )
+    execution: ExecutionSettings = Field(
+        default_factory=ExecutionSettings, description="How the Claude Code session is run."
+    )
+    metrics: MetricSwitches = Field(default_factory=MetricSwitches, description="Which metrics are computed.")
+    efficiency_targets: EfficiencyTargets = Field(
+        default_factory=EfficiencyTargets,
+        description="What an efficient session may use; reaching a target gives full marks for that part.",
+    )
+    setup_command: Command | None = Field(
+        None, description="Run in the workspace before the session: a shell line, or a list.", examples=["npm ci"]
+    )
+    build_command: Command | None = Field(
+        None, description="Builds the code after the session; exit code 0 is a pass.", examples=["npm run build"]
+    )
+    test_command: Command | None = Field(
+        None, description="Tests the code after the session; exit code 0 is a pass.", examples=["npm test"]
+    )
+    command_timeout_seconds: Seconds = Field(
+        300, description="Time in seconds that each of the three commands may take."
+    )
+    coverage_threshold: Percent | None = Field(
+        None, description="Least test coverage in percent of lines.", examples=[80]
+    )
+    test_report: Globs = Field(
+        (),
+        description="Where the test command writes machine-readable reports: one pattern or a list.",
+        examples=["reports/*.xml"],
+    )
+    coverage_report: Globs = Field(
+        (),
+        description="Where the test command writes coverage reports: one pattern or a list.",
+        examples=["coverage/lcov.info"],
+    )
+    protected_paths: Globs = Field(
+        (),
+        description="Files restored from the tested commit before build and test run, so that no session can pass by "
+        "editing them: one pattern or a list.",
+        examples=[["tests/**", "package.json"]],
+    )
+    history_depth: PositiveInt = Field(1, description="Commits of history that the session sees.")
+    judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
+    isolation: IsolationSettings = Field(
+        default_factory=IsolationSettings, description="How strictly session and commands are confined."
+    )
+    gate: GateSettings = Field(default_factory=GateSettings, description="What turns the check red.")
+
+
+class SuiteText(Record):
+    """What a suite says about itself."""
 
     name: str
     file: str
@@ -114,21 +271,11 @@ class ResolvedSuite(Record):
     prompt: str
     acceptance_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    trials: PositiveInt = 1
-    execution: ExecutionSettings = ExecutionSettings()
-    metrics: MetricSwitches = MetricSwitches()
-    efficiency_targets: EfficiencyTargets = EfficiencyTargets()
-    setup_command: Command | None = None
-    build_command: Command | None = None
-    test_command: Command | None = None
-    command_timeout_seconds: Positive = 300
-    coverage_threshold: Percent | None = None
-    test_report: tuple[str, ...] = ()
-    coverage_report: tuple[str, ...] = ()
-    protected_paths: tuple[str, ...] = ()
-    history_depth: PositiveInt = 1
-    judge_model: str = DEFAULT_MODEL
     gateway_url: str | None = None
-    judge: JudgeSettings = JudgeSettings()
-    isolation: IsolationSettings = IsolationSettings()
-    gate: GateSettings = GateSettings()
+
+
+class ResolvedSuite(SharedSettings, SuiteText):
+    """One suite with every value settled; made by `config`, read by everybody, stored with each result.
+
+    `judge_model` and `judge.model` are the same here.
+    """

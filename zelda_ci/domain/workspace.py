@@ -54,13 +54,16 @@ class Workspace:
     """The commit from which changes are computed; in the run's own repository."""
     source: Source
     confinement: Confinement
+    notes: tuple[SafeText, ...] = ()
+    """What the workspace cannot show of the tested state, in sentences: submodules, content filters, …"""
 
 
 @dataclass(frozen=True)
 class Changes:
     """What a session changed, against the start state.
 
-    `patch_file` is a redacted `git diff --binary`, readable as UTF-8 with replaced bytes; counts are of the whole diff.
+    `patch` is a redacted `git diff --binary`, readable as UTF-8 with replaced bytes. Counts are of all files that were
+    read; where `truncated`, files that were too large, or not readable, or did not fit are named without their content.
     """
 
     files: tuple[SafeText, ...]

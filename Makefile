@@ -1,0 +1,69 @@
+# Everything a newcomer needs: `make demo` shows Zelda at work, `make test` proves that it works.
+# Only Python (3.11 or newer), git and make have to be there; the rest is installed into .venv from lock files with hashes.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+BIN := .venv/bin
+WORKERS ?= auto
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+.PHONY: help demo test lint types imports unit format lock schemas bench clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/runtime ## Run the demo: two suites through a real Claude Code session, replayed, no key needed
+	@$(BIN)/zelda demo
+
+test: .venv/dev lint types imports unit ## Run everything: lint, types, import contracts, tests
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+imports: .venv/dev
+	$(BIN)/lint-imports --no-logo
+
+unit: .venv/dev
+	$(BIN)/pytest -n $(WORKERS)
+
+format: .venv/dev ## Format the code and apply safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
+	$(BIN)/python scripts/schemas
+
+bench: .venv/dev ## Measure Zelda against the bare Agent SDK
+	$(BIN)/python benchmarks/overhead.py
+
+lock: ## Rewrite the lock files from pyproject.toml (needs uv)
+	scripts/lock
+
+clean: ## Remove everything that was installed or written here
+	rm -rf .venv .zelda .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build
+
+# A stamp is written last, so that an interrupted installation is started anew.
+.venv/made:
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer is needed; none was found (set PYTHON=/path/to/python)" >&2; exit 2; }
+	@echo "making a virtual environment with $(PYTHON)"
+	@rm -rf .venv
+	@"$(PYTHON)" -m venv .venv || { echo "error: the venv module is missing (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 2; }
+	@touch $@
+
+.venv/runtime: .venv/made requirements/runtime.txt requirements/build.txt pyproject.toml
+	@echo "installing the locked dependencies (the Claude Code CLI is about 100 MB to download)"
+	@$(PIP_INSTALL) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev: .venv/runtime requirements/dev.txt
+	@echo "installing the locked development tools"
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@

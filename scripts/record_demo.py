@@ -1,0 +1,221 @@
+"""Record the demo's cassettes: real CLI, real pipeline, the demo project; the model's words are written below.
+
+    .venv/bin/python scripts/record_demo.py
+
+Run it after raising the Agent SDK, or after changing the demo project.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, Tokens, text, tool_call, tool_calls
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = ROOT / "zelda_ci" / "cli" / "demo_project"
+CASSETTES = ROOT / "zelda_ci" / "cli" / "demo_cassettes"
+
+DISCOUNTS = '''"""Discount codes and the percentage that each takes off."""
+
+PERCENT_OFF = {"SPRING10": 10}
+
+
+def percent_off(code: str) -> int:
+    try:
+        return PERCENT_OFF[code]
+    except KeyError:
+        raise ValueError(f"unknown discount code: {code}") from None
+'''
+
+APPLY_CODE = """    def apply_code(self, code: str) -> None:
+        self.percent_off = percent_off(code)
+
+    def total_cents(self) -> int:
+        full = sum(line.cents for line in self.lines)
+        # Half a cent rounds up: add half of the divisor before dividing.
+        return (full * (100 - self.percent_off) + 50) // 100
+"""
+
+DISCOUNT_TESTS = """
+    def test_a_code_takes_its_percentage_off_the_total(self) -> None:
+        cart = Cart()
+        cart.add("apple", 35, 3)
+        cart.apply_code("SPRING10")
+        self.assertEqual(cart.total_cents(), 95)  # 94.5 rounds half up
+
+    def test_an_unknown_code_is_refused_by_name(self) -> None:
+        with self.assertRaisesRegex(ValueError, "WINTER99"):
+            Cart().apply_code("WINTER99")
+"""
+
+TAX = '''    """Tax contained in the total, in cents, rounded half up once."""
+    divisor = 100 + TAX_PERCENT
+    return (2 * cart.total_cents() * TAX_PERCENT + divisor) // (2 * divisor)
+'''
+
+TAX_TEST = """
+    def test_tax_is_rounded_once_on_the_total(self) -> None:
+        cart = Cart()
+        for name in ("bolt", "nut", "washer"):
+            cart.add(name, 10)
+        self.assertEqual(tax_cents(cart), 5)
+"""
+
+UNITTEST = {"command": "python3 -m unittest 2>&1 | tail -n 1", "description": "Run the tests"}
+
+
+def edit(path: str, old: str, new: str) -> tuple[str, dict[str, object]]:
+    return "Edit", {"file_path": f"CWD/{path}", "old_string": old, "new_string": new}
+
+
+def read(path: str) -> tuple[str, dict[str, object]]:
+    return "Read", {"file_path": f"CWD/{path}"}
+
+
+DISCOUNT_CODE = [
+    tool_calls(
+        [read("shop/cart.py"), read("tests/test_cart.py"), ("Skill", {"skill": "changelog"})],
+        text="I'll look at the cart and its tests, and at how this project writes its changelog.",
+    ),
+    tool_calls(
+        [
+            ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
+            edit(
+                "shop/cart.py",
+                "from dataclasses import dataclass\n",
+                "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
+            ),
+            edit(
+                "shop/cart.py",
+                "        self.lines: list[Line] = []\n",
+                "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
+            ),
+            edit(
+                "shop/cart.py",
+                "    def total_cents(self) -> int:\n        return sum(line.cents for line in self.lines)\n",
+                APPLY_CODE,
+            ),
+        ],
+        text="Amounts are whole cents here, so the discount has to be computed without float and rounded half up once.",
+    ),
+    tool_calls(
+        [
+            edit(
+                "tests/test_cart.py",
+                '            Cart().add("apple", 35, 0)\n',
+                '            Cart().add("apple", 35, 0)\n' + DISCOUNT_TESTS,
+            ),
+            read("CHANGELOG.md"),
+        ],
+        text="Now the tests, and the changelog.",
+    ),
+    tool_calls(
+        [
+            edit(
+                "CHANGELOG.md",
+                "## Unreleased\n",
+                '## Unreleased\n\n### Added\n\n- Discount codes could be used: `apply_code("SPRING10")` took 10 percent off the total.\n',
+            ),
+            ("Bash", UNITTEST),
+        ],
+    ),
+    text(
+        'Discount codes work: `cart.apply_code("SPRING10")` takes 10 percent off, computed in whole cents and rounded half up, and an unknown '
+        "code is refused with a ValueError that names it. The codes live in `shop/discounts.py`; two tests cover them, all six pass, and the "
+        "changelog tells the customers."
+    ),
+]
+
+RECEIPT_TAX = [
+    tool_calls([read("shop/receipt.py"), read("tests/test_receipt.py")], text="I'll reproduce the wrong tax first."),
+    tool_calls(
+        [
+            edit(
+                "tests/test_receipt.py",
+                "from shop.receipt import receipt\n",
+                "from shop.receipt import receipt, tax_cents\n",
+            ),
+            edit("tests/test_receipt.py", 'total: 2.49\\ntax: 0.40")\n', 'total: 2.49\\ntax: 0.40")\n' + TAX_TEST),
+        ],
+    ),
+    tool_call(
+        "Bash",
+        {
+            "command": "python3 -m unittest -q tests.test_receipt 2>&1 | grep AssertionError; exit 1",
+            "description": "See the new test fail",
+        },
+    ),
+    tool_calls(
+        [
+            edit(
+                "shop/receipt.py",
+                '    """Tax contained in the total, in cents."""\n    return sum(round(line.cents * TAX_PERCENT / (100 + TAX_PERCENT)) for line in cart.lines)\n',
+                TAX,
+            ),
+        ],
+        text="The tax is rounded per line, through float. It has to be rounded once, on the total, in whole cents.",
+    ),
+    tool_call("Bash", UNITTEST),
+    text(
+        "Fixed: `tax_cents` now takes the tax out of the total in whole cents and rounds half up once, so three lines of 0.10 contain 0.05. The new "
+        "test failed before the change and passes now, with the others."
+    ),
+]
+
+SCRIPTS: dict[str, list[Message]] = {"Add discount codes": DISCOUNT_CODE, "The tax on the receipt": RECEIPT_TAX}
+
+
+def script(request: ApiRequest) -> Reply:
+    """The reply for this request: told apart by the prompt, counted by the assistant's messages so far."""
+    conversation = json.dumps(request.messages)
+    replies = next(replies for prompt, replies in SCRIPTS.items() if prompt in conversation)
+    position = sum(message["role"] == "assistant" for message in request.messages)
+    return _at_home(replies[position], _working_directory(request), position)
+
+
+def _working_directory(request: ApiRequest) -> str:
+    found = re.search(r"[Ww]orking directory: (\S+?)(?:\\n|\s|$)", json.dumps(request.body))
+    if not found:
+        raise LookupError("the request does not name the working directory")
+    return found[1]
+
+
+def _at_home(message: Message, cwd: str, position: int) -> Message:
+    """The message with the paths of this workspace, and the tokens that such a conversation would use."""
+    content = json.loads(json.dumps(message.content).replace("CWD/", json.dumps(cwd)[1:-1] + "/"))
+    written = len(json.dumps(content)) // 4
+    cached = 11_800 + 900 * position
+    tokens = Tokens(
+        input=4,
+        output=written,
+        cache_read=cached if position else 0,
+        cache_write_5m=900 if position else cached,
+    )
+    return replace(message, content=tuple(content), tokens=tokens)
+
+
+def main(argv: Sequence[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="zelda-demo-") as folder, ScriptedApi(script) as api:
+        project = Path(folder) / "corner-shop"
+        shutil.copytree(PROJECT, project)
+        for command in (
+            ["init", "-q", "-b", "main"],
+            ["add", "-A"],
+            ["-c", "user.name=Demo", "-c", "user.email=demo@example.com", "commit", "-qm", "Open the shop"],
+        ):
+            subprocess.run(["git", "-C", str(project), *command], check=True)
+        shutil.rmtree(CASSETTES, ignore_errors=True)
+        environ = {**os.environ, "ANTHROPIC_API_KEY": "sk-ant-fake-demo", "ANTHROPIC_BASE_URL": api.url}
+        zelda = [sys.executable, "-m", "zelda_ci", "run", "--project", str(project), "--record", str(CASSETTES), *argv]
+        return subprocess.run(zelda, env=environ, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

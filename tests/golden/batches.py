@@ -1,0 +1,281 @@
+"""Fixed invocations, from the ordinary to the hostile, that the expected reports are made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
+from zelda_ci.domain.run import (
+    BatchResult,
+    ChangeSummary,
+    CommandResult,
+    Failure,
+    RunResult,
+    TestedSource,
+    Versions,
+)
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.redact import Redactor
+from zelda_ci.reporter.view import RunFiles
+
+START = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
+safe = Redactor()
+
+SONNET = ModelUsage(
+    input_tokens=1_234, output_tokens=5_678, cache_read_tokens=145_000, cache_write_tokens=12_345, cost_usd=0.1789
+)
+HAIKU = ModelUsage(input_tokens=900, output_tokens=80, cost_usd=0.0013)
+
+
+def suite(name: str = "rest-endpoint", **settings: Any) -> ResolvedSuite:
+    given = {"name": name, "file": f"zelda/test-{name}.yaml", "prompt": "Add the endpoint.", **settings}
+    return ResolvedSuite.model_validate(given)
+
+
+def efficiency(score: float | None = 87.5, reasoning: str = "", **numbers: Any) -> EvalResult:
+    """The efficiency of a session like many; `numbers` replace some of its own."""
+    models = numbers.pop("models", {"claude-sonnet-5-5": SONNET})
+    details = {
+        "usage": sum(models.values(), Usage()),
+        "models": models,
+        "cost_usd": sum(model.cost_usd for model in models.values()),
+        "cost_known": True,
+        "turns": 9,
+        "subagent_turns": 0,
+        "wall_seconds": 83.2,
+        "api_seconds": 64.9,
+        "tool_calls": {"Read": 5, "Edit": 3, "Bash": 2},
+        "tool_errors": 0,
+        "denied_calls": 0,
+        "api_retries": 0,
+        "parts": {},
+        **numbers,
+    }
+    return EvalResult(
+        metric=Metric.EFFICIENCY,
+        version="1",
+        score=score,
+        reasoning=safe(reasoning or "9 of 30 turns; no targets are set"),
+        details=safe.json(EfficiencyDetails(**details).model_dump(mode="json", by_alias=True)),
+    )
+
+
+def unscored(metric: Metric, reasoning: str, *, failed: bool = False) -> EvalResult:
+    return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=safe.json({}), failed=failed)
+
+
+CHANGES = ChangeSummary(
+    files=(safe("src/routes/orders.py"), safe("src/app.py"), safe("tests/test_orders.py")),
+    insertions=45,
+    deletions=3,
+    patch_bytes=2_400,
+)
+
+
+def run(name: str = "rest-endpoint", *, seconds: float = 84.6, trial: int = 1, **fields: Any) -> RunResult:
+    """A run that went well; `fields` change it."""
+    config = fields.pop("config", None) or suite(name)
+    suffix = f"-{trial}" if trial > 1 else ""
+    given = {
+        "run_id": f"{name}-2026-02-13T14-30-00{suffix}",
+        "batch_id": "2026-02-13T14-30-00-ab12",
+        "suite": name,
+        "trial": trial,
+        "status": SessionStatus.COMPLETED,
+        "started_at": START,
+        "finished_at": START + timedelta(seconds=seconds),
+        "phase_seconds": {"workspace": 0.31, "session": 83.2, "evaluation": 0.12},
+        "versions": Versions(zelda="0.1.0", agent_sdk="0.2.186", cli="2.1.186", python="3.11.7"),
+        "source": TestedSource(kind="worktree", commit="0ff834a1b2c3d4e5f60718293a4b5c6d7e8f9012", branch="main"),
+        "config": config,
+        "models": ("claude-sonnet-5-5",),
+        "api": ApiUsage(requests=9, models={"claude-sonnet-5-5": SONNET}, api_seconds=64.9),
+        "changes": CHANGES,
+        "evaluations": {Metric.EFFICIENCY: efficiency()},
+        **fields,
+    }
+    return RunResult(**given)
+
+
+def batch(*runs: RunResult, seconds: float = 85.0) -> BatchResult:
+    return BatchResult(
+        batch_id="2026-02-13T14-30-00-ab12",
+        started_at=START,
+        finished_at=START + timedelta(seconds=seconds),
+        runs=runs,
+    )
+
+
+def files(result: BatchResult, folder: str = ".zelda/runs") -> Mapping[str, RunFiles]:
+    def of(run_id: str) -> RunFiles:
+        names = ("result.json", "transcript.json", "changes.patch")
+        return RunFiles(*(f"{folder}/{run_id}/{name}" for name in names))
+
+    return {run.run_id: of(run.run_id) for run in result.runs}
+
+
+def broken(code: str, message: str) -> dict[str, Any]:
+    """Fields of a run whose session failed before it did anything."""
+    return {
+        "status": SessionStatus.FAILED,
+        "failure": Failure(code=code, message=safe(message)),
+        "evaluations": {},
+        "changes": ChangeSummary(),
+        "api": ApiUsage(),
+        "seconds": 1.9,
+        "phase_seconds": {"workspace": 0.31, "session": 1.4, "evaluation": 0.02},
+    }
+
+
+def one_passed() -> BatchResult:
+    return batch(run())
+
+
+def one_rich() -> BatchResult:
+    """Everything a run of this issue can have: targets, two models, sub-agents, errors, setup, uncommitted changes."""
+    details = efficiency(
+        62.4,
+        "cost 100.0, tokens 49.8, turns 37.4",
+        models={"claude-sonnet-5-5": SONNET, "claude-haiku-4-5": HAIKU},
+        subagent_turns=4,
+        tool_calls={"Read": 5, "Edit": 3, "Bash": 12, "Skill(rest-conventions)": 1, "mcp__catalog__lookup": 2},
+        tool_errors=2,
+        denied_calls=1,
+        api_retries=3,
+    )
+    targets = {"costUsd": 0.5, "tokens": 100_000, "turns": 6, "durationSeconds": 120}
+    config = suite(efficiency_targets=targets, setup_command="python -m pip install --no-deps -e .", trials=1)
+    done = CommandResult(
+        command=safe(str(config.setup_command)), exit_code=0, seconds=4.2, output=safe(""), output_bytes=0
+    )
+    unconfigured = unscored(Metric.FUNCTIONAL_CORRECTNESS, "neither buildCommand nor testCommand is set")
+    return batch(
+        run(
+            config=config,
+            setup=done,
+            source=TestedSource(kind="worktree", commit="0ff834a1b2c3d4e5f607", branch="feature/orders", dirty=True),
+            api=ApiUsage(requests=16, retries=3, errors={"529": 2, "connection": 1}, models={}, api_seconds=70),
+            evaluations={Metric.EFFICIENCY: details, Metric.FUNCTIONAL_CORRECTNESS: unconfigured},
+            phase_seconds={"workspace": 0.31, "setup": 4.2, "session": 83.2, "evaluation": 0.12},
+            replayed=True,
+        )
+    )
+
+
+def timed_out() -> BatchResult:
+    reason = "The session did not end within its limit of 1800 s (timeoutSeconds)."
+    return batch(
+        run(
+            status=SessionStatus.TIMED_OUT,
+            failure=Failure(code="SESSION_TIMED_OUT", message=safe(reason)),
+            seconds=1801.4,
+            evaluations={Metric.EFFICIENCY: efficiency(0.0, wall_seconds=1800.1, tool_calls={"Bash": 2})},
+        ),
+        seconds=1802.0,
+    )
+
+
+def setup_failed() -> BatchResult:
+    output = "Collecting flask\nERROR: No matching distribution found for flask==99\n\nnpm ERR! code E404\n"
+    setup = CommandResult(
+        command=safe("make install"), exit_code=2, seconds=3.2, output=safe(output), output_bytes=len(output)
+    )
+    fields = broken("SETUP_FAILED", "setupCommand ended with exit code 2") | {"setup": setup, "changes": None}
+    return batch(run(**fields | {"phase_seconds": {"workspace": 0.31, "setup": 3.2}}), seconds=4.0)
+
+
+def several() -> BatchResult:
+    """Four suites: passed, out of turns, refused key, and one whose evaluator broke."""
+    refused = broken("AUTHENTICATION_FAILED", "The API refused the key (401). Claude Code says: Invalid API key")
+    spent = Failure(code="MAX_TURNS", message=safe("The session used all its turns (maxTurns)."))
+    broke = unscored(Metric.EFFICIENCY, "ValueError: the session log has no end", failed=True)
+    return batch(
+        run("rest-endpoint"),
+        run("fix-typo", status=SessionStatus.MAX_TURNS, failure=spent, seconds=190.0),
+        run("migrate-schema", **refused),
+        run("add-logging", evaluations={Metric.EFFICIENCY: broke}),
+        seconds=372.0,
+    )
+
+
+def trials() -> BatchResult:
+    """One suite, five trials, one of them timed out and one interrupted."""
+    config = suite(trials=5)
+    late = Failure(
+        code="SESSION_TIMED_OUT", message=safe("The session did not end within its limit of 300 s (timeoutSeconds).")
+    )
+    cut = {"status": SessionStatus.INTERRUPTED, "evaluations": {}, "api": ApiUsage()}
+    cut["failure"] = Failure(code="INTERRUPTED", message=safe("The session was interrupted."))
+    return batch(
+        run(config=config, seconds=84.6),
+        run(config=config, trial=2, seconds=70.2, evaluations={Metric.EFFICIENCY: efficiency(93.1, turns=7)}),
+        run(config=config, trial=3, seconds=301, status=SessionStatus.TIMED_OUT, failure=late),
+        run(config=config, trial=4, seconds=99.9, evaluations={Metric.EFFICIENCY: efficiency(71.0, turns=14)}),
+        run(config=config, trial=5, seconds=12, **cut),
+        seconds=570.0,
+    )
+
+
+def nothing() -> BatchResult:
+    return batch(seconds=0.0)
+
+
+HOSTILE = "\x1b[2J\x1b[H\x1b]0;owned\x07[bold red]PASS[/] :smile:\r\n PASS  other-suite\u202e0.001\u2069 ##[error]x\n::stop-commands::y"
+
+
+def hostile() -> BatchResult:
+    """A session that wrote its own report, wherever it could."""
+    names = tuple(safe(f"generated/file-{number:05}.txt") for number in range(9_998))
+    calls = {f"mcp__server__tool_{number:02}": number for number in range(1, 60)}
+    details = efficiency(12.3, HOSTILE, tool_calls=calls | {HOSTILE: 3}, models={HOSTILE: SONNET})
+    changes = ChangeSummary(
+        files=(safe(HOSTILE), safe("::error file=a::b" + " " * 60 + "PASS"), *names), insertions=1_234_567, deletions=0
+    )
+    setup = CommandResult(
+        command=safe(HOSTILE), exit_code=1, seconds=1, output=safe(f"one\n{HOSTILE}\n"), output_bytes=9
+    )
+    config = suite(name="[red]markup[/red] :boom:")
+    return batch(
+        run(
+            config.name,
+            config=config,
+            status=SessionStatus.FAILED,
+            failure=Failure(code="SESSION_FAILED", message=safe(HOSTILE)),
+            setup=setup,
+            changes=changes,
+            source=TestedSource(kind="worktree", commit="0ff834a1b2c3", branch=HOSTILE),
+            evaluations={Metric.EFFICIENCY: details},
+        )
+    )
+
+
+def crowd() -> BatchResult:
+    """20 suites, five trials each; half of the suites cannot reach the API."""
+    runs = []
+    for number in range(1, 21):
+        config = suite(f"suite-{number:02}", trials=5)
+        lost = broken("API_OVERLOADED", "The API stayed overloaded (529).") if number % 2 else {}
+        runs += [run(config.name, config=config, trial=trial, **lost) for trial in range(1, 6)]
+    return batch(*runs, seconds=7265.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    make: Callable[[], BatchResult]
+    widths: tuple[int, ...] = (60, 100)
+
+
+CASES = (
+    Case("one-passed", one_passed, (60, 80, 100, 200)),
+    Case("one-rich", one_rich, (60, 80, 100)),
+    Case("timed-out", timed_out),
+    Case("setup-failed", setup_failed),
+    Case("several", several),
+    Case("trials", trials),
+    Case("nothing", nothing),
+    Case("hostile", hostile),
+    Case("crowd", crowd, (100,)),
+)

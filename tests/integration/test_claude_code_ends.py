@@ -1,0 +1,330 @@
+"""Sessions of the real CLI that end badly, early or by force: status, reason, and what was captured."""
+
+import asyncio
+import errno
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.claude_sessions import Session, make_workspace
+from tests.support.scripted_api import (
+    Message,
+    Reply,
+    ScriptedApi,
+    cut_after,
+    hang,
+    http_error,
+    raw,
+    text,
+    tool_call,
+)
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Ended,
+    Noticed,
+    Retried,
+    SessionRecord,
+    SessionStatus,
+    ToolCalled,
+    ToolReturned,
+)
+from zelda_ci.errors import StorageError
+from zelda_ci.execution.agent import SessionOutcome
+
+ENDLESS = tool_call("Bash", {"command": "touch running; tail -f /dev/null"})
+"""A tool call that says when it runs, and never returns."""
+
+UNREACHABLE = "http://127.0.0.1:9"
+
+
+def stalled() -> Message:
+    """An answer whose stream falls silent after its first event."""
+    return Message(({"type": "text", "text": "never said"},), gate=threading.Event())
+
+
+def lead(session: Session) -> SessionOutcome:
+    outcome = anyio.run(session.lead)
+    assert session.survivors() == []
+    return outcome
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():  # noqa: ASYNC110  # what other processes do sets no event here
+        await anyio.sleep(0.01)
+
+
+async def meanwhile(session: Session, act: Callable[[], Coroutine[Any, Any, None]]) -> SessionOutcome:
+    """Lead the session while something happens beside it."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(act)
+        outcome = await session.lead()
+        tasks.cancel_scope.cancel()
+    return outcome
+
+
+def test_a_session_that_uses_all_its_turns_says_so(tmp_path: Path) -> None:
+    with ScriptedApi([tool_call("Bash", {"command": "echo on"})] * 3) as api:
+        session = Session(make_workspace(tmp_path), api.url, settings={"max_turns": 2})
+        outcome = lead(session)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.MAX_TURNS, "MAX_TURNS")
+    assert len(api.requests) == 2
+    assert session.of(Ended)[0].subtype == "error_max_turns"
+
+
+def test_a_session_whose_budget_is_spent_is_interrupted_and_its_result_kept(tmp_path: Path) -> None:
+    with ScriptedApi([ENDLESS]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+
+        async def spend() -> None:
+            await until((session.workspace.path / "running").exists)
+            session.stop.set()
+
+        outcome = anyio.run(meanwhile, session, spend)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED")
+    ended = session.of(Ended)[-1]
+    assert ended.terminal_reason == "aborted_tools"
+    assert ended.cost_usd == pytest.approx(0.00022)
+    assert session.of(ToolReturned)[0].is_error
+    assert session.survivors() == []
+
+
+def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -> None:
+    replies: list[Reply] = [ENDLESS, stalled(), hang(), hang(after_headers=True)]
+    outcomes: dict[int, SessionOutcome] = {}
+    with ExitStack() as stack:
+        apis = [stack.enter_context(ScriptedApi([reply])) for reply in replies]
+        places = [make_workspace(tmp_path / str(index)) for index in range(len(apis))]
+        limit = {"timeout_seconds": 6}
+        sessions = [Session(place, api.url, settings=limit) for place, api in zip(places, apis, strict=True)]
+
+        async def lead_one(index: int) -> None:
+            outcomes[index] = await sessions[index].lead()
+
+        async def lead_all() -> None:
+            async with anyio.create_task_group() as tasks:
+                for index in range(len(sessions)):
+                    tasks.start_soon(lead_one, index)
+
+        anyio.run(lead_all)
+
+    for index, session in enumerate(sessions):
+        outcome = outcomes[index]
+        assert (outcome.status, outcome.code) == (SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT")
+        assert outcome.reason == "The session did not end within its limit of 6 s (timeoutSeconds)."
+        assert outcome.wall_seconds >= 6
+        assert len(apis[index].requests) == 1
+        assert session.of(Ended)[-1].subtype == "error_during_execution"
+        assert session.survivors() == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (http_error(401, "invalid x-api-key"), "AUTHENTICATION_FAILED"),
+        (http_error(404, "model: claude-unheard-of"), "MODEL_NOT_FOUND"),
+        (http_error(400, "Your credit balance is too low to access the Anthropic API."), "BILLING_FAILED"),
+        (http_error(400, "prompt is too long: 250000 tokens > 200000 maximum"), "PROMPT_TOO_LONG"),
+        (http_error(529), "API_OVERLOADED"),
+        (http_error(500), "API_FAILED"),
+        (raw(b"event: message_start\ndata: {not json\n\n"), "API_UNREACHABLE"),
+        (Message(({"type": "text", "text": "I must not."},), stop_reason="refusal"), "MODEL_REFUSED"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "reply",
+)
+def test_a_failing_api_fails_the_session_with_a_code_and_a_sentence(tmp_path: Path, reply: Reply, code: str) -> None:
+    with ScriptedApi(lambda _: reply) as api:
+        session = Session(make_workspace(tmp_path), api.url, settings={"timeout_seconds": 8})
+        outcome = lead(session)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+    assert outcome.reason
+    assert "\n" not in outcome.reason
+    assert session.of(Ended)[-1].is_error
+
+
+def test_retries_are_recorded_and_a_session_that_gets_through_is_complete(tmp_path: Path) -> None:
+    with ScriptedApi([http_error(529), cut_after(4), text("At last.")]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        outcome = lead(session)
+
+    assert outcome.status is SessionStatus.COMPLETED
+    overloaded, cut = session.of(Retried)
+    assert (overloaded.attempt, overloaded.status, overloaded.error) == (1, 529, "overloaded")
+    assert cut.status is None
+    assert [said.text for said in session.of(AssistantSaid)] == ["At last."]
+
+
+def test_a_killed_cli_fails_the_session_and_keeps_what_was_said(tmp_path: Path) -> None:
+    with ScriptedApi([ENDLESS]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+
+        async def kill() -> None:
+            await until((session.workspace.path / "running").exists)
+            os.kill(next(pid for pid in map(int, session.survivors()) if _is_cli(pid)), signal.SIGKILL)
+
+        outcome = anyio.run(meanwhile, session, kill)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_KILLED")
+    assert outcome.reason == "Claude Code was killed by signal 9."
+    assert [call.name for call in session.of(ToolCalled)] == ["Bash"]
+    assert session.survivors() == []
+
+
+def _is_cli(pid: int) -> bool:
+    return Path(f"/proc/{pid}/exe").resolve().name == "claude"
+
+
+@pytest.mark.parametrize("phase", ["at once", "starting", "streaming", "running a tool"])
+def test_cancellation_ends_everything_and_goes_on(tmp_path: Path, phase: str) -> None:
+    with ScriptedApi([stalled() if phase == "streaming" else ENDLESS]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        ready: dict[str, Callable[[], object]] = {
+            "at once": lambda: True,
+            "starting": session.survivors,
+            "streaming": lambda: api.requests,
+            "running a tool": (session.workspace.path / "running").exists,
+        }
+
+        async def cancel() -> bool:
+            with anyio.CancelScope() as scope:
+                await meanwhile(session, lambda: _cancelled_when(ready[phase], scope))
+            return scope.cancelled_caught
+
+        assert anyio.run(cancel)
+
+    assert session.survivors() == []
+    if phase in {"streaming", "running a tool"}:
+        assert session.of(Ended)[-1].subtype == "error_during_execution"
+
+
+async def _cancelled_when(condition: Callable[[], object], scope: anyio.CancelScope) -> None:
+    await until(condition)
+    scope.cancel()
+
+
+def test_cancellation_that_anyio_does_not_know_of_ends_everything_too(tmp_path: Path) -> None:
+    with ScriptedApi([ENDLESS]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+
+        async def cancel() -> None:
+            task = asyncio.create_task(session.lead())
+            await until((session.workspace.path / "running").exists)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        anyio.run(cancel)
+
+    assert session.survivors() == []
+    assert session.of(Ended)[-1].terminal_reason == "aborted_tools"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "RECORDING_FAILED"),
+        (StorageError("The disk is full.", code="DISK_FULL"), "DISK_FULL"),
+    ],
+    ids=["foreign", "ours"],
+)
+def test_a_session_that_cannot_be_recorded_is_ended(tmp_path: Path, error: Exception, code: str) -> None:
+    heard: list[SessionRecord] = []
+
+    def listen(record: SessionRecord) -> None:
+        heard.append(record)
+        if isinstance(record, ToolCalled):
+            raise error
+
+    with ScriptedApi([ENDLESS]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        outcome = anyio.run(session.lead, listen)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+    assert "could not be recorded" in str(outcome.reason)
+    assert isinstance(heard[-1], ToolCalled)
+    assert session.survivors() == []
+
+
+@pytest.mark.parametrize("prompt", ["/clear", "  \n"])
+def test_a_prompt_that_never_reaches_a_model_fails_the_session(tmp_path: Path, prompt: str) -> None:
+    with ScriptedApi([]) as api:
+        session = Session(make_workspace(tmp_path), api.url, prompt=prompt)
+        outcome = lead(session)
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
+    assert not session.of(Ended)[0].is_error
+
+
+FAKE = """#!{python}
+import json, sys
+def say(**message): print(json.dumps(message), flush=True)
+request = json.loads(sys.stdin.readline())
+say(type="control_response", response={{"subtype": "success", "request_id": request["request_id"], "response": {{}}}})
+sys.stdin.readline()
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [
+        ("sys.exit('something is missing')", "CLI_CRASHED", "exit code 1 before the session was over: something is"),
+        ("", "CLI_CRASHED", "exit code 0"),
+        ("print('{' + 'x' * (65 << 20), flush=True); sys.stdin.read()", "CLI_OUTPUT_TOO_LONG", "64 MiB"),
+        ("print('{broken', flush=True); sys.stdin.read()", "SESSION_FAILED", "broke off"),
+    ],
+    ids=["crash", "silent end", "long line", "broken line"],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_cli_that_breaks_down_is_explained(tmp_path: Path, body: str, code: str, said: str) -> None:
+    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body)))
+    gc.collect()  # the SDK drops the pipe of a CLI that it gave up on, and the warning must come here
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+    assert said in str(outcome.reason)
+
+
+def test_messages_that_nobody_knows_or_can_read_are_noted_and_not_fatal(tmp_path: Path) -> None:
+    messages = [
+        {"type": "from_the_future", "a": 1},
+        {"type": "assistant", "message": "not an object with content"},
+        {"type": "system", "subtype": "brand_new", "words": "hear me"},
+    ]
+    body = f"for message in {messages!r}: say(**message)"
+    session = Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body))
+    outcome = lead(session)
+
+    assert outcome.code == "CLI_CRASHED"
+    unreadable, brand_new = session.of(Noticed)
+    assert unreadable.kind == "unreadable"
+    assert (brand_new.kind, brand_new.text) == ("brand_new", '{"words": "hear me"}')
+
+
+def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: Path) -> None:
+    cli = _program(tmp_path, "#!/bin/sh\necho 'error: unknown option' >&2\nexit 1\n")
+    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=cli))
+
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_START_FAILED")
+    assert outcome.reason == "Claude Code ended with exit code 1 while starting: error: unknown option"
+
+
+def _fake(folder: Path, body: str) -> Path:
+    return _program(folder, FAKE.format(python=sys.executable, body=body))
+
+
+def _program(folder: Path, source: str) -> Path:
+    program = folder / "fake-claude"
+    program.write_text(source)
+    program.chmod(0o755)
+    return program

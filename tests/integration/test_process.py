@@ -1,0 +1,187 @@
+"""Child processes: what is kept of their output, and that they end."""
+
+import os
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from zelda_ci import process
+from zelda_ci.redact import Redactor, Secret
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+REDACT = Redactor([Secret("hunter2hunter2")])
+
+
+def run(*argv: str, timeout: float = 60, keep: int = 200_000, cwd: Path = Path("/")) -> process.Completed:
+    async def main() -> process.Completed:
+        return await process.run(
+            argv, cwd=cwd, environment=ENVIRONMENT, timeout_seconds=timeout, redact=REDACT, keep_bytes=keep
+        )
+
+    return anyio.run(main)
+
+
+def shell(line: str, **options: float) -> process.Completed:
+    return run("sh", "-c", line, **options)  # type: ignore[arg-type]  # numbers only
+
+
+def capture(*argv: str, given: bytes | None = None, max_bytes: int = 1 << 20, timeout: float = 60) -> process.Captured:
+    async def main() -> process.Captured:
+        return await process.capture(
+            argv,
+            cwd=Path("/"),
+            environment=ENVIRONMENT,
+            input=given,
+            max_bytes=max_bytes,
+            timeout_seconds=timeout,
+        )
+
+    return anyio.run(main)
+
+
+def stream(tmp_path: Path, *argv: str, max_bytes: int = 1 << 20) -> tuple[process.Streamed, bytes]:
+    target = tmp_path / "out"
+
+    async def main() -> process.Streamed:
+        return await process.stream(
+            argv, cwd=Path("/"), environment=ENVIRONMENT, to=target, timeout_seconds=60, max_bytes=max_bytes
+        )
+
+    return anyio.run(main), target.read_bytes()
+
+
+def test_both_streams_and_the_exit_code_are_reported() -> None:
+    done = shell("echo out; echo err >&2; exit 3")
+    assert (done.exit_code, done.output, done.output_bytes) == (3, "out\nerr\n", 8)
+    assert not done.timed_out
+    assert not done.truncated
+
+
+def test_a_signal_is_a_negative_exit_code() -> None:
+    assert shell("kill -9 $$").exit_code == -9
+
+
+def test_the_environment_is_exactly_the_one_given() -> None:
+    assert sorted(run("env").output.split()) == sorted(f"{name}={value}" for name, value in ENVIRONMENT.items())
+
+
+def test_there_is_nothing_to_read_from_standard_input() -> None:
+    assert run("cat").output == ""
+
+
+def test_a_deadline_ends_the_program_and_keeps_what_it_said(tmp_path: Path) -> None:
+    done = shell(f"echo $$ > {tmp_path}/pid; echo before; sleep 100; echo after", timeout=0.5)
+    assert (done.exit_code, done.timed_out, done.output) == (None, True, "before\n")
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_long_output_keeps_its_head_and_its_tail() -> None:
+    done = shell("echo first; yes | head -c 20000000; echo last")
+    assert done.output.startswith("first\ny\n")
+    assert done.output.endswith("y\nlast\n")
+    assert "20000011 bytes in all" in done.output
+    assert (done.output_bytes, done.truncated) == (20_000_011, True)
+    assert len(done.output) < 220_000
+
+
+@pytest.mark.parametrize("size", [0, 1, 36_000, 36_383, 36_384, 36_385, 50_000, 200_000])
+def test_output_is_whole_up_to_the_limit_and_counted_beyond_it(size: int) -> None:
+    done = shell(f"yes 123456789 | head -c {size}", keep=20_000)
+    whole = ("123456789\n" * (size // 10 + 1))[:size]
+    assert done.output_bytes == size
+    assert done.truncated == (done.output != whole)
+    assert done.truncated == (size > 36_384)
+
+
+def test_secrets_are_masked_also_where_the_output_was_cut() -> None:
+    done = shell("for n in 1 2 3; do yes hunter2hunter2 | head -c 100003; echo; done", keep=20_000)
+    assert done.truncated
+    assert "hunter" not in done.output
+    assert "ter2" not in done.output
+
+
+def test_a_grandchild_that_keeps_the_pipe_open_holds_nobody_up() -> None:
+    done = shell("sleep 100 & echo done", timeout=50)
+    assert (done.output, done.timed_out) == ("done\n", False)
+
+
+def test_bytes_that_are_not_text_are_replaced() -> None:
+    assert shell(r"printf 'a\377b'").output == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_a_missing_program_and_a_missing_folder_are_errors_of_the_system() -> None:
+    with pytest.raises(FileNotFoundError):
+        run("no-such-program")
+    with pytest.raises(FileNotFoundError):
+        run("true", cwd=Path("/no/such/folder"))
+
+
+def test_cancelling_ends_the_process_group(tmp_path: Path) -> None:
+    async def main() -> None:
+        with anyio.move_on_after(0.5):
+            line = f"sleep 100 & echo $! > {tmp_path}/grandchild; wait"
+            await process.run(
+                ["sh", "-c", line], cwd=tmp_path, environment=ENVIRONMENT, timeout_seconds=60, redact=REDACT
+            )
+
+    anyio.run(main)
+    pid = (tmp_path / "grandchild").read_text().strip()
+    deadline = time.monotonic() + 10
+    while Path("/proc", pid).exists() and time.monotonic() < deadline:  # whoever adopted it must still bury it
+        time.sleep(0.01)
+    assert not Path("/proc", pid).exists() or " Z " in Path("/proc", pid, "stat").read_text()
+
+
+def test_capturing_passes_input_and_separates_the_streams() -> None:
+    done = capture("sh", "-c", "cat; echo err >&2; exit 4", given=b"\x00\xff" * 300_000)
+    assert done == process.Captured(4, b"\x00\xff" * 300_000, b"err\n")
+
+
+def test_input_that_is_not_read_blocks_nobody() -> None:
+    assert capture("true", given=b"x" * 5_000_000).exit_code == 0
+
+
+def test_capturing_stops_a_program_that_writes_too_much() -> None:
+    done = capture("yes", max_bytes=1000)
+    assert (len(done.stdout), done.truncated) == (1000, True)
+
+
+def test_capturing_has_a_deadline() -> None:
+    with pytest.raises(TimeoutError):
+        capture("sleep", "100", timeout=0.2)
+
+
+def test_an_inherited_lock_stays_open_in_the_child(tmp_path: Path) -> None:
+    async def main(number: int) -> process.Captured:
+        line = ["sh", "-c", f"readlink /proc/self/fd/{number} || readlink /dev/fd/{number}"]
+        return await process.capture(line, cwd=tmp_path, environment=ENVIRONMENT, inherit=(number,))
+
+    with (tmp_path / "lock").open("w") as file:
+        assert anyio.run(main, file.fileno()).exit_code == 0
+
+
+def test_streaming_writes_a_file(tmp_path: Path) -> None:
+    done, written = stream(tmp_path, "sh", "-c", "echo data; echo warning >&2")
+    assert (done, written) == (process.Streamed(0, b"warning\n", 5, truncated=False), b"data\n")
+
+
+def test_streaming_stops_at_its_limit(tmp_path: Path) -> None:
+    done, written = stream(tmp_path, "cat", "/dev/zero", max_bytes=100_000)
+    assert (done.truncated, done.written, len(written)) == (True, 100_000, 100_000)
+
+
+def test_streaming_reports_a_full_disk() -> None:
+    async def main() -> None:
+        await process.stream(
+            ["cat", "/dev/zero"],
+            cwd=Path("/"),
+            environment=ENVIRONMENT,
+            to=Path("/dev/full"),
+            timeout_seconds=60,
+            max_bytes=1 << 30,
+        )
+
+    with pytest.raises(OSError, match="No space left"):
+        anyio.run(main)

@@ -1,0 +1,159 @@
+"""Results on a real disk: what is there after a run, and what stands in the way of one."""
+
+import shutil
+import tracemalloc
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.builders import START, records, result, safe, session
+from zelda_ci.domain.run import Failure, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.errors import StorageError
+from zelda_ci.storage import codec
+from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.storage.run_folder import RunFolder
+
+PROMPT = safe("Do it.")
+
+
+def provisional(folder: RunFolder) -> RunResult:
+    failure = Failure(code="INTERRUPTED", message=safe("Zelda was killed."))
+    return result(folder.run_id, status=SessionStatus.INTERRUPTED, failure=failure)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
+    folder = ResultStore(tmp_path).begin("example", START)
+    folder.announce(provisional(folder), PROMPT)
+    for record in records("Read a.py", '"Done."'):
+        folder.append(record)
+    final, transcript = result(folder.run_id), session("Read a.py", '"Done."')
+    folder.finish(final, transcript)
+
+    assert folder.path == tmp_path / "runs" / "example-2026-02-13T14-30-00"
+    assert names(folder.path) == ["result.json", "transcript.json"]
+    assert codec.decode_result(folder.result_file.read_bytes(), "r") == final
+    assert codec.decode_transcript(folder.transcript_file.read_bytes(), "t") == transcript
+    assert list(ResultStore(tmp_path).unfinished()) == []
+
+
+def test_the_journal_gives_back_what_was_appended(tmp_path: Path) -> None:
+    folder = ResultStore(tmp_path).begin("example", START)
+    happened = records("Read a.py + Bash ls -> error", '"Done."')
+    for record in happened:
+        folder.append(record)
+    assert list(folder.records()) == happened
+    folder.append(happened[-1])
+    assert list(folder.records()) == [*happened, happened[-1]]
+
+
+def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    (tmp_path / "runs" / "a-2026-02-13T14-30-00-2").mkdir(parents=True)
+    (tmp_path / "runs" / "a-2026-02-13T14-30-00-3").write_text("a file of somebody else's")
+    assert [store.begin("a", START).run_id[-4:] for _ in range(3)] == ["0-00", "00-4", "00-5"]
+
+
+@pytest.mark.parametrize("suite", ["two words", "../../up", "", "x" * 300, "a\nb", "\u65e5\u672c", "-rf", "."])
+def test_an_unusual_suite_name_stays_inside_the_results(tmp_path: Path, suite: str) -> None:
+    folder = ResultStore(tmp_path).begin(suite, START)
+    assert folder.path.resolve().parent == (tmp_path / "runs").resolve()
+
+
+def test_the_results_folder_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    folder = ResultStore(tmp_path / "link").begin("a", START)
+    folder.finish(result(folder.run_id), session())
+    assert names(tmp_path / "elsewhere" / "runs" / folder.run_id) == ["result.json", "transcript.json"]
+
+
+def test_the_results_folder_is_made_with_its_parents(tmp_path: Path) -> None:
+    assert ResultStore(tmp_path / "a" / "b").begin("s", START).path.is_dir()
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link", "link to itself", "file in place of runs"])
+def test_what_is_in_the_way_of_the_results_is_explained(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "results"
+    match kind:
+        case "file":
+            place.write_text("")
+        case "dangling link":
+            place.symlink_to("nowhere")
+        case "link to itself":
+            place.symlink_to(place)
+        case _:
+            place.mkdir()
+            (place / "runs").write_text("")
+    with pytest.raises(StorageError) as caught:
+        ResultStore(place).begin("a", START)
+    assert caught.value.code == "STORAGE_IN_THE_WAY"
+    assert str(place / "runs") in caught.value.message
+    assert "resultsDir" in (caught.value.hint or "")
+    assert list(ResultStore(place).unfinished()) == []
+
+
+def test_a_folder_that_may_not_be_written_is_explained() -> None:
+    # Not even the superuser makes folders here.
+    with pytest.raises(StorageError, match="may not be written") as caught:
+        ResultStore(Path("/sys/zelda")).begin("a", START)
+    assert caught.value.code == "STORAGE_FORBIDDEN"
+
+
+def test_a_folder_deleted_during_the_run_costs_nothing_that_was_captured(tmp_path: Path) -> None:
+    folder = ResultStore(tmp_path).begin("a", START)
+    happened = records("Read a.py")
+    folder.append(happened[0])
+    shutil.rmtree(tmp_path / "runs")
+    for record in happened[1:]:
+        folder.append(record)
+    folder.announce(provisional(folder), PROMPT)
+    assert list(folder.records()) == happened
+    folder.finish(result(folder.run_id), session("Read a.py"))
+    assert names(folder.path) == ["result.json", "transcript.json"]
+
+
+def test_a_result_that_cannot_be_put_in_place_leaves_everything_for_the_next_start(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    folder = store.begin("a", START)
+    folder.append(records()[0])
+    folder.result_file.mkdir()
+    with pytest.raises(StorageError, match=r"result\.json cannot be made"):
+        folder.finish(result(folder.run_id), session())
+    folder.close()
+    folder.result_file.rmdir()
+    assert names(folder.path) == ["result.partial.json", "transcript.json", "transcript.jsonl"]
+
+    [remains] = store.unfinished()
+    assert remains.provisional == result(folder.run_id)
+
+
+def test_a_large_transcript_is_written_a_line_at_a_time(tmp_path: Path) -> None:
+    big = "x" * 100_000
+    transcript = session(*(f"Bash {n} -> {n}{big}" for n in range(200)))
+    folder = ResultStore(tmp_path).begin("a", START)
+    tracemalloc.start()
+    try:
+        folder.finish(result(folder.run_id), transcript)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert folder.transcript_file.stat().st_size > 20_000_000
+    assert peak < 2_000_000
+
+
+def test_files_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
+    folder = ResultStore(tmp_path).begin("a", START)
+    folder.finish(result(folder.run_id), session())
+    (tmp_path / "plain").touch()
+    assert folder.result_file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_moments_of_another_zone_are_named_in_utc(tmp_path: Path) -> None:
+    local = datetime(2026, 2, 13, 23, 30, tzinfo=UTC).astimezone()
+    assert ResultStore(tmp_path).begin("a", local).run_id == "a-2026-02-13T23-30-00"

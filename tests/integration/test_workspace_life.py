@@ -1,0 +1,366 @@
+"""A workspace from its making to its end: what it holds, what it leaves, and what it never touches."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tests.builders import suite
+from tests.support.projects import Project, folder, is_running, repository, wait_until
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.workspaces import Workspaces
+
+
+async def nothing(_: Workspaces, workspace: Workspace) -> Workspace:
+    return workspace
+
+
+def files(root: Path) -> dict[str, bytes]:
+    found = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts)
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def test_a_workspace_holds_the_last_commit_and_not_what_differs_from_it(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"a.txt": "committed", "gone.txt": "still there", "bin/run": "#!/bin/sh\n"})
+    (project.path / "bin/run").chmod(0o755)
+    commit = project.commit()
+    project.write({"a.txt": "edited", "untracked.txt": "new"})
+    (project.path / "gone.txt").unlink()
+    project.git("add", "gone.txt")
+    before = project.fingerprint()
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert files(workspace.root) == {
+            ".gitignore": b".zelda/\n",
+            "a.txt": b"committed",
+            "gone.txt": b"still there",
+            "bin/run": b"#!/bin/sh\n",
+        }
+        assert os.access(workspace.root / "bin/run", os.X_OK)
+        assert (workspace.source.kind, workspace.source.commit, workspace.source.branch) == ("worktree", commit, "main")
+        assert workspace.source.dirty
+        assert workspace.start == commit
+        assert workspace.path == workspace.root
+        assert not workspace.base.is_relative_to(project.path)
+        assert workspace.notes == ()
+
+    project.work(work)
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "dirty"),
+    [
+        (lambda _: None, False),
+        (lambda project: project.write({".zelda/runs/r/result.json": "{}"}), False),
+        (lambda project: project.write({"ignored.log": "x"}), False),
+        (lambda project: project.write({"new.txt": "x"}), True),
+        (lambda project: project.write({"README.md": "x"}), True),
+        (lambda project: project.git("rm", "-q", "--cached", "README.md"), True),
+        (lambda project: project.git("stash", "push", "-q", "--include-untracked"), False),
+        (lambda project: (project.path / "README.md").touch(), False),
+    ],
+)
+def test_dirty_means_that_files_differ_from_the_commit(
+    tmp_path: Path,
+    change: Callable[[Project], object],
+    dirty: bool,  # noqa: FBT001  # a column of the table above
+) -> None:
+    project = repository(tmp_path)
+    project.write({".gitignore": "*.log\n"})  # .zelda itself is not ignored here, and must not count all the same
+    project.commit()
+    change(project)
+    before = project.fingerprint()
+    assert anyio.run(project.workspaces().inspect).dirty == dirty
+    assert project.fingerprint() == before
+
+
+def test_what_the_user_ignores_everywhere_is_not_dirty(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    (project.home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/ignored\n")
+    (project.home / "ignored").write_text("*.swp\n")
+    project.write({"a.swp": "x"})
+    assert not anyio.run(project.workspaces().inspect).dirty
+
+
+def test_the_project_shows_a_link_and_a_lease_while_the_run_lives(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        shown = project.results / "workspaces"
+        assert sorted(entry.name for entry in shown.iterdir()) == ["run-1", "run-1.json"]
+        assert (shown / "run-1").resolve() == workspace.root
+        lease = json.loads((shown / "run-1.json").read_text())
+        assert (lease["runId"], lease["pid"]) == ("run-1", os.getpid())
+        assert (lease["folder"], lease["workspace"]) == (str(workspace.base), str(workspace.root))
+        assert lease["startedAt"]
+
+    project.work(work)
+    assert list((project.results / "workspaces").iterdir()) == []
+
+
+def test_everything_is_private_to_the_user(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    workspace = project.work(nothing)
+    for place in (project.base, workspace.base.parent.parent):
+        assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_exception_inside_passes_through_and_leaves_nothing(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        (workspace.root / "locked").mkdir(mode=0o500)
+        raise FileNotFoundError("the user's own")
+
+    with pytest.raises(FileNotFoundError, match="the user's own"):
+        project.work(work)
+    assert project.leftovers() == []
+
+
+@pytest.mark.parametrize("kind", ["repository", "folder"])
+def test_cancelling_at_any_moment_leaves_nothing(tmp_path: Path, kind: str) -> None:
+    project = repository(tmp_path) if kind == "repository" else folder(tmp_path)
+    before = project.fingerprint()
+    cancelled = []
+
+    async def main() -> None:
+        step = 0.0007
+        for number in range(60):
+            shutil.rmtree(project.base, ignore_errors=True)
+            workspaces = project.workspaces()
+            with anyio.move_on_after(number * step) as scope:
+                async with workspaces.open(f"run-{number}", suite()):
+                    await anyio.lowlevel.checkpoint()
+            cancelled.append(scope.cancelled_caught)
+            assert project.leftovers() == []
+
+    anyio.run(main)
+    assert any(cancelled), "no attempt was cut short"
+    assert project.fingerprint() == before
+
+
+def test_a_run_after_a_cancelled_one_works(tmp_path: Path) -> None:
+    project = repository(tmp_path, {f"f{n}": os.urandom(50_000) for n in range(20)})
+
+    async def main() -> None:
+        with anyio.move_on_after(0.01):
+            async with project.workspaces().open("run-1", suite()):
+                pass
+
+    anyio.run(main)
+
+    async def count(_: Workspaces, workspace: Workspace) -> int:
+        return len(files(workspace.root))
+
+    assert project.work(count) == 21
+
+
+def test_many_runs_at_once_in_one_process(tmp_path: Path) -> None:
+    project = repository(tmp_path, {f"f{n}": str(n) for n in range(50)})
+    before = project.fingerprint()
+    seen: set[Path] = set()
+
+    async def main() -> None:
+        workspaces = project.workspaces()
+        together = anyio.Event()
+
+        async def one(number: int) -> None:
+            async with workspaces.open(f"run-{number}", suite()) as workspace:
+                seen.add(workspace.root)
+                if len(seen) == 8:
+                    together.set()
+                await together.wait()
+                assert len(files(workspace.root)) == 51
+                (workspace.root / "f1").write_text(f"mine {number}")
+                patch = tmp_path / f"{number}.patch"
+                changes = await workspaces.changes(workspace, patch)
+                assert changes.files == ("f1",)
+                assert f"+mine {number}" in patch.read_text()
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(8):
+                tasks.start_soon(one, number)
+
+    anyio.run(main)
+    assert len(seen) == 8
+    assert project.leftovers() == []
+    assert project.fingerprint() == before
+
+
+def test_a_commit_is_fetched_once(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    first = project.work(nothing)
+    (pack,) = project.base.glob("*/stores/*/objects/pack/*.pack")
+    fetched = pack.stat().st_ctime_ns
+    second = project.work(nothing)
+    assert first.base != second.base
+    assert pack.stat().st_ctime_ns == fetched
+    assert project.work(nothing, historyDepth=2)
+    assert len(list(project.base.glob("*/stores/*-*"))) == 2
+
+
+def test_a_damaged_store_is_made_anew(tmp_path: Path) -> None:
+    """Systems tidy their temporary folders file by file."""
+    project = repository(tmp_path)
+    project.work(nothing)
+    (pack,) = project.base.glob("*/stores/*/objects/pack/*.pack")
+    pack.unlink()
+    project.work(nothing)
+    assert pack.exists()
+
+
+def test_only_the_last_few_commits_are_kept(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    commits = []
+    for number in range(5):
+        commits.append(project.commit(f"commit {number}"))
+        project.work(nothing)
+    kept = sorted(store.name.removesuffix("-1") for store in project.base.glob("*/stores/*-1"))
+    assert kept == sorted(commits[2:])
+
+
+def test_all_runs_of_one_invocation_test_the_same_commit(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+
+    async def main() -> list[str]:
+        workspaces = project.workspaces()
+        starts = []
+        for number in range(2):
+            async with workspaces.open(f"run-{number}", suite()) as workspace:
+                starts.append(workspace.start)
+            project.commit("the developer goes on")
+        return starts
+
+    first, second = anyio.run(main)
+    assert first == second
+
+
+def test_history_is_as_deep_as_asked_for(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    for number in range(5):
+        project.commit(f"commit {number}")
+
+    async def depth(workspaces: Workspaces, workspace: Workspace) -> str:
+        return (await workspaces.run_command(workspace, "git log --format=%s", 30)).output
+
+    assert project.work(depth) == "commit 4\n"
+    assert project.work(depth, historyDepth=3) == "commit 4\ncommit 3\ncommit 2\n"
+    assert project.work(depth) == "commit 4\n"
+
+
+def test_the_session_sees_no_object_but_those_of_the_tested_commit(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.write({"secret.txt": "stashed"})
+    project.git("stash", "push", "-q", "--include-untracked")
+    project.write({"old.txt": "in an older commit only"})
+    project.commit()
+    project.work(nothing)
+    (project.path / "old.txt").unlink()
+    project.commit()
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> str:
+        line = "git cat-file --batch-all-objects --batch; git for-each-ref; git remote; git stash list; git config -l"
+        return (await workspaces.run_command(workspace, line, 30)).output
+
+    said = project.work(work)
+    assert "hello" in said
+    assert "stashed" not in said
+    assert "older commit only" not in said
+    assert str(project.path) not in said
+
+
+def test_a_session_may_do_with_its_repository_what_it_likes(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.git("config", "user.email", "developer@example.com")
+    project.git("branch", "precious")
+    before = project.fingerprint()
+    changes, patch = project.changes_after("""
+        set -e
+        git config user.email session@example.com
+        git checkout -q -b mine
+        echo new > new.txt; git add .; git commit -q -m 'the work'
+        echo more >> new.txt; git stash -q; git stash pop -q
+        git tag -f v1; git branch -D precious 2>/dev/null || true
+        git worktree add -q ../other HEAD; git gc -q --prune=now; git update-ref -d HEAD
+        mkdir -p .git-hooks; git config core.hooksPath .git-hooks
+    """)
+    assert changes.files == ("new.txt",)
+    assert "+new\n+more\n" in patch
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+
+
+def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    pids = tmp_path / "pids"
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        # Outside the supervisor, as if the session had killed it: only the mark in the environment is left.
+        line = f"setsid sh -c 'echo $$ > {pids}; exec sleep 300' >/dev/null 2>&1 &"
+        await anyio.run_process(["sh", "-c", line], env=dict(workspace.confinement.environment))
+        await anyio.to_thread.run_sync(wait_until, lambda: pids.exists() and bool(pids.read_text()))
+        assert is_running(pids.read_text())
+
+    project.work(work)
+    assert not is_running(pids.read_text())
+
+
+def test_a_project_that_cannot_be_written_works_without_the_link(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.results.rmdir()
+    project.results.write_text("not a folder")
+
+    async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        assert (workspace.root / "README.md").exists()
+        return workspace.notes
+
+    (note,) = project.work(work)
+    assert "cannot be written" in note
+
+
+def test_two_projects_may_have_runs_of_the_same_name(tmp_path: Path) -> None:
+    one, other = repository(tmp_path, name="one"), repository(tmp_path, {"b": "b"}, name="other")
+
+    async def outer(_: Workspaces, first: Workspace) -> None:
+        async with other.workspaces().open("run-1", suite()) as second:
+            assert first.base.parent != second.base.parent
+            assert not (first.root / "b").exists()
+            assert (second.root / "b").exists()
+        assert (first.root / "README.md").exists()
+
+    one.work(outer)
+
+
+def test_reserved_names_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    with pytest.raises(WorkspaceError, match=r"execution\.env lists GIT_DIR") as caught:
+        project.work(nothing, execution={"env": ["GIT_DIR"]})
+    assert caught.value.code == "ENVIRONMENT_REFUSED"
+    assert not project.base.exists()
+
+
+def test_git_is_missing(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.environ["PATH"] = str(tmp_path)
+    with pytest.raises(WorkspaceError, match="git is not installed") as caught:
+        project.work(nothing)
+    assert caught.value.code == "GIT_MISSING"
+
+
+def test_git_is_too_old(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    old = tmp_path / "bin/git"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho git version 2.25.1\n")
+    old.chmod(0o755)
+    project.environ["PATH"] = f"{old.parent}:{os.environ['PATH']}"
+    with pytest.raises(WorkspaceError, match=r"git 2\.25 is too old: Zelda needs 2\.32 or newer"):
+        project.work(nothing)

@@ -1,0 +1,168 @@
+"""The supervisor: a stand-alone program that leaves no descendant behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import is_running, wait_until
+from zelda_ci.workspace.sandbox import SUPERVISOR
+
+BARE = [sys.executable, "-I", "-S", str(SUPERVISOR)]
+DAEMONS = """
+(setsid sleep 300 & echo $! >> {pids})
+(env -i setsid sh -c 'cd /; trap "" TERM HUP INT; echo $$ >> {pids}; sleep 301; sleep 302' &)
+sleep 303 & echo $! >> {pids}
+until [ "$(wc -l < {pids})" = 3 ]; do sleep 0.01; done
+"""
+
+
+def start(*argv: str, options: tuple[str, ...] = (), close_fds: bool = True) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [*BARE, *options, "--", *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        close_fds=close_fds,
+    )
+
+
+def finish(*argv: str, options: tuple[str, ...] = (), given: bytes = b"") -> tuple[int, bytes, bytes]:
+    with start(*argv, options=options) as child:
+        out, err = child.communicate(given, timeout=30)
+    return child.returncode, out, err
+
+
+def living(pids: Path) -> list[str]:
+    return [pid for pid in pids.read_text().split() if is_running(pid)]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143), ("kill -SEGV $$", 139)],
+)
+def test_the_exit_code_is_the_programs(line: str, code: int) -> None:
+    assert finish("sh", "-c", line)[0] == code
+
+
+def test_a_program_that_cannot_be_started_is_named() -> None:
+    assert finish("no-such-program")[::2] == (127, b"no-such-program: no such program\n")
+    assert finish("/etc/passwd")[::2] == (126, b"/etc/passwd: Permission denied\n")
+
+
+def test_streams_pass_through() -> None:
+    assert finish("sh", "-c", "cat; echo err >&2", given=b"in") == (0, b"in", b"err\n")
+
+
+def test_signals_that_python_ignores_are_at_their_default_again() -> None:
+    code, out, err = finish("bash", "-c", "set -o pipefail; yes | head -1; echo ${PIPESTATUS[0]}")
+    assert (code, out, err) == (0, b"y\n141\n", b"")
+
+
+def test_the_program_gets_exactly_the_environment_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "environment.json"
+    file.write_text(json.dumps({"PATH": os.environ["PATH"], "ONLY": "this\nand that"}))
+    _, out, _ = finish("env", "-0", options=("--environment", str(file)))
+    assert sorted(out.split(b"\0")) == [b"", b"ONLY=this\nand that", b"PATH=" + os.fsencode(os.environ["PATH"])]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{"])
+def test_a_broken_environment_file_is_a_failure_of_its_own(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "environment.json"
+    file.write_text(content)
+    code, _, err = finish("true", options=("--environment", str(file)))
+    assert code == 125
+    assert err.startswith(b"the supervisor failed: ")
+
+
+def test_no_descriptor_is_passed_on(tmp_path: Path) -> None:
+    with (tmp_path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)  # noqa: FBT003  # the name of the call says it
+        with start("ls", "/proc/self/fd", close_fds=False) as child:
+            out, _ = child.communicate(timeout=30)
+    assert out.split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that ls lists
+
+
+def test_daemons_end_with_the_program(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.touch()
+    code, _, _ = finish("sh", "-c", DAEMONS.format(pids=pids) + "exit 5")
+    assert code == 5
+    assert len(pids.read_text().split()) == 3
+    assert living(pids) == []
+
+
+def test_a_program_that_forks_without_end_is_ended(tmp_path: Path) -> None:
+    line = f"f() {{ sleep 0.001; echo $$ >> {tmp_path}/n; (f &) ; }}; for n in 1 2 3 4 5; do f & done; sleep 0.3"
+    code, _, _ = finish("sh", "-c", line)
+    assert code == 0
+    before = (tmp_path / "n").stat().st_size
+    time.sleep(0.2)
+    assert (tmp_path / "n").stat().st_size == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_passed_on_and_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
+    pids = tmp_path / "pids"
+    pids.touch()
+    with start("sh", "-c", f"trap 'echo asked; exit 9' {number.name[3:]}; {DAEMONS.format(pids=pids)} wait") as child:
+        wait_until(lambda: len(pids.read_text().split()) == 3)
+        child.send_signal(number)
+        out, _ = child.communicate(timeout=30)
+    assert (child.returncode, out) == (9, b"asked\n")
+    assert living(pids) == []
+
+
+def test_who_ignores_the_signal_is_killed_after_a_moment(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    line = f"trap '' TERM; echo $$ > {pids}; while :; do sleep 1; done"
+    with start("sh", "-c", line) as child:
+        wait_until(lambda: pids.exists() and bool(pids.read_text()))
+        child.terminate()
+        child.communicate(timeout=30)
+    assert child.returncode == 137
+    assert living(pids) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_everything_ends_when_the_parent_dies(tmp_path: Path, number: signal.Signals) -> None:
+    pids = tmp_path / "pids"
+    pids.touch()
+    program = f"""
+import os, subprocess
+argv = {BARE!r} + ["--parent", str(os.getpid()), "--", "sh", "-c", {(DAEMONS.format(pids=pids) + " wait")!r}]
+subprocess.run(argv)
+"""
+    with subprocess.Popen([sys.executable, "-c", program]) as parent:
+        wait_until(lambda: len(pids.read_text().split()) == 3)
+        parent.send_signal(number)
+    wait_until(lambda: living(pids) == [])
+
+
+def test_a_parent_that_died_before_it_was_watched_counts_as_dead() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    code, _, _ = finish("sleep", "300", options=("--parent", str(gone.pid)))
+    assert code == 143
+
+
+def test_killing_the_supervisor_kills_the_program(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    with start("sh", "-c", f"echo $$ > {pids}; exec sleep 300") as child:
+        wait_until(lambda: pids.exists() and bool(pids.read_text()))
+        child.kill()
+        child.communicate(timeout=30)
+    wait_until(lambda: living(pids) == [])
+
+
+def test_a_terminals_interrupt_does_not_reach_the_program(tmp_path: Path) -> None:
+    """It goes to the foreground process group: the supervisor leaves it, so that Zelda alone decides."""
+    with start("sh", "-c", "ps -o pgid= -p $$,$PPID; ps -o sid= -p $$,$PPID") as child:
+        out, _ = child.communicate(timeout=30)
+    assert str(os.getpgrp()).encode() not in out.split()
+    assert len(set(out.split())) == 2

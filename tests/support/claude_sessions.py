@@ -1,0 +1,129 @@
+"""Sessions of the real Claude Code CLI in a small git repository, for tests of everything that leads or reads them."""
+
+import os
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+
+from zelda_ci.domain.session import SessionRecord
+from zelda_ci.domain.suite import ExecutionSettings
+from zelda_ci.domain.workspace import Source, Workspace
+from zelda_ci.execution.agent import Listen, ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.claude_code import ClaudeCode
+from zelda_ci.execution.environment import MARKER
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.workspace.sandbox import confine
+
+R = TypeVar("R")
+
+TOKEN = "sk-ant-fake-token-of-this-run"
+IDENTITY = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Zelda Test"), ("EMAIL", "zelda@example.com"))
+}
+
+
+def make_workspace(folder: Path, files: Mapping[str, str] | None = None) -> Workspace:
+    """A workspace whose worktree is a repository of one commit that holds `files`."""
+    base = folder / "run with space"
+    root = base / "ws"
+    for part in (root, base / "home", base / "tmp"):
+        part.mkdir(parents=True)
+    for name, content in {"README.md": "# Sample\n", **(files or {})}.items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+    environment = _environment(base / "home")
+    _git(root, environment, "init", "--quiet", "--initial-branch=main")
+    _git(root, environment, "add", "--all")
+    _git(root, environment, "commit", "--quiet", "--message=start")
+    return Workspace(
+        run_id="sample-2026-01-01T00-00-00",
+        base=base,
+        root=root,
+        path=root,
+        home=base / "home",
+        tmp=base / "tmp",
+        git_dir=root / ".git",
+        start=_git(root, environment, "rev-parse", "HEAD"),
+        source=Source(kind="worktree", commit=None, branch="main", dirty=False),
+        confinement=confine(environment),
+    )
+
+
+def git(workspace: Workspace, *arguments: str) -> str:
+    """Run git in the worktree."""
+    return _git(workspace.root, workspace.confinement.environment, *arguments)
+
+
+@dataclass
+class Session:
+    """One session with everything that came of it."""
+
+    workspace: Workspace
+    base_url: str
+    prompt: str = "Please do the work."
+    cli: Path | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    records: list[SessionRecord] = field(default_factory=list)
+    stop: anyio.Event = field(default_factory=anyio.Event)
+
+    def request(self) -> SessionRequest:
+        """What the agent is asked."""
+        return SessionRequest(
+            session_id=self.session_id,
+            prompt=self.prompt,
+            workspace=self.workspace,
+            execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
+            endpoint=ModelEndpoint(self.base_url, TOKEN),
+            stop=self.stop,
+        )
+
+    async def lead(self, listen: Listen | None = None) -> SessionOutcome:
+        """Lead it to its end, listening before or instead of just collecting."""
+
+        def hear(record: SessionRecord) -> None:
+            self.records.append(record)
+            if listen:
+                listen(record)
+
+        return await ClaudeCode(Redactor([Secret(TOKEN)]), cli=self.cli).run(self.request(), hear)
+
+    def of(self, kind: type[R]) -> list[R]:
+        """The records of one kind, in order."""
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def survivors(self) -> list[str]:
+        """Living processes that the session started: all of them inherit its marker."""
+        mark = f"{MARKER}={self.session_id}".encode()
+        return [process.name for process in Path("/proc").iterdir() if process.name.isdigit() and _bears(process, mark)]
+
+
+def _bears(process: Path, mark: bytes) -> bool:
+    try:
+        return mark in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **IDENTITY,
+    }
+
+
+def _git(root: Path, environment: Mapping[str, str], *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()

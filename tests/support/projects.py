@@ -1,0 +1,167 @@
+"""Real repositories and folders to test, and the workspaces of them."""
+
+import os
+import stat
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from tests.builders import suite
+from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace.workspaces import Workspaces
+
+ENVIRON = {
+    "PATH": os.environ["PATH"],
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    **{
+        f"GIT_{role}_{part}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for part, value in (("NAME", "Dev"), ("EMAIL", "dev@example.com"))
+    },
+}
+
+Work = Callable[[Workspaces, Workspace], Awaitable[Any]]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Look again and again; a test that waits in vain fails."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(pid: str) -> bool:
+    """A process that is dead, and only not yet buried by whoever adopted it, does not run."""
+    try:
+        state = Path("/proc", pid.strip(), "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@dataclass
+class Project:
+    """A developer's folder; `environ` is what the developer's shell would hold."""
+
+    path: Path
+    home: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "ZELDA_WORKSPACES": str(self.base),
+            **self.environ,
+        }
+
+    @property
+    def base(self) -> Path:
+        return self.home.parent / "base"
+
+    @property
+    def results(self) -> Path:
+        return self.path / ".zelda"
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=cwd or self.path, env=ENVIRON, check=True, capture_output=True, timeout=60
+        )
+        return os.fsdecode(done.stdout).strip()
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            file = self.path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def commit(self, message: str = "more") -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def workspaces(self, redact: Redactor | None = None) -> Workspaces:
+        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor())
+
+    def work(self, work: Work, run_id: str = "run-1", **settings: Any) -> Any:
+        """Open a workspace, do the work in it, and return what it returned."""
+
+        async def main() -> Any:
+            workspaces = self.workspaces()
+            async with workspaces.open(run_id, suite(**settings)) as workspace:
+                return await work(workspaces, workspace)
+
+        return anyio.run(main)
+
+    def changes_after(self, script: str, **settings: Any) -> tuple[Changes, str]:
+        """What a session that runs this shell script changes; and the patch."""
+        patch = self.home / "changes.patch"
+
+        async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
+            done = await workspaces.run_command(workspace, script, 60)
+            assert done.exit_code == 0, done.output
+            return await workspaces.changes(workspace, patch)
+
+        changes = self.work(work, **settings)
+        return changes, patch.read_text("utf-8")
+
+    def fingerprint(self) -> dict[str, tuple[object, ...]]:
+        """All that a run could have changed: every entry with its times and content, `.git` included."""
+        found: dict[str, tuple[object, ...]] = {}
+        for folder, names, files in os.walk(self.path):
+            if ".zelda" in names:
+                names.remove(".zelda")
+            for name in (".", *names, *files):
+                place = Path(folder, name)
+                status = place.lstat()
+                content = place.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+                found[str(place)] = (
+                    status.st_ino,
+                    status.st_mode,
+                    status.st_uid,
+                    status.st_nlink,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                    content,
+                )
+        return found
+
+    def leftovers(self) -> list[str]:
+        """Whatever of finished runs still lies anywhere."""
+        runs = [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
+        drafts = [str(entry) for entry in self.base.glob("*/stores/draft-*")]
+        shown = self.results / "workspaces"
+        return [*runs, *drafts, *(str(entry) for entry in (shown.iterdir() if shown.exists() else ()))]
+
+
+def folder(tmp_path: Path, files: Mapping[str, str | bytes] | None = None, *, name: str = "project") -> Project:
+    """A folder that is in no repository."""
+    project = Project(tmp_path / name, tmp_path / "home")
+    project.results.mkdir(parents=True)
+    project.write(files or {"README.md": "hello\n"})
+    return project
+
+
+def repository(
+    tmp_path: Path,
+    files: Mapping[str, str | bytes] | None = None,
+    *,
+    name: str = "project",
+    init: tuple[str, ...] = (),
+) -> Project:
+    """A repository with one commit, in which Zelda's results are ignored."""
+    project = folder(tmp_path, files, name=name)
+    project.write({".gitignore": ".zelda/\n"})
+    project.git("init", "-q", "-b", "main", *init)
+    project.commit("first")
+    return project

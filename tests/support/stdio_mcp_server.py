@@ -1,0 +1,32 @@
+"""A tiny MCP server over stdio with one tool, `greet`; started by sessions as `python stdio_mcp_server.py`."""
+
+import json
+import sys
+from typing import Any
+
+TOOL = {
+    "name": "greet",
+    "description": "Greets somebody.",
+    "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}
+
+
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    match method:
+        case "initialize":
+            info = {"name": "greeter", "version": "1"}
+            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            return {"tools": [TOOL]}
+        case "tools/call":
+            return {"content": [{"type": "text", "text": f"Hello, {params['arguments']['name']}!"}]}
+        case _:
+            return {}
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        result = answer(request["method"], request.get("params", {}))
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
+        sys.stdout.flush()

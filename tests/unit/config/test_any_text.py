@@ -1,0 +1,104 @@
+"""Whatever is in the files: a project, or a ConfigError that shows no control characters. Never anything else."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.config.folder import GOOD
+from zelda_ci.config import loader, project
+from zelda_ci.config.keys import keys
+from zelda_ci.config.nodes import key_places, value_of
+from zelda_ci.config.problems import Rejected
+from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.errors import ConfigError
+
+KEYS = sorted({key.name for model in (ProjectConfig, SuiteConfig) for key in keys(model)} | {"apiKey", "maxTurn", ""})
+WORDS = [
+    "on",
+    "1e3",
+    "2026-02-13",
+    "5",
+    "1.5",
+    ".nan",
+    "true",
+    "null",
+    "x",
+    "''",
+    '"\\0"',
+    "&a b",
+    "*a",
+    "!t x",
+    "|",
+    "é",
+]
+
+values = st.recursive(
+    st.sampled_from(WORDS) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.lists(st.tuples(st.sampled_from(KEYS), inner), max_size=3).map(
+            lambda pairs: "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+nearly_right = st.lists(st.tuples(st.sampled_from(KEYS), values), max_size=6).map(
+    lambda pairs: "".join(f"{key}: {value}\n" for key, value in pairs)
+)
+yaml_noise = st.text(st.sampled_from("ab:-#&*!|>'\"%@`{}[],?<=~ \n\t\r\\0159.é\u2028\ufeff"), max_size=60)
+texts = nearly_right | yaml_noise | st.text(max_size=60)
+
+
+def survives(suite: bytes, config: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "zelda").mkdir()
+        (root / "zelda/test-x.yaml").write_bytes(suite)
+        (root / "zelda.config.yaml").write_bytes(config)
+        try:
+            project.load(root)
+        except ConfigError as error:
+            lines = error.message.split("\n")  # noqa: SIM905 - splitlines would hide other line breaks
+            assert len(lines) > 1
+            assert all(line.isprintable() for line in lines)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts)
+@example("? [")
+@example("{{")
+@example("a: &a {<<: *a}")
+@example("- - - - - - - ")
+@example("prompt: x\nexecution: {maxTurns: 1" + "0" * 5000 + "}")
+@example("testDir: " + "a/" * 5000)
+@example("testDir: '\\0'\nresultsDir: \"\\0\"")
+@example("resultsDir: .zelda/" + "x" * 300)
+def test_any_text_is_a_project_or_a_config_error(text):
+    data = text.encode("utf-8", "surrogatepass")
+    survives(data, b"")
+    survives(GOOD.encode(), data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_project_or_a_config_error(data):
+    survives(data, data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts)
+def test_both_parsers_accept_or_refuse_and_build_the_same(text):
+    clean = "".join(char for char in text if char.isprintable() or char == "\n").replace("\ufeff", "")
+    results = []
+    for parser in (yaml.SafeLoader, yaml.CSafeLoader):
+        try:
+            root, problems = loader.parse(clean, "f", parser)
+            # The parsers differ in where a value begins that is not there; keys stand where they stand.
+            results.append((root and value_of(root), root and dict(key_places(root)), problems))
+        except Rejected:
+            results.append(None)
+    if None not in results:
+        assert results[0] == results[1]

@@ -1,0 +1,139 @@
+"""Credentials in files: found wherever they stand, named with the variable to use, and never repeated."""
+
+import pytest
+
+from tests.unit.config.folder import GOOD, about_config, about_suite, make, problems
+from zelda_ci.config import project
+from zelda_ci.config.credentials import _NAME, _snake
+from zelda_ci.config.keys import keys
+from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.errors import ConfigError
+
+ELSEWHERE = "which does not belong in a file: set the environment variable"
+EITHER = "ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway)"
+REVOKE = "instead, and revoke the credential if the file was ever committed"
+FAKE = "sk-ant-fake0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("key", "variable"),
+    [
+        ("apiKey", EITHER),
+        ("api_key", EITHER),
+        ("api-key", EITHER),
+        ("key", EITHER),
+        ("token", EITHER),
+        ("authToken", EITHER),
+        ("secret", EITHER),
+        ("password", EITHER),
+        ("clientSecret", EITHER),
+        ("credentials", EITHER),
+        ("anthropicApiKey", "ANTHROPIC_API_KEY"),
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
+        ("claudeToken", "ANTHROPIC_API_KEY"),
+        ("portkeyApiKey", "PORTKEY_API_KEY"),
+        ("PORTKEY_API_KEY", "PORTKEY_API_KEY"),
+        ("gatewayKey", "PORTKEY_API_KEY"),
+        ("githubToken", "GITHUB_TOKEN"),
+    ],
+)
+def test_a_key_that_names_a_credential_names_the_variable_instead(key, variable, tmp_path):
+    (line,) = about_config(tmp_path, f"{key}: hunter2-hunter2\n")
+    assert line == f"1:1: {key} looks like a credential, {ELSEWHERE} {variable} instead"
+
+
+def test_it_is_found_at_any_depth(tmp_path):
+    text = f"{GOOD}execution:\n  env:\n    ANTHROPIC_API_KEY: hunter2-hunter2\nproviders:\n  - apiKey: hunter2\n"
+    lines = about_suite(tmp_path, text)
+    assert f"4:5: ANTHROPIC_API_KEY looks like a credential, {ELSEWHERE} ANTHROPIC_API_KEY instead" in lines
+    assert f"6:5: apiKey looks like a credential, {ELSEWHERE} {EITHER} instead" in lines
+
+
+@pytest.mark.parametrize(("key", "meant"), [("maxToken", "judge.maxTokens"), ("token", "efficiencyTargets.tokens")])
+def test_a_number_is_no_credential(key, meant, tmp_path):
+    assert about_config(tmp_path, f"{key}: 500\n") == [f"1:1: {key} is not a known key (did you mean {meant}?)"]
+
+
+@pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
+def test_no_key_of_ours_has_the_name_of_a_credential(model):
+    assert [key.name for key in keys(model) if _NAME.fullmatch(_snake(key.name))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (f"# {FAKE}\n{GOOD}", "1:3"),
+        (f"prompt: use {FAKE} please\n", "1:13"),
+        (f"prompt: |\n  first\n  key={FAKE}\n", "3:7"),
+        (f"prompt: x\nacceptanceCriteria:\n  - {FAKE}\n", "3:5"),
+        (f"prompt: x\njudgeModel: {FAKE}\n", "2:13"),
+        (f"prompt: x\ndescription: '{FAKE}'\n", "2:15"),
+    ],
+)
+def test_a_value_with_the_shape_of_a_key_is_found_anywhere(text, place, tmp_path):
+    (line,) = about_suite(tmp_path, text)
+    assert line == f"{place}: this has the shape of a credential, {ELSEWHERE} ANTHROPIC_API_KEY {REVOKE}"
+
+
+def test_keys_of_other_makers_are_found_too(tmp_path):
+    text = f"prompt: ghp_{'a1B2' * 10}\ndescription: AKIA{'ABCD' * 4}\n"
+    assert [line.split(",")[0] for line in about_suite(tmp_path, text)] == [
+        "1:9: this has the shape of a credential",
+        "2:14: this has the shape of a credential",
+    ]
+
+
+def test_a_private_key_is_found_but_talk_about_one_is_not(tmp_path):
+    talk = "prompt: Refuse files that begin with -----BEGIN RSA PRIVATE KEY----- and log the refusal of each of them\n"
+    assert about_suite(tmp_path, talk) == []
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+    pem = f"prompt: |\n  -----BEGIN PRIVATE KEY-----\n  {body}\n  -----END PRIVATE KEY-----\n"
+    (line,) = about_suite(tmp_path, pem)
+    assert line.startswith("2:3: this has the shape of a credential")
+
+
+@pytest.mark.parametrize(
+    "text", ["Build a task-management-application-service.", "sk-learn-pipelines", "Use the risk-assessment-tool-2000x"]
+)
+def test_ordinary_words_are_no_credentials(text, tmp_path):
+    assert about_suite(tmp_path, f"prompt: {text}\n") == []
+
+
+def test_one_credential_is_one_problem(tmp_path):
+    assert len(about_config(tmp_path, f"anthropicApiKey: {FAKE}\n")) == 1
+
+
+def test_a_key_is_found_in_a_file_with_syntax_errors_and_in_a_prompt_file(tmp_path):
+    make(tmp_path, test_a=f"# {FAKE}\nprompt: 'open\n", test_b="promptFile: p.md\n")
+    (tmp_path / "zelda/p.md").write_text(f"Hello\nuse {FAKE}\n")
+    assert [line.split(",")[0] for line in problems(tmp_path)] == [
+        "zelda/p.md:2:5: this has the shape of a credential",
+        "zelda/test-a.yaml:1:3: this has the shape of a credential",
+        "zelda/test-a.yaml:2:9: a quote is opened here and never closed",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"apiKey: {FAKE}\n",
+        f"prompt: {FAKE}\nmaxTurn: {FAKE}\n",
+        f"{FAKE}: {FAKE}\n",
+        f"prompt: x\n{FAKE}: 1\n{FAKE}: 2\n",
+        f"prompt: x\nname: '{FAKE} {FAKE}'\n",
+        f"prompt: x\ntestCommand: {{a: {FAKE}}}\n",
+        f"prompt: x\nexecution: {{permissionMode: {FAKE}, maxTurns: {FAKE}}}\n",
+        f"prompt: *{FAKE}\n",
+        f"prompt: !{FAKE} x\n",
+        f"prompt: 'x\n{FAKE}",
+        f"promptFile: {FAKE}\n",
+        "token: hunter2-hunter2\npassword: hunter2-hunter2\n",
+        "prompt: x\nexecution: {env: [FOO=hunter2-hunter2]}\n",
+        "prompt: x\ngatewayUrl: https://me:hunter2-hunter2@host\n",
+    ],
+)
+def test_no_error_repeats_the_value(text, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        project.load(make(tmp_path, test_x=text, config=text))
+    assert "fake0123456789" not in caught.value.user_message
+    assert "hunter2" not in caught.value.user_message

@@ -1,0 +1,225 @@
+"""A whole project: where it is, which files belong to it, and all its problems at once."""
+
+import pytest
+
+from tests.unit.config.folder import GOOD, loaded, make, problems
+from zelda_ci.config import project
+from zelda_ci.config.project import load
+from zelda_ci.errors import ConfigError
+
+
+def names(root):
+    return [suite.resolved.name for suite in load(root).suites]
+
+
+def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path):
+    make(tmp_path, test_b=GOOD, test_a=GOOD, test_rest_endpoint=GOOD, other=GOOD)
+    (tmp_path / "zelda/test-c.yml").write_text(GOOD)
+    (tmp_path / "zelda/test-d.yaml.bak").write_text("[")
+    (tmp_path / "zelda/sub").mkdir()
+    (tmp_path / "zelda/sub/test-e.yaml").write_text("[")
+    assert names(tmp_path) == ["a", "b", "c", "rest-endpoint"]
+
+
+def test_a_project_without_configuration_has_defaults(tmp_path):
+    read = loaded(tmp_path, test_a=GOOD)
+    assert read.root == tmp_path.resolve()
+    assert read.results_dir == tmp_path.resolve() / ".zelda"
+    assert read.suites[0].resolved.file == "zelda/test-a.yaml"
+    assert read.suites[0].resolved.trials == 1
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "trials:\nexecution:\n"])
+def test_an_empty_configuration_is_all_defaults(text, tmp_path):
+    assert loaded(tmp_path, config=text, test_a=GOOD).config == project.ProjectConfig()
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "null\n", "{}\n"])
+def test_an_empty_suite_is_told_what_it_needs(text, tmp_path):
+    assert problems(make(tmp_path, test_a=text)) == [
+        "zelda/test-a.yaml:1:1: the suite is empty: it needs a prompt (or a promptFile), and acceptanceCriteria to be "
+        "judged by"
+    ]
+
+
+@pytest.mark.parametrize("text", ["tags: [a]\n", "prompt:\n", "prompt: ~\npromptFile: null\n"])
+def test_a_suite_without_a_prompt_is_told_so(text, tmp_path):
+    assert problems(make(tmp_path, test_a=text)) == [
+        "zelda/test-a.yaml:1:1: the suite has no prompt: it needs a prompt (or a promptFile), and acceptanceCriteria "
+        "to be judged by"
+    ]
+
+
+@pytest.mark.parametrize(("text", "what"), [("- a\n- b\n", "a list"), ("just words\n", "a single text")])
+def test_a_file_without_keys_is_refused(text, what, tmp_path):
+    message = f":1:1: the file holds {what}; it must hold keys, each followed by a colon and its value"
+    assert problems(make(tmp_path, config=text, test_a=text)) == [
+        f"zelda.config.yaml{message}",
+        f"zelda/test-a.yaml{message}",
+    ]
+
+
+def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
+    make(
+        tmp_path,
+        config="trials: 1.5\nexecution:\n  maxTurn: 5\n",
+        test_c="- a\n",
+        test_a="prompt: x\ntrials: 0\napiKey: x1x1x1x1\nexecution:\n  timeoutSeconds: '5'\n",
+        test_b="prompt: 'x\n",
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert caught.value.message.splitlines() == [
+        "7 problems in the configuration:",
+        "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000, not 1.5",
+        "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
+        "zelda/test-a.yaml:2:9: trials must be a whole number from 1 to 1000, not 0",
+        "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the environment "
+        "variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead",
+        "zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number above 0, at most 604800, not text: remove "
+        "the quotes",
+        "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
+        "zelda/test-c.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
+    ]
+    assert caught.value.hint == "Nothing was run. Correct the configuration, then check it with `zelda validate`."
+    assert (caught.value.code, caught.value.exit_code) == ("CONFIG_VALIDATION_FAILED", 2)
+
+
+def test_names_must_be_unique_whatever_their_case(tmp_path):
+    make(tmp_path, test_a="name: Same\nprompt: x\n", test_b="prompt: x\nname: same\n", test_same=GOOD)
+    (tmp_path / "zelda/test-a.yml").write_text(GOOD)
+    assert problems(tmp_path) == [
+        "zelda/test-b.yaml:2:1: the name same is that of zelda/test-a.yaml already: every suite needs its own",
+        "zelda/test-same.yaml: the name same is that of zelda/test-a.yaml already: every suite needs its own",
+    ]
+
+
+NAME = "at most 60 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+
+
+@pytest.mark.parametrize(
+    "name", ["'a b'", "a/b", "../x", "'.hidden'", "-x", "'" + "n" * 61 + "'", "'a\\nb'", "naïve", '"con\\t"']
+)
+def test_a_name_must_be_fit_for_a_folder(name, tmp_path):
+    assert problems(make(tmp_path, test_a=f"name: {name}\nprompt: x\n")) == [
+        f"zelda/test-a.yaml:1:7: name must be {NAME}"
+    ]
+
+
+@pytest.mark.parametrize("file", ["test-.yaml", "test-a b.yaml", "test--x.yml", f"test-{'n' * 61}.yaml"])
+def test_so_must_a_name_that_comes_from_the_file(file, tmp_path):
+    make(tmp_path, test_fine=GOOD)
+    (tmp_path / "zelda" / file).write_text(GOOD)
+    assert problems(tmp_path) == [
+        f"zelda/{file}: the suite's name, taken from the file's, must be {NAME}: set name, or rename the file"
+    ]
+    (tmp_path / "zelda" / file).write_text("name: given\nprompt: x\n")
+    assert "given" in names(tmp_path)
+
+
+def test_no_suites_is_an_error_that_says_how_to_make_one(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert caught.value.message == (
+        "one problem in the configuration:\nzelda: does not exist, so there are no suites: write one to "
+        "zelda/test-<name>.yaml, or let `zelda init` make an example"
+    )
+    assert (caught.value.code, caught.value.exit_code) == ("NO_SUITES", 2)
+
+
+def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
+    assert problems(make(tmp_path, rest=GOOD)) == [
+        "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example (rest.yaml "
+        "is none: the name must begin with test-)"
+    ]
+
+
+@pytest.mark.parametrize("name", ["zelda.config.yml", "zelda.yaml", ".zelda.yml", "Zelda.Config.yaml"])
+def test_a_misnamed_configuration_is_not_ignored_silently(name, tmp_path):
+    make(tmp_path, test_a=GOOD)
+    (tmp_path / name).write_text("trials: 3\n")
+    assert problems(tmp_path) == [
+        f"{name}: is not read: rename it to zelda.config.yaml, or, if it is not Zelda's, put an empty "
+        "zelda.config.yaml beside it"
+    ]
+    make(tmp_path, config="")
+    assert problems(tmp_path) == []
+
+
+def test_the_folder_of_suites_can_be_another(tmp_path):
+    make(tmp_path, config="testDir: e2e/steering\nresultsDir: out/zelda\n")
+    (tmp_path / "e2e/steering").mkdir(parents=True)
+    (tmp_path / "e2e/steering/test-a.yaml").write_text(GOOD)
+    read = load(tmp_path)
+    assert read.suites[0].resolved.file == "e2e/steering/test-a.yaml"
+    assert read.results_dir == tmp_path.resolve() / "out/zelda"
+
+
+def test_the_folder_of_suites_can_be_the_project(tmp_path):
+    make(tmp_path, config="testDir: .\n")
+    (tmp_path / "test-a.yaml").write_text(GOOD)
+    assert load(tmp_path).suites[0].resolved.file == "test-a.yaml"
+
+
+def test_a_right_folder_of_suites_counts_though_other_keys_are_wrong(tmp_path):
+    make(tmp_path, config="testDir: e2e\ntrials: 0\n")
+    (tmp_path / "e2e").mkdir()
+    (tmp_path / "e2e/test-a.yaml").write_text("promt: x\nprompt: x\n")
+    assert problems(tmp_path) == [
+        "e2e/test-a.yaml:1:1: promt is not a known key (did you mean prompt?)",
+        "zelda.config.yaml:2:9: trials must be a whole number from 1 to 1000, not 0",
+    ]
+
+
+@pytest.mark.parametrize("value", [".", "zelda", "./zelda/", ".git", ".git/zelda"])
+def test_results_need_a_folder_of_their_own(value, tmp_path):
+    assert problems(make(tmp_path, config=f"resultsDir: {value}\n", test_a=GOOD)) == [
+        "zelda.config.yaml:1:13: resultsDir must be a folder of its own in the project, outside .git"
+    ]
+
+
+def test_links_do_not_lead_out_of_the_project(tmp_path):
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    (outside / "test-a.yaml").write_text(GOOD)
+    root.mkdir()
+    (root / "zelda").symlink_to(outside)
+    (root / ".zelda").symlink_to(outside)
+    assert problems(root) == [
+        "zelda.config.yaml: resultsDir must be a folder of its own in the project, outside .git",
+        "zelda.config.yaml: testDir leads out of the project through a symbolic link",
+    ]
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "zelda").write_text("x")
+    assert problems(tmp_path) == ["zelda.config.yaml: testDir is not a folder"]
+
+
+def test_the_project_is_found_from_a_folder_inside_a_repository(tmp_path):
+    make(tmp_path, test_a=GOOD)
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "src/deep"
+    inner.mkdir(parents=True)
+    assert load(inner).root == tmp_path.resolve()
+    make(tmp_path / "src", test_b=GOOD)
+    assert load(inner).root == (tmp_path / "src").resolve()
+
+
+def test_nothing_is_looked_for_above_the_repository_or_without_one(tmp_path):
+    make(tmp_path, test_a=GOOD)
+    repository = tmp_path / "repository"
+    (repository / "src").mkdir(parents=True)
+    assert "zelda: does not exist" in problems(repository / "src")[0]
+    (repository / ".git").write_text("gitdir: elsewhere\n")
+    assert "zelda: does not exist" in problems(repository / "src")[0]
+
+
+def test_a_folder_that_does_not_exist_is_a_problem(tmp_path):
+    assert problems(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: is not a folder"]
+
+
+def test_problems_are_also_data(tmp_path):
+    (problem,) = project.examine(make(tmp_path, test_a="promt: x\nprompt: x\n")).problems
+    assert (problem.file, problem.line, problem.column) == ("zelda/test-a.yaml", 1, 1)
+    assert problem.message == "promt is not a known key (did you mean prompt?)"

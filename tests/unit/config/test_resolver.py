@@ -1,0 +1,127 @@
+"""Suite over project over default, key by key, each value with its origin."""
+
+import json
+
+from tests.unit.config.folder import GOOD, loaded, only_suite
+from zelda_ci.config.keys import entries, keys
+from zelda_ci.config.resolver import DEFAULT, Origin
+from zelda_ci.domain.suite import DEFAULT_MODEL, ResolvedSuite
+
+PROJECT = """\
+judgeModel: judge-one
+trials: 3
+execution:
+  maxTurns: 20
+  maxCostUsd: 1
+  allowedTools: [A, B]
+setupCommand: npm ci
+testCommand: [npm, test]
+protectedPaths: tests/**
+isolation:
+  network:
+    session: none
+    test: none
+"""
+
+SUITE = """\
+prompt: x
+execution:
+  maxTurns: 40
+  allowedTools: []
+isolation:
+  network:
+    test: open
+trials:
+"""
+
+
+def test_groups_merge_by_key_at_every_level(tmp_path):
+    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
+    assert (suite.execution.max_turns, suite.execution.max_cost_usd, suite.execution.timeout_seconds) == (40, 1, 1800)
+    assert suite.isolation.network.model_dump() == {"setup": "open", "session": "none", "build": "open", "test": "open"}
+
+
+def test_lists_are_replaced_and_no_value_is_not_given(tmp_path):
+    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
+    assert suite.execution.allowed_tools == ()
+    assert suite.trials == 3
+
+
+def test_every_value_says_where_it_came_from(tmp_path):
+    origins = only_suite(tmp_path, config=PROJECT, test_a=SUITE).provenance
+    told = {key: str(origin) for key, origin in origins.items() if origin != DEFAULT}
+    assert told == {
+        "name": "zelda/test-a.yaml",
+        "prompt": "zelda/test-a.yaml:1",
+        "judgeModel": "zelda.config.yaml:1",
+        "judge.model": "zelda.config.yaml:1",
+        "trials": "zelda.config.yaml:2",
+        "execution.maxTurns": "zelda/test-a.yaml:3",
+        "execution.maxCostUsd": "zelda.config.yaml:5",
+        "execution.allowedTools": "zelda/test-a.yaml:4",
+        "setupCommand": "zelda.config.yaml:7",
+        "testCommand": "zelda.config.yaml:8",
+        "protectedPaths": "zelda.config.yaml:9",
+        "isolation.network.session": "zelda.config.yaml:12",
+        "isolation.network.test": "zelda/test-a.yaml:7",
+    }
+    assert origins["execution.timeoutSeconds"] == DEFAULT
+    assert str(DEFAULT) == "default"
+
+
+def test_every_key_of_a_resolved_suite_has_an_origin(tmp_path):
+    suite = only_suite(tmp_path, test_a=GOOD)
+    assert set(suite.provenance) == {key for key, _ in entries(suite.resolved)} - {"file"}
+
+
+def test_values_keep_the_form_in_which_readers_expect_them(tmp_path):
+    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
+    assert suite.setup_command == "npm ci"
+    assert suite.test_command == ("npm", "test")
+    assert suite.protected_paths == ("tests/**",)
+
+
+def test_an_empty_list_takes_a_command_away(tmp_path):
+    suite = only_suite(tmp_path, config=PROJECT, test_a="prompt: x\nsetupCommand: []\n")
+    assert suite.resolved.setup_command is None
+    assert suite.provenance["setupCommand"] == Origin("zelda/test-a.yaml", 2)
+
+
+def test_the_two_spellings_of_the_judges_model_are_one_setting(tmp_path):
+    cases = {
+        "test_a": "prompt: x\n",
+        "test_b": "prompt: x\njudgeModel: judge-two\n",
+        "test_c": "prompt: x\njudge:\n  model: judge-three\n",
+    }
+    suites = loaded(tmp_path, config="judge:\n  votes: 3\n  model: judge-one\n", **cases).suites
+    assert [suite.resolved.judge_model for suite in suites] == ["judge-one", "judge-two", "judge-three"]
+    assert [suite.resolved.judge.model for suite in suites] == ["judge-one", "judge-two", "judge-three"]
+    assert [str(suite.provenance["judgeModel"]) for suite in suites] == [
+        "zelda.config.yaml:3",
+        "zelda/test-b.yaml:2",
+        "zelda/test-c.yaml:3",
+    ]
+    assert {suite.resolved.judge.votes for suite in suites} == {3}
+
+
+def test_defaults_are_the_domains(tmp_path):
+    resolved = only_suite(tmp_path, test_a=GOOD).resolved
+    plain = ResolvedSuite(name="a", file="zelda/test-a.yaml", prompt="Do it.")
+    assert resolved == plain.model_copy(update={"judge": plain.judge.model_copy(update={"model": DEFAULT_MODEL})})
+
+
+def test_an_aliased_group_counts_where_it_is_written(tmp_path):
+    text = "execution: &base\n  maxTurns: 9\nprompt: x\n"
+    suite = only_suite(tmp_path, test_a=text)
+    assert (suite.resolved.execution.max_turns, str(suite.provenance["execution.maxTurns"])) == (
+        9,
+        "zelda/test-a.yaml:2",
+    )
+
+
+def test_a_resolved_suite_survives_storing(tmp_path):
+    resolved = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
+    stored = resolved.model_dump_json(by_alias=True, exclude_none=True)
+    assert ResolvedSuite.model_validate_json(stored) == resolved
+    assert "null" not in stored
+    assert set(json.loads(stored)) <= {key.path[0] for key in keys(ResolvedSuite)}

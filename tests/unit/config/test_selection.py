@@ -1,0 +1,72 @@
+"""Which suites a command means."""
+
+import pytest
+
+from tests.unit.config.folder import loaded
+from zelda_ci.config.selection import select
+from zelda_ci.errors import ConfigError
+
+
+@pytest.fixture
+def suites(tmp_path):
+    files = {
+        "test_a": "prompt: x\ntags: [fast, api]\n",
+        "test_b": "prompt: x\ntags: [slow]\n",
+        "test_rest_endpoint": "name: endpoint\nprompt: x\ntags: [api]\n",
+    }
+    return loaded(tmp_path, **files).suites
+
+
+def chosen(*arguments):
+    return [suite.resolved.name for suite in select(*arguments)]
+
+
+def test_without_names_and_tags_all_are_meant(suites):
+    assert chosen(suites, []) == ["a", "b", "endpoint"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["endpoint", "zelda/test-rest-endpoint.yaml", "./zelda/test-rest-endpoint.yaml", "test-rest-endpoint.yaml",
+     "/any/where/zelda/test-rest-endpoint.yaml", "../zelda/test-rest-endpoint.yaml"],
+)  # fmt: skip
+def test_a_suite_is_meant_by_name_or_by_file(name, suites):
+    assert chosen(suites, [name]) == ["endpoint"]
+
+
+def test_suites_come_once_and_in_the_order_of_their_files(suites):
+    assert chosen(suites, ["endpoint", "a", "zelda/test-a.yaml"]) == ["a", "endpoint"]
+
+
+def test_one_of_the_tags_is_enough_and_names_narrow_further(suites):
+    assert chosen(suites, [], ["api"]) == ["a", "endpoint"]
+    assert chosen(suites, [], ["fast", "slow"]) == ["a", "b"]
+    assert chosen(suites, ["a", "b"], ["api"]) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("names", "tags", "message"),
+    [
+        (["endpont"], [], 'No suite is called "endpont" (did you mean endpoint?).'),
+        (["rest-endpoint"], [], 'No suite is called "rest-endpoint" (did you mean endpoint?).'),
+        (["x", "y"], [], 'No suite is called "x".\nNo suite is called "y".'),
+        (["other/test-a.yaml"], [], 'No suite is called "other/test-a.yaml" (did you mean zelda/test-a.yaml?).'),
+        (["", "."], [], 'No suite is called "".\nNo suite is called ".".'),
+        ([], ["apis"], 'No suite has the tag "apis"; there are api, fast, slow.'),
+        (["\x1b[31m"], [], 'No suite is called "\\x1b[31m".'),
+    ],
+)
+def test_strangers_are_named_with_the_nearest(names, tags, message, suites):
+    with pytest.raises(ConfigError) as caught:
+        select(suites, names, tags)
+    assert caught.value.message == message
+    assert caught.value.code == "UNKNOWN_SUITE"
+
+
+def test_nothing_left_is_an_error(suites):
+    with pytest.raises(ConfigError) as caught:
+        select(suites, ["b"], ["api"])
+    assert (caught.value.message, caught.value.code) == (
+        "None of the named suites has one of the tags.",
+        "NO_SUITE_SELECTED",
+    )

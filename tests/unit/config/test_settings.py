@@ -1,0 +1,125 @@
+"""What is read from the environment, and what of it must never be shown."""
+
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.config import settings
+from zelda_ci.errors import ConfigError
+from zelda_ci.redact import Redactor
+
+KEY = "sk-ant-fake0123456789"
+PASTE = "begins or ends with blanks or a line break, as after a careless paste"
+ADDRESS = "is not an http:// or https:// address without user name, query and fragment"
+
+
+def test_an_empty_environment_has_nothing():
+    read = settings.read({})
+    assert (read.anthropic_api_key, read.portkey_api_key, read.workspaces) == (None, None, None)
+    assert (read.anthropic_base_url, read.portkey_gateway_url) == (None, None)
+    assert (read.no_color, read.ci, read.secrets()) == (False, False, ())
+
+
+def test_an_empty_value_counts_as_not_set():
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PORTKEY_API_KEY", "PORTKEY_GATEWAY_URL", "ZELDA_WORKSPACES")
+    assert settings.read(dict.fromkeys([*names, "NO_COLOR", "CI"], "")) == settings.read({})
+
+
+def test_values_are_read():
+    read = settings.read(
+        {
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/",
+            "PORTKEY_API_KEY": "pk-fake-1234",
+            "PORTKEY_GATEWAY_URL": "https://api.portkey.ai/v1",
+            "ZELDA_WORKSPACES": "/var/tmp/z",
+            "NO_COLOR": "1",
+            "CI": "true",
+        }
+    )
+    assert read.anthropic_api_key is not None
+    assert read.anthropic_api_key.reveal() == KEY
+    assert read.portkey_api_key is not None
+    assert read.portkey_api_key.reveal() == "pk-fake-1234"
+    assert (read.anthropic_base_url, read.portkey_gateway_url) == ("http://127.0.0.1:8080", "https://api.portkey.ai/v1")
+    assert (read.workspaces, read.no_color, read.ci) == (Path("/var/tmp/z"), True, True)
+
+
+@pytest.mark.parametrize(("value", "is_ci"), [("1", True), ("true", True), ("false", False), ("0", False)])
+def test_ci_can_be_denied(value, is_ci):
+    assert settings.read({"CI": value}).ci is is_ci
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wrong"),
+    [
+        ("ANTHROPIC_API_KEY", f"{KEY}\n", PASTE),
+        ("ANTHROPIC_API_KEY", f" {KEY}", PASTE),
+        ("ANTHROPIC_API_KEY", f"{KEY}\r", PASTE),
+        ("ANTHROPIC_API_KEY", "  ", PASTE),
+        ("ANTHROPIC_API_KEY", f"'{KEY}'", "is in quotes, which have become part of it"),
+        ("ANTHROPIC_API_KEY", f'"{KEY}"', "is in quotes, which have become part of it"),
+        ("ANTHROPIC_API_KEY", f"{KEY} {KEY}", "holds blanks or characters that no key has"),
+        ("PORTKEY_API_KEY", "pk-fäke-1234", "holds blanks or characters that no key has"),
+        ("PORTKEY_API_KEY", "pk\u200bfake", "holds blanks or characters that no key has"),
+        ("ANTHROPIC_BASE_URL", "api.anthropic.com", ADDRESS),
+        ("ANTHROPIC_BASE_URL", "https://me:hunter2@api", ADDRESS),
+        ("ANTHROPIC_BASE_URL", "http://host:99999", ADDRESS),
+        ("ANTHROPIC_BASE_URL", "https://host/\n", PASTE),
+        ("PORTKEY_GATEWAY_URL", "https://host/?key=hunter2", ADDRESS),
+        ("ZELDA_WORKSPACES", "tmp/x", "is not an absolute path"),
+        ("ZELDA_WORKSPACES", "/tmp/x\n", "begins or ends with blanks, or holds a line break"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
+    with pytest.raises(ConfigError) as caught:
+        settings.read({name: value})
+    assert caught.value.message == f"The environment variable {name} {wrong}."
+    assert (caught.value.code, caught.value.exit_code) == ("ENVIRONMENT_INVALID", 2)
+    assert "hunter2" not in caught.value.user_message
+
+
+def test_all_wrong_values_are_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        settings.read({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
+    assert caught.value.message.splitlines() == [
+        f"The environment variable ANTHROPIC_API_KEY {PASTE}.",
+        f"The environment variable PORTKEY_GATEWAY_URL {ADDRESS}.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ANTHROPIC_API_KEY", "PORTKEY_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_ACCESS_KEY_ID",
+     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ANYTHING_ELSE", "STRIPE_KEY", "npm_config_auth_token", "DB_PASSWORD",
+     "CLIENT_SECRET", "TOKEN"],
+)  # fmt: skip
+def test_values_worth_masking_are_secrets(name):
+    (secret,) = settings.read({name: "value-1234"}).secrets()
+    assert secret.reveal() == "value-1234"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PATH", "/usr/local/bin"), ("STRIPE_KEY", "short"), ("AWS_REGION", "eu-central-1"), ("AWS_PROFILE", "default-profile"),
+     ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
+)  # fmt: skip
+def test_harmless_values_are_not(name, value):
+    assert settings.read({name: value}).secrets() == ()
+
+
+def test_a_password_in_an_address_is_a_secret():
+    (secret,) = settings.read({"DATABASE_URL": "postgres://me:hunter2@db:5432/x"}).secrets()
+    assert secret.reveal() == "hunter2"
+    assert settings.read({"A": "http://[broken:@"}).secrets() == ()
+
+
+def test_settings_never_print_a_secret():
+    read = settings.read({"ANTHROPIC_API_KEY": KEY, "GH_TOKEN": "value-1234"})
+    assert KEY not in repr(read)
+    assert "value-1234" not in repr(read)
+
+
+def test_the_secrets_feed_the_redactor():
+    redact = Redactor(settings.read({"DEPLOY_TOKEN": "value-1234"}).secrets())
+    assert redact("x value-1234 y") == "x *** y"

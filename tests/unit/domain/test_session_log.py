@@ -1,0 +1,247 @@
+"""Records become a transcript: grouped, joined, in order, and nothing is lost."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from tests.builders import MODEL, records, safe, session
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Denied,
+    Ended,
+    HookRan,
+    ModelUsage,
+    Noticed,
+    ResponseEnded,
+    Retried,
+    SessionRecord,
+    SessionStatus,
+    SessionTranscript,
+    Started,
+    ToolCall,
+    ToolCalled,
+    ToolReturned,
+    Turn,
+    Usage,
+    UserSaid,
+)
+from zelda_ci.domain.session_log import assemble
+
+
+def folded(*happened: SessionRecord) -> SessionTranscript:
+    return assemble(
+        happened,
+        run_id="r",
+        prompt=safe("p"),
+        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        status=SessionStatus.COMPLETED,
+        reason=None,
+        wall_seconds=1,
+    )
+
+
+def said(text: str, message: str = "m1", at: float = 1, model: str = MODEL, **more: Any) -> AssistantSaid:
+    return AssistantSaid(at=at, message_id=safe(message), model=safe(model), text=safe(text), **more)
+
+
+def called(call: str = "t1", message: str = "m1", at: float = 2, **more: Any) -> ToolCalled:
+    return ToolCalled(
+        at=at, message_id=safe(message), model=MODEL, id=safe(call), name=safe("Bash"), input=safe.json({}), **more
+    )
+
+
+def returned(call: str = "t1", output: str = "ok", at: float = 3, **more: Any) -> ToolReturned:
+    return ToolReturned(at=at, id=safe(call), output=safe(output), **more)
+
+
+def test_the_blocks_of_one_response_are_one_turn() -> None:
+    [turn] = folded(said("hm", thinking=True), said("a"), said("b"), called("t1"), called("t2")).turns
+    assert (turn.thinking, turn.text, [call.id for call in turn.tool_calls]) == ("hm", "a\n\nb", ["t1", "t2"])
+    assert (turn.index, turn.at, turn.model) == (1, 1, MODEL)
+
+
+def test_a_response_stays_one_turn_when_a_result_comes_between_its_blocks() -> None:
+    transcript = folded(said("a"), called("t1"), returned("t1"), called("t2"), said("c", "m2"))
+    assert [len(turn.tool_calls) for turn in transcript.turns] == [2, 0]
+
+
+def test_the_same_message_id_in_another_thread_is_another_turn() -> None:
+    transcript = folded(said("a"), said("b", parent_tool_call_id=safe("t9")), said("c"))
+    assert [(turn.text, turn.parent_tool_call_id) for turn in transcript.turns] == [("a\n\nc", None), ("b", "t9")]
+
+
+def test_a_result_joins_its_call() -> None:
+    [call] = folded(called(at=2), returned(output="boom", at=5, is_error=True)).tool_calls
+    assert call == ToolCall(
+        id=safe("t1"),
+        name=safe("Bash"),
+        input=safe.json({}),
+        output=safe("boom"),
+        is_error=True,
+        started_at=2,
+        ended_at=5,
+    )
+
+
+def test_a_call_without_a_result_has_no_output() -> None:
+    [call] = folded(called()).tool_calls
+    assert (call.output, call.ended_at, call.is_error) == (None, None, False)
+
+
+def test_a_result_without_a_call_stays_an_entry() -> None:
+    lost = returned("nobody")
+    assert folded(said("a"), lost, said("b", "m2")).entries[1] == lost
+
+
+def test_a_second_result_of_one_call_stays_an_entry() -> None:
+    transcript = folded(called(), returned(output="first"), returned(output="second"))
+    assert transcript.tool_calls[0].output == "first"
+    assert [entry.output for entry in transcript.entries if isinstance(entry, ToolReturned)] == ["second"]
+
+
+def test_a_block_that_is_repeated_counts_once() -> None:
+    assert len(folded(called("t1"), called("t1"), returned("t1")).tool_calls) == 1
+
+
+def test_an_id_that_another_response_uses_again_is_another_call() -> None:
+    transcript = folded(
+        called("t1", "m1"), returned("t1", "first"), called("t1", "m2", at=4), returned("t1", "second", at=5)
+    )
+    assert [call.output for call in transcript.tool_calls] == ["first", "second"]
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_denied_call_is_marked_and_the_reason_kept(order: str) -> None:
+    denied = Denied(at=2, tool=safe("Bash"), tool_call_id=safe("t1"), reason=safe("no"))
+    transcript = folded(*((denied, called()) if order == "before" else (called(), denied)))
+    assert transcript.tool_calls[0].denied
+    assert denied in transcript.entries
+
+
+def test_what_claude_code_invented_is_marked() -> None:
+    transcript = folded(said("API Error", model="<synthetic>"), said("Hello", "m2"))
+    assert [turn.synthetic for turn in transcript.turns] == [True, False]
+
+
+def test_token_counts_come_from_the_end_of_the_response() -> None:
+    def ended(tokens: int) -> ResponseEnded:
+        return ResponseEnded(at=3, message_id=safe("m1"), usage=Usage(output_tokens=tokens))
+
+    [turn] = folded(said("a"), ended(1), ended(7)).turns
+    assert turn.usage == Usage(output_tokens=7)
+
+
+def test_a_response_without_content_is_a_turn() -> None:
+    [turn] = folded(ResponseEnded(at=3, message_id=safe("m1"), usage=Usage(output_tokens=2))).turns
+    assert (turn.text, turn.model, turn.synthetic) == (None, "unknown", False)
+
+
+def test_of_several_results_and_starts_the_last_wins() -> None:
+    first, *_, last = records("Read a.py", cost=0.1)
+    assert isinstance(first, Started)
+    assert isinstance(last, Ended)
+    later = last.model_copy(update={"cost_usd": 0.3})
+    again = first.model_copy(update={"at": 9.0})
+    transcript = folded(first, last, again, later)
+    assert (transcript.ended, transcript.started) == (later, again)
+
+
+def test_entries_keep_the_order_in_which_they_began() -> None:
+    hook = HookRan(at=1, name=safe("h"), event=safe("e"), outcome=safe("success"), output=safe(""))
+    retry = Retried(at=2, attempt=1, error=safe("overloaded"))
+    notice = Noticed(at=3, kind=safe("k"), text=safe("t"))
+    nudge = UserSaid(at=4, text=safe("go on"))
+    transcript = folded(hook, said("a"), retry, called(), notice, returned(), nudge, said("b", "m2"))
+    assert [entry.type for entry in transcript.entries] == ["hookRan", "turn", "retried", "noticed", "userSaid", "turn"]
+    assert [turn.index for turn in transcript.turns] == [1, 2]
+
+
+def test_a_session_of_nothing_is_a_transcript_of_nothing() -> None:
+    transcript = folded()
+    assert (transcript.entries, transcript.started, transcript.ended) == ((), None, None)
+
+
+def test_sub_agents_keep_their_place_in_the_family() -> None:
+    transcript = session("Agent reviewer", "> Read a.py", "Edit a.py")
+    assert [turn.parent_tool_call_id for turn in transcript.turns] == [None, transcript.tool_calls[0].id, None]
+
+
+def test_a_hundred_thousand_records_are_folded() -> None:
+    """A fold that looked back over what it has would not come to an end within the time of a test."""
+    happened: list[SessionRecord] = []
+    for n in range(25_000):
+        happened += [said("x", f"m{n}"), called(f"t{n}", f"m{n}")]
+    happened += [returned(f"t{n}") for n in reversed(range(25_000))]
+    happened += [Denied(at=1, tool=safe("Bash"), tool_call_id=safe(f"t{n}"), reason=safe("no")) for n in range(25_000)]
+    transcript = folded(*happened)
+    assert len(transcript.entries) == 50_000
+    assert all(call.output == "ok" and call.denied for call in transcript.tool_calls)
+
+
+ids = st.sampled_from(["1", "2", "3"]).map(safe)
+threads = st.none() | ids
+words = st.text(st.characters(exclude_characters="\n"), max_size=5).map(safe)
+models = st.sampled_from([MODEL, safe("<synthetic>")])
+usages = st.builds(Usage, output_tokens=st.integers(0, 99))
+times = st.floats(0, 100)
+any_record = st.one_of(
+    st.builds(Started, at=times, session_id=ids, cli_version=words, model=models, permission_mode=words),
+    st.builds(AssistantSaid, at=times, message_id=ids, model=models, text=words, parent_tool_call_id=threads),
+    st.builds(ToolCalled, at=times, message_id=ids, model=models, id=ids, name=words, input=st.just(safe.json({}))),
+    st.builds(ToolReturned, at=times, id=ids, output=words, is_error=st.booleans()),
+    st.builds(UserSaid, at=times, text=words),
+    st.builds(ResponseEnded, at=times, message_id=ids, usage=usages, parent_tool_call_id=threads),
+    st.builds(Retried, at=times, attempt=st.integers(1, 9), error=words),
+    st.builds(Denied, at=times, tool=words, tool_call_id=st.none() | ids, reason=words),
+    st.builds(HookRan, at=times, name=words, event=words, outcome=words, output=words),
+    st.builds(Noticed, at=times, kind=words, text=words),
+    st.builds(
+        Ended,
+        at=times,
+        subtype=words,
+        is_error=st.booleans(),
+        model_usage=st.dictionaries(words, st.builds(ModelUsage, output_tokens=st.integers(0, 9))),
+    ),
+)
+journals = st.lists(any_record, max_size=40)
+
+
+@given(journals)
+def test_every_record_is_accounted_for(journal: list[SessionRecord]) -> None:
+    transcript = folded(*journal)
+    entries = [entry for entry in transcript.entries if not isinstance(entry, Turn)]
+
+    alone = [r for r in journal if isinstance(r, UserSaid | Retried | Denied | HookRan | Noticed)]
+    assert [entry for entry in entries if not isinstance(entry, ToolReturned)] == alone
+
+    answers = Counter((r.id, r.output, r.at) for r in journal if isinstance(r, ToolReturned))
+    joined = Counter((c.id, c.output, c.ended_at) for c in transcript.tool_calls if c.output is not None)
+    orphans = Counter((e.id, e.output, e.at) for e in entries if isinstance(e, ToolReturned))
+    assert joined + orphans == answers
+
+    in_turns = [r for r in journal if isinstance(r, AssistantSaid | ToolCalled | ResponseEnded)]
+    assert len(transcript.turns) == len({(r.message_id, r.parent_tool_call_id) for r in in_turns})
+    calls = {(r.message_id, r.parent_tool_call_id, r.id) for r in journal if isinstance(r, ToolCalled)}
+    assert len(transcript.tool_calls) == len(calls)
+    letters = sum(len(turn.text.replace("\n\n", "")) for turn in transcript.turns if turn.text)
+    assert letters == sum(len(r.text) for r in journal if isinstance(r, AssistantSaid))
+
+
+@given(journals, st.integers(0, 40))
+def test_a_journal_cut_off_anywhere_begins_like_the_whole(journal: list[SessionRecord], cut: int) -> None:
+    whole, part = folded(*journal), folded(*journal[:cut])
+    assert [(turn.index, turn.message_id, turn.parent_tool_call_id) for turn in part.turns] == [
+        (turn.index, turn.message_id, turn.parent_tool_call_id) for turn in whole.turns
+    ][: len(part.turns)]
+
+
+@given(journals)
+def test_records_survive_their_way_through_json(journal: list[SessionRecord]) -> None:
+    adapter = TypeAdapter[SessionRecord](SessionRecord)
+    for record in journal:
+        assert adapter.validate_json(adapter.dump_json(record, by_alias=True, exclude_none=True)) == record

@@ -1,0 +1,74 @@
+"""JSON objects from outside: masked everywhere, and always fit to be stored."""
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.redact import DEEPEST_JSON, MASK, Redactor, Secret
+
+redact = Redactor([Secret("hunter22"), Secret("123456789")])
+
+
+def test_strings_are_masked_at_every_depth_and_in_keys() -> None:
+    value = {"a": ["hunter22", {"b": "x hunter22 y"}], "my hunter22": 1, "n": None, "t": True}
+    assert redact.json(value) == {"a": [MASK, {"b": f"x {MASK} y"}], f"my {MASK}": 1, "n": None, "t": True}
+
+
+def test_a_number_that_is_a_secret_is_masked() -> None:
+    assert redact.json({"pin": 123456789, "other": 12345678, "f": 1.5}) == {"pin": MASK, "other": 12345678, "f": 1.5}
+
+
+def test_two_masked_keys_keep_both_values() -> None:
+    assert sorted(redact.json({"hunter22": 1, "123456789": 2}).values()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (2**63, str(2**63)),
+        (-(2**63) - 1, str(-(2**63) - 1)),
+        (2**63 - 1, 2**63 - 1),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (b"hunter22", f"b'{MASK}'"),
+        (PurePosixPath("/x/hunter22"), f"/x/{MASK}"),
+        (("hunter22", 1), [MASK, 1]),
+    ],
+)
+def test_what_no_json_file_can_hold_becomes_text(value: object, stored: object) -> None:
+    safe = redact.json({"v": value})
+    assert safe == {"v": stored}
+    assert orjson.loads(orjson.dumps(safe)) == safe
+
+
+@pytest.mark.parametrize("depth", [DEEPEST_JSON, DEEPEST_JSON + 1, 400, 100_000])
+@pytest.mark.parametrize("wrap", [lambda inner: {"a": inner}, lambda inner: {"a": [inner]}])
+def test_deep_nesting_is_stored_masked_and_harmless(depth: int, wrap) -> None:
+    value: dict[str, Any] = {"secret": "hunter22"}
+    for _ in range(depth):
+        value = wrap(value)
+    stored = orjson.dumps(redact.json(value))
+    assert b"hunter22" not in stored
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=5))
+def test_every_object_can_be_stored_and_comes_back_equal(value: dict[str, Any]) -> None:
+    safe = redact.json(value)
+    assert orjson.loads(orjson.dumps(safe)) == safe
+    assert len(safe) == len(value)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=5))
+def test_masking_an_object_twice_changes_nothing_more(value: dict[str, Any]) -> None:
+    safe = redact.json(value)
+    assert redact.json(safe) == safe

@@ -1,0 +1,162 @@
+"""Results, transcripts and journal lines as bytes."""
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import records, result, safe, session, suite
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult, TestedSource
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, ToolCalled
+from zelda_ci.storage import codec
+
+FULL = result(
+    trial=2,
+    status=SessionStatus.TIMED_OUT,
+    failure=Failure(code="SESSION_TIMED_OUT", message=safe("It took too long.")),
+    phase_seconds={"session": 1.5},
+    source=TestedSource(kind="worktree", commit="0" * 40, branch="main", dirty=True),
+    models=("claude-sonnet-5-5",),
+    api=ApiUsage(requests=3, errors={"529": 1}, models={"m": ModelUsage(input_tokens=5, cost_usd=0.25)}),
+    changes=ChangeSummary(files=(safe("a.py"),), insertions=3),
+    setup=CommandResult(command=safe("npm ci"), exit_code=0, seconds=1, output=safe("\u00fc\n"), output_bytes=3),
+    evaluations={
+        Metric.EFFICIENCY: EvalResult(
+            metric=Metric.EFFICIENCY,
+            version="1",
+            score=87.25,
+            reasoning=safe("r"),
+            details=safe.json({"kept": None, "deep": [{"a": None}]}),
+        )
+    },
+    config=suite(setupCommand="npm ci", execution={"maxCostUsd": 1.5}),
+    replayed=True,
+)
+
+
+@pytest.mark.parametrize("original", [result(), FULL], ids=["small", "full"])
+def test_a_result_comes_back_as_it_was(original: RunResult) -> None:
+    assert codec.decode_result(codec.encode_result(original), "result.json") == original
+
+
+def test_a_result_is_written_for_people() -> None:
+    text = codec.encode_result(FULL).decode()
+    assert text.startswith('{\n  "schemaVersion": 1,\n  "runId": "example-2026-02-13T14-30-00"')
+    assert text.endswith("}\n")
+    assert "\u00fc" in text
+
+
+def test_keys_without_a_value_are_absent_except_in_what_came_from_outside() -> None:
+    def nulls(tree: Any, path: str = "") -> list[str]:
+        match tree:
+            case None:
+                return [path]
+            case dict():
+                return [p for key, item in tree.items() for p in nulls(item, f"{path}.{key}")]
+            case list():
+                return [p for item in tree for p in nulls(item, f"{path}[]")]
+            case _:
+                return []
+
+    found = nulls(json.loads(codec.encode_result(FULL)))
+    assert found == [".evaluations.efficiency.details.kept", ".evaluations.efficiency.details.deep[].a"]
+
+
+STEPS = ("Read a.py + Bash ls -> error", "Agent reviewer", "> Read b.py -> nothing", '!"API Error"', '"Done."')
+
+
+@pytest.mark.parametrize("steps", [(), STEPS])
+def test_a_transcript_comes_back_as_it_was(steps: tuple[str, ...]) -> None:
+    original = session(*steps)
+    assert codec.decode_transcript(b"".join(codec.encode_transcript(original)), "t") == original
+
+
+def test_a_transcript_holds_one_entry_per_line() -> None:
+    transcript = session(*STEPS)
+    lines = b"".join(codec.encode_transcript(transcript)).splitlines()
+    assert len(lines) == len(transcript.entries) + 2
+    assert all(orjson.loads(line.removesuffix(b",")) for line in lines[1:-1])
+
+
+def test_a_journal_line_is_one_line() -> None:
+    for record in records("Bash a\nb -> c\r\nd\u2028e", '"x\ny"'):
+        line = codec.encode_record(record)
+        assert line.count(b"\n") == 1
+        assert codec.decode_record(line) == record
+
+
+def test_nulls_in_a_tools_input_are_kept() -> None:
+    [called] = [r for r in records("Read a.py") if isinstance(r, ToolCalled)]
+    record = called.model_copy(update={"input": safe.json({"a": None})})
+    assert codec.decode_record(codec.encode_record(record)) == record
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_no_record(line: bytes) -> None:
+    assert codec.decode_record(line) is None
+
+
+@given(st.integers(0, 300))
+def test_a_torn_line_is_no_record(length: int) -> None:
+    line = codec.encode_record(records("Read a.py", '"Done."')[2])
+    assert codec.decode_record(line[: min(length, len(line) - 2)]) is None
+
+
+def changed(**changes: Any) -> bytes:
+    return orjson.dumps({**orjson.loads(codec.encode_result(FULL)), **changes})
+
+
+BAD = [
+    (b"", "RESULT_DAMAGED"),
+    (b"\0" * 4096, "RESULT_DAMAGED"),
+    (b"\xff\xfe{}", "RESULT_DAMAGED"),
+    (codec.encode_result(FULL)[:-200], "RESULT_DAMAGED"),
+    (b"[" * 100_000, "RESULT_DAMAGED"),
+    (b"[]", "RESULT_FOREIGN"),
+    (b"null", "RESULT_FOREIGN"),
+    (b"{}", "RESULT_FOREIGN"),
+    (b'{"schemaVersion": "1"}', "RESULT_FOREIGN"),
+    (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
+    (changed(status="finished"), "RESULT_FOREIGN"),
+    (changed(config=None), "RESULT_FOREIGN"),
+    (changed(schemaVersion=0), "RESULT_FOREIGN"),
+    (changed(schemaVersion=2), "RESULT_NEWER"),
+    (b'{"schemaVersion": 7, "entirely": "different"}', "RESULT_NEWER"),
+]
+
+
+@pytest.mark.parametrize(("data", "code"), BAD)
+def test_a_file_that_is_no_result_is_named_with_what_to_do(data: bytes, code: str) -> None:
+    with pytest.raises(codec.UnreadableError) as caught:
+        codec.decode_result(data, "runs/x/result.json")
+    assert caught.value.code == code
+    assert caught.value.message.startswith("runs/x/result.json ")
+    assert caught.value.hint
+
+
+def test_the_key_that_does_not_fit_is_named() -> None:
+    with pytest.raises(codec.UnreadableError, match=r"versions\.zelda is missing"):
+        codec.decode_result(changed(versions={"agentSdk": "1", "python": "3"}), "result.json")
+
+
+def test_a_transcript_in_place_of_a_result_is_refused() -> None:
+    with pytest.raises(codec.UnreadableError):
+        codec.decode_result(b"".join(codec.encode_transcript(session())), "result.json")
+
+
+def test_keys_of_another_version_are_ignored_settings_included() -> None:
+    tree = orjson.loads(codec.encode_result(FULL))
+    tree["novelty"] = 1
+    tree["versions"]["novelty"] = 1
+    tree["config"]["execution"]["novelty"] = {"a": 1}
+    tree["config"]["judge"]["novelty"] = [1]
+    assert codec.decode_result(orjson.dumps(tree), "result.json") == FULL
+
+
+def test_a_provisional_result_comes_back_as_it_was() -> None:
+    original = codec.Provisional(result=FULL, prompt=safe("Do it."))
+    assert codec.decode_provisional(codec.encode_provisional(original), "p") == original

@@ -1,0 +1,61 @@
+"""Names of runs."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.storage.run_id import is_run_id, run_id
+
+AT = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
+
+
+def test_a_run_is_named_after_its_suite_and_its_moment() -> None:
+    assert run_id("rest-endpoint", AT) == "rest-endpoint-2026-02-13T14-30-00"
+
+
+def test_later_runs_of_the_same_second_are_numbered() -> None:
+    assert [run_id("a", AT, number)[-3:] for number in (1, 2, 10)] == ["-00", "0-2", "-10"]
+
+
+def test_the_moment_is_in_utc() -> None:
+    tokyo = AT.astimezone(timezone(timedelta(hours=9)))
+    assert run_id("a", tokyo) == run_id("a", AT)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name"),
+    [
+        ("two words", "two-words"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("-rf", "rf"),
+        (".hidden", "hidden"),
+        ("a/b\\c:d\n\0e", "a-b-c-d-e"),
+        ("Überprüfung", "berpr-fung"),
+        ("\u65e5\u672c", "suite"),
+        ("", "suite"),
+        ("x" * 500, "x" * 80),
+    ],
+)
+def test_what_does_not_belong_in_a_file_name_is_replaced(suite: str, name: str) -> None:
+    assert run_id(suite, AT) == f"{name}-2026-02-13T14-30-00"
+
+
+moments = st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
+
+
+@given(st.text(), moments, st.integers(1, 99))
+def test_every_name_is_one_harmless_path_component(suite: str, at: datetime, number: int) -> None:
+    name = run_id(suite, at, number)
+    assert is_run_id(name)
+    assert len(name) <= 120
+    assert not set(name) & set("/\\\0\n ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", ".lock", "../a-2026-02-13T14-30-00", "a/b-2026-02-13T14-30-00", "a", "2026-02-13T14-30-00", "a-0"],
+)
+def test_other_names_are_no_runs(name: str) -> None:
+    assert not is_run_id(name)

@@ -1,0 +1,59 @@
+"""The table of commands. A command's module is imported when it is called, so that `zelda --help` stays fast."""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from zelda_ci import __version__
+
+COMMANDS = {
+    "init": "Set up a project: configuration, an example suite, .gitignore.",
+    "run": "Run suites, each in a real Claude Code session, and report.",
+    "validate": "Check every file and show what each suite resolves to.",
+    "demo": "Watch two suites run, replayed from a recording; no key needed.",
+}
+"""Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name."""
+
+
+class _Table(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as exc:
+            from difflib import get_close_matches  # noqa: PLC0415
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                exc.message += f" Did you mean {near[0]!r}?"
+            raise
+
+
+@click.group(
+    cls=_Table,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 all well, 1 an evaluation "
+    "failed, 2 Zelda itself could not do its work, 130 interrupted.",
+)
+@click.version_option(__version__, "-V", "--version", prog_name="zelda", message="%(prog)s %(version)s")
+@click.option("--verbose", is_flag=True, help="Show details of failures on the terminal too.")
+def zelda(*, verbose: bool) -> None:
+    """Regression tests for the files that steer Claude Code.
+
+    Suites are YAML files with a prompt and acceptance criteria. Each runs in a real Claude Code session, in a private
+    copy of the project; the results are files under .zelda/.
+    """

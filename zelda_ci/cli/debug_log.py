@@ -1,0 +1,41 @@
+"""`.zelda/debug.log`: what a failure looked like inside, for those who help."""
+
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from zelda_ci.redact import Redactor, SafeText
+
+MOST_BYTES = 5_000_000
+
+
+def redacted(text: str) -> SafeText:
+    """Text without the secrets of this environment."""
+    from zelda_ci.config.settings import secrets_of  # noqa: PLC0415
+
+    return Redactor(secrets_of(os.environ))(text)
+
+
+def append(text: str) -> str | None:
+    """Add an entry to the log of the project in the current folder; its path, or None where there is no such folder."""
+    folder = Path(".zelda")
+    if not folder.is_dir():
+        return None
+    path = folder / "debug.log"
+    try:
+        if path.exists() and path.stat().st_size > MOST_BYTES:
+            path.replace(folder / "debug.log.1")
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
+    except OSError:
+        return None
+    return str(path)
+
+
+class Handler(logging.Handler):
+    """Sends warnings of Zelda's modules to the debug log, as finished and redacted lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record; a log that cannot be written disturbs nobody."""
+        append(self.format(record))

@@ -1,0 +1,53 @@
+"""What `run` and `demo` show: progress while they work, the report at the end."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from zelda_ci.domain.outcome import batch_outcome
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.events import Emit
+from zelda_ci.reporter.terminal.progress import progress as shown
+from zelda_ci.reporter.terminal.report import print_report
+from zelda_ci.reporter.view import RunFiles, report_view
+from zelda_ci.storage import run_folder
+from zelda_ci.storage.result_store import RUNS
+
+
+@contextmanager
+def progress(*, as_json: bool) -> Iterator[Emit]:
+    """A listener that shows what goes on: live on a terminal, in plain lines elsewhere."""
+    console = Console(stderr=as_json, highlight=False)
+    plain = as_json or not console.is_terminal or console.is_dumb_terminal
+    with shown(console, plain=plain) as emit:
+        yield emit
+
+
+def show(batch: BatchResult, results_dir: Path, *, as_json: bool) -> int:
+    """Print the results; the exit code that they mean."""
+    if as_json:
+        click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+    else:
+        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs}
+        print_report(Console(highlight=False, soft_wrap=False), report_view(batch, files))
+    sys.stdout.flush()
+    return int(batch_outcome(batch))
+
+
+def _files(folder: Path) -> RunFiles:
+    """Paths that can be pasted into the shell that Zelda was started from."""
+    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH)
+    result, transcript, patch = (_typed(folder / name) for name in names)
+    return RunFiles(result=result, transcript=transcript, patch=patch)
+
+
+def _typed(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

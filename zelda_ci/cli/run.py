@@ -1,0 +1,39 @@
+"""`zelda run`: suites in, results and a report out."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zelda_ci import app
+from zelda_ci.app import RunOrder
+from zelda_ci.cli import options, report
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command(
+    epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
+    "`zelda run --tag smoke --jobs 4` runs those with a tag side by side."
+)
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@options.project
+@click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
+@click.option("--trials", type=click.IntRange(min=1), help="Run each suite this often, whatever the suite says.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
+@click.option("--record", type=FOLDER, metavar="DIR", help="Keep what the model says as cassettes in this folder.")
+@click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from there: no key, no network.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
+def run(*, project: Path, as_json: bool, **order: Any) -> int:
+    """Run suites, each in a real Claude Code session, and report.
+
+    SUITE is the name of a suite or the path of its file; without any, all suites run. Each session works in a private
+    copy of the last commit, so commit first what you want tested. Results are stored under .zelda/runs/.
+
+    A session needs ANTHROPIC_API_KEY and costs money; --replay needs neither.
+    """
+    loaded = app.load(project)
+    with report.progress(as_json=as_json) as emit:
+        batch = app.run(loaded, RunOrder(**order), os.environ, emit)
+    return report.show(batch, loaded.results_dir, as_json=as_json)

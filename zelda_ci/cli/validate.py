@@ -1,0 +1,115 @@
+"""`zelda validate`: is everything right, what does each suite resolve to, and where does each value come from?"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from zelda_ci.config import project as projects
+from zelda_ci.config.keys import entries
+from zelda_ci.config.project import Examination, LoadedProject
+from zelda_ci.config.resolver import DEFAULT, LoadedSuite, Origin
+from zelda_ci.config.selection import select
+
+_LONGEST_VALUE = 48
+
+
+@click.command(short_help="Check every file and show what each suite resolves to.")
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@click.option(
+    "--project",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=".",
+    metavar="DIR",
+    help="Folder of the project (default: the current one).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, problems included.")
+def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
+    """Check every file, whichever SUITE is named, and show what suites resolve to.
+
+    Each value is shown with the place it comes from: a line of the suite or of zelda.config.yaml, or the default.
+    SUITE is a name or a file; without one all are shown. Nothing is run and nothing is spent.
+    """
+    examination = projects.examine(project)
+    if examination.project is None:
+        if as_json:
+            click.echo(json.dumps(_problems_json(examination), indent=2))
+        raise examination.error()
+    suites = select(examination.project.suites, names)
+    if as_json:
+        click.echo(json.dumps(_project_json(examination.project, suites), indent=2))
+    else:
+        _print(suites)
+
+
+def _problems_json(examination: Examination) -> dict[str, Any]:
+    problems = [
+        {"file": it.file, "line": it.line, "column": it.column, "message": it.message} for it in examination.problems
+    ]
+    present = [{key: value for key, value in it.items() if value is not None} for it in problems]
+    return {"schemaVersion": 1, "valid": False, "problems": present}
+
+
+def _project_json(project: LoadedProject, suites: Sequence[LoadedSuite]) -> dict[str, Any]:
+    return {
+        "schemaVersion": 1,
+        "valid": True,
+        "project": str(project.root),
+        "testDir": project.config.test_dir,
+        "resultsDir": project.config.results_dir,
+        "suites": [
+            {
+                "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "origins": {key: str(origin) for key, origin in suite.provenance.items()},
+            }
+            for suite in suites
+        ],
+    }
+
+
+def _print(suites: Sequence[LoadedSuite]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for suite in suites:
+        console.print(Text.assemble((suite.resolved.name, "bold"), "  ", (suite.resolved.file, "dim")))
+        rows = [(key, _shown(value), suite.provenance[key]) for key, value in _told(suite)]
+        label, width = (max(map(len, column)) for column in ([row[0] for row in rows], [row[1] for row in rows]))
+        for key, value, origin in rows:
+            line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", _style(origin)), (f"  {origin}", "dim")
+            console.print(Text.assemble(*line))
+        console.print()
+    count = "1 suite is" if len(suites) == 1 else f"{len(suites)} suites are"
+    console.print(Text(f"{count} valid.", "green"))
+
+
+def _told(suite: LoadedSuite) -> Iterable[tuple[str, Any]]:
+    """All but the file, which stands above, and the second spelling of judgeModel."""
+    return ((key, value) for key, value in entries(suite.resolved) if key not in {"file", "judge.model"})
+
+
+def _style(origin: Origin) -> str:
+    return "dim" if origin == DEFAULT else ""
+
+
+def _shown(value: Any) -> str:
+    """A value on one line: `-` where nothing is set."""
+    match value:
+        case None | ():
+            return "-"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:.15g}"
+        case tuple():
+            return _one_line(", ".join(map(str, value)))
+        case _:
+            return _one_line(str(value))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    printable = "".join(char if char.isprintable() else "?" for char in line)
+    return printable if len(printable) <= _LONGEST_VALUE else f"{printable[: _LONGEST_VALUE - 3]}..."

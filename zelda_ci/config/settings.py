@@ -1,0 +1,142 @@
+"""What the environment says: credentials, addresses, habits. The environment is given, never fetched."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from zelda_ci.domain.suite import WEB_ADDRESS
+from zelda_ci.errors import ConfigError
+from zelda_ci.redact import SHORTEST_SECRET, Secret
+
+_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT")
+_WHOLE_NAMES = frozenset({"TOKEN", "PASSWORD", "SECRET", "API_KEY", "APIKEY"})
+_AWS_HARMLESS = re.compile(
+    r"AWS_(DEFAULT_)?(REGION|PROFILE|OUTPUT|PAGER|CONFIG_FILE|SHARED_CREDENTIALS_FILE|CA_BUNDLE|ENDPOINT_URL\w*"
+    r"|ROLE_\w+|\w+_(MODE|ATTEMPTS|DISABLED|FILE|ENV|TIMEOUT|CONFIG)|STS_REGIONAL_ENDPOINTS)"
+)
+_NO = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The environment variables that Zelda knows; absent where they are not set or empty."""
+
+    anthropic_api_key: Secret | None
+    anthropic_base_url: str | None
+    portkey_api_key: Secret | None
+    portkey_gateway_url: str | None
+    workspaces: Path | None
+    no_color: bool
+    ci: bool
+    _secrets: tuple[Secret, ...]
+
+    def secrets(self) -> tuple[Secret, ...]:
+        """Every value of the environment that must not appear anywhere, known to Zelda or not."""
+        return self._secrets
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """Read the settings.
+
+    Raises:
+        ConfigError: values that cannot be used, all at once; the values themselves are not shown.
+    """
+    problems = [*_problems(environ)]
+    if problems:
+        raise ConfigError(
+            "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
+        )
+    return Settings(
+        anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
+        anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
+        portkey_api_key=_secret(environ, "PORTKEY_API_KEY"),
+        portkey_gateway_url=_address(environ, "PORTKEY_GATEWAY_URL"),
+        workspaces=Path(environ["ZELDA_WORKSPACES"]) if environ.get("ZELDA_WORKSPACES") else None,
+        no_color=bool(environ.get("NO_COLOR")),
+        ci=environ.get("CI", "").lower() not in _NO,
+        _secrets=tuple(map(Secret, dict.fromkeys(_worth_masking(environ)))),
+    )
+
+
+def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
+    return Secret(environ[name]) if environ.get(name) else None
+
+
+def _address(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name, "").rstrip("/") or None
+
+
+def _key_problem(value: str) -> str | None:
+    if value != value.strip():
+        return "begins or ends with blanks or a line break, as after a careless paste"
+    if value[0] == value[-1] and value[0] in "'\"":
+        return "is in quotes, which have become part of it"
+    if not re.fullmatch(r"[\x21-\x7e]+", value):
+        return "holds blanks or characters that no key has"
+    return None
+
+
+def _address_problem(value: str) -> str | None:
+    if value != value.strip():
+        return "begins or ends with blanks or a line break, as after a careless paste"
+    if not re.fullmatch(WEB_ADDRESS, value) or not _has_port(value):
+        return "is not an http:// or https:// address without user name, query and fragment"
+    return None
+
+
+def _folder_problem(value: str) -> str | None:
+    if value != value.strip() or not value.isprintable():
+        return "begins or ends with blanks, or holds a line break"
+    return None if Path(value).is_absolute() else "is not an absolute path"
+
+
+_CHECKS: dict[str, Callable[[str], str | None]] = {
+    "ANTHROPIC_API_KEY": _key_problem,
+    "ANTHROPIC_BASE_URL": _address_problem,
+    "PORTKEY_API_KEY": _key_problem,
+    "PORTKEY_GATEWAY_URL": _address_problem,
+    "ZELDA_WORKSPACES": _folder_problem,
+}
+
+
+def _problems(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, check in _CHECKS.items():
+        value = environ.get(name)
+        wrong = check(value) if value else None
+        if wrong:
+            yield f"The environment variable {name} {wrong}."
+
+
+def _has_port(address: str) -> bool:
+    """Whether the port, where one is given, exists."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
+
+
+def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        if _names_a_secret(name.upper()) and len(value) >= SHORTEST_SECRET:
+            yield value
+        password = _password_in(value)
+        if password and len(password) >= SHORTEST_SECRET:
+            yield password
+
+
+def _names_a_secret(name: str) -> bool:
+    if name.startswith("AWS_"):
+        return not _AWS_HARMLESS.fullmatch(name)
+    return name.endswith(_ENDINGS) or name in _WHOLE_NAMES
+
+
+def _password_in(value: str) -> str | None:
+    """Of an address with user name and password, as databases and package registries use."""
+    if "://" not in value or "@" not in value:
+        return None
+    try:
+        return urlsplit(value).password
+    except ValueError:
+        return None

@@ -1,0 +1,47 @@
+"""What results mean for whoever waits for the exit code."""
+
+from enum import IntEnum
+
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+
+
+class Outcome(IntEnum):
+    """The exit codes. Of several the greatest holds: what weighs more hides what weighs less.
+
+    | run                                                             | outcome     | exit code |
+    |-----------------------------------------------------------------|-------------|-----------|
+    | completed                                                       | passed      | 0         |
+    | out of turns, budget or time                                    | failed      | 1         |
+    | session failed, or an evaluator could not do its work           | broken      | 2         |
+    | interrupted                                                     | interrupted | 130       |
+    | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
+    """
+
+    PASSED = 0
+    FAILED = 1
+    BROKEN = 2
+    INTERRUPTED = 130
+
+
+def run_outcome(run: RunResult) -> Outcome:
+    """What one run means: the worse of how its session ended and how its evaluation went."""
+    evaluated = Outcome.BROKEN if any(result.failed for result in run.evaluations.values()) else Outcome.PASSED
+    return max(_status_outcome(run.status), evaluated)
+
+
+def batch_outcome(batch: BatchResult) -> Outcome:
+    """What an invocation means as a whole."""
+    return max(map(run_outcome, batch.runs), default=Outcome.BROKEN)
+
+
+def _status_outcome(status: SessionStatus) -> Outcome:
+    match status:
+        case SessionStatus.COMPLETED:
+            return Outcome.PASSED
+        case SessionStatus.MAX_TURNS | SessionStatus.BUDGET_EXCEEDED | SessionStatus.TIMED_OUT:
+            return Outcome.FAILED
+        case SessionStatus.FAILED:
+            return Outcome.BROKEN
+        case SessionStatus.INTERRUPTED:
+            return Outcome.INTERRUPTED

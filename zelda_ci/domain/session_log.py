@@ -1,0 +1,172 @@
+"""From the records of a session, in the order in which they came, to its transcript."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Denied,
+    Ended,
+    Entry,
+    HookRan,
+    Noticed,
+    ResponseEnded,
+    Retried,
+    SessionRecord,
+    SessionStatus,
+    SessionTranscript,
+    Started,
+    ToolCall,
+    ToolCalled,
+    ToolReturned,
+    Turn,
+    Usage,
+    UserSaid,
+)
+from zelda_ci.redact import UNKNOWN, SafeText, joined
+
+SYNTHETIC_MODEL = "<synthetic>"
+"""The name under which Claude Code speaks itself, mostly to tell of an error."""
+
+
+def assemble(  # noqa: PLR0913 - the transcript's own fields, by name
+    records: Iterable[SessionRecord],
+    *,
+    run_id: str,
+    prompt: SafeText,
+    started_at: datetime,
+    status: SessionStatus,
+    reason: SafeText | None,
+    wall_seconds: float,
+) -> SessionTranscript:
+    """Fold the records of a session, complete or cut off anywhere, into its transcript. Nothing said is lost.
+
+    The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
+    Results join their calls; a result without a call stays an entry of its own, a call without a result has no output.
+    Of several init and result messages the last tells most: servers have connected, and costs add up over them.
+    """
+    log = _Log()
+    for record in records:
+        log.add(record)
+    return SessionTranscript(
+        run_id=run_id,
+        prompt=prompt,
+        started_at=started_at,
+        status=status,
+        reason=reason,
+        wall_seconds=wall_seconds,
+        started=log.started,
+        entries=log.entries(),
+        ended=log.ended,
+    )
+
+
+@dataclass
+class _OpenCall:
+    called: ToolCalled
+    returned: ToolReturned | None = None
+
+    def close(self, denied: set[str]) -> ToolCall:
+        called, returned = self.called, self.returned
+        return ToolCall(
+            id=called.id,
+            name=called.name,
+            input=called.input,
+            output=returned.output if returned else None,
+            is_error=returned.is_error if returned else False,
+            denied=called.id in denied,
+            started_at=called.at,
+            ended_at=returned.at if returned else None,
+        )
+
+
+@dataclass
+class _OpenTurn:
+    message_id: SafeText
+    parent: SafeText | None
+    at: float
+    model: SafeText | None = None
+    texts: list[SafeText] = field(default_factory=list)
+    thoughts: list[SafeText] = field(default_factory=list)
+    calls: dict[str, _OpenCall] = field(default_factory=dict)
+    usage: Usage | None = None
+
+    def close(self, index: int, denied: set[str]) -> Turn:
+        return Turn(
+            index=index,
+            message_id=self.message_id,
+            model=self.model or UNKNOWN,
+            parent_tool_call_id=self.parent,
+            at=self.at,
+            text=joined("\n\n", self.texts) if self.texts else None,
+            thinking=joined("\n\n", self.thoughts) if self.thoughts else None,
+            tool_calls=tuple(call.close(denied) for call in self.calls.values()),
+            usage=self.usage,
+            synthetic=self.model == SYNTHETIC_MODEL,
+        )
+
+
+class _Log:
+    """What has been heard so far; one dictionary look-up per record."""
+
+    def __init__(self) -> None:
+        self.started: Started | None = None
+        self.ended: Ended | None = None
+        self._entries: list[_OpenTurn | Entry] = []
+        self._turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
+        self._calls: dict[SafeText, _OpenCall] = {}
+        self._denied: set[str] = set()
+
+    def add(self, record: SessionRecord) -> None:
+        match record:
+            case Started():
+                self.started = record
+            case Ended():
+                self.ended = record
+            case AssistantSaid() | ToolCalled() | ResponseEnded():
+                self._add_to_turn(record)
+            case ToolReturned():
+                self._join(record)
+            case Denied() | UserSaid() | Retried() | HookRan() | Noticed():
+                if isinstance(record, Denied) and record.tool_call_id:
+                    self._denied.add(record.tool_call_id)
+                self._entries.append(record)
+
+    def entries(self) -> tuple[Entry, ...]:
+        index = 0
+        closed: list[Entry] = []
+        for entry in self._entries:
+            if isinstance(entry, _OpenTurn):
+                index += 1
+                closed.append(entry.close(index, self._denied))
+            else:
+                closed.append(entry)
+        return tuple(closed)
+
+    def _add_to_turn(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> None:
+        turn = self._turn(record)
+        match record:
+            case ResponseEnded():
+                turn.usage = record.usage
+            case AssistantSaid():
+                turn.model = turn.model or record.model
+                (turn.thoughts if record.thinking else turn.texts).append(record.text)
+            case ToolCalled():
+                turn.model = turn.model or record.model
+                # Claude Code may repeat a block; the same id in another response is another call.
+                self._calls[record.id] = turn.calls.setdefault(record.id, _OpenCall(record))
+
+    def _turn(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> _OpenTurn:
+        key = (record.message_id, record.parent_tool_call_id)
+        if key not in self._turns:
+            self._turns[key] = _OpenTurn(record.message_id, record.parent_tool_call_id, record.at)
+            self._entries.append(self._turns[key])
+        return self._turns[key]
+
+    def _join(self, record: ToolReturned) -> None:
+        call = self._calls.get(record.id)
+        if call and not call.returned:
+            call.returned = record
+        else:
+            self._entries.append(record)

@@ -1,0 +1,77 @@
+"""What an evaluator is: one context in, one outcome out, and one place that may fail."""
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from zelda_ci.errors import ZeldaError
+from zelda_ci.redact import Redactor
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score from 0 to 100, and what it rests on."""
+
+    score: float
+    reasoning: str
+    details: Record
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """No score, which is not zero: why, and the numbers that are known nevertheless."""
+
+    reason: str
+    details: Record | None = None
+
+
+Outcome = Scored | Unscored
+
+
+class Evaluator(Protocol):
+    """Computes one metric of a run. Data comes in the context, services in the constructor."""
+
+    @property
+    def metric(self) -> Metric:
+        """Which one."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same session may score differently; results across versions are not compared."""
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        """Judge a run; may raise whatever it likes."""
+
+
+async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Redactor) -> EvalResult:
+    """Turn any failure into an unscored result, so that one bad evaluator cannot sink a run."""
+    try:
+        return _settled(evaluator, await evaluator.evaluate(context), redact)
+    except Exception as problem:
+        log.warning("%s could not be computed", evaluator.metric, exc_info=True)
+        unscored = _settled(evaluator, Unscored(_sentence(problem)), redact)
+        return unscored.model_copy(update={"failed": True})
+
+
+def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalResult:
+    score = outcome.score if isinstance(outcome, Scored) else None
+    if score is not None and not 0 <= score <= 100:
+        raise ValueError(f"a score of {score} is not between 0 and 100")
+    details = outcome.details.model_dump(mode="json", by_alias=True, exclude_none=True) if outcome.details else {}
+    return EvalResult(
+        metric=evaluator.metric,
+        version=evaluator.version,
+        score=score,
+        reasoning=redact(outcome.reasoning if isinstance(outcome, Scored) else outcome.reason),
+        details=redact.json(details),
+    )
+
+
+def _sentence(problem: Exception) -> str:
+    if isinstance(problem, ZeldaError):
+        return problem.message
+    return f"The evaluation failed: {type(problem).__name__}: {problem}"

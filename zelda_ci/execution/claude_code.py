@@ -1,0 +1,165 @@
+"""Claude Code as a coding agent: the only module that knows the Agent SDK, which it imports as late as it can."""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci.execution import environment, launch
+from zelda_ci.execution.agent import Listen, SessionOutcome, SessionRequest
+from zelda_ci.execution.leading import BrokenLineError, Leading
+from zelda_ci.execution.outcome import Crash, Fall, judge
+from zelda_ci.redact import Redactor
+
+# Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
+logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
+
+LONGEST_MESSAGE = 64 << 20
+"""Bytes of one message: an edit carries the whole file."""
+
+
+def preload() -> None:
+    """Import the Agent SDK, which takes half a second: worth doing in a thread while git works."""
+    import claude_agent_sdk  # noqa: F401, PLC0415  # slow
+
+
+class ClaudeCode:
+    """The coding agent that Zelda exists for."""
+
+    def __init__(self, redact: Redactor, *, cli: Path | None = None) -> None:
+        """Take another CLI than the one that comes with the SDK, if need be."""
+        self._redact, self._cli = redact, cli
+
+    async def run(self, request: SessionRequest, listen: Listen) -> SessionOutcome:
+        """Lead one session; see `CodingAgent`.
+
+        Raises:
+            ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).
+        """
+        cli = self._cli or launch.find_cli()
+        # In a thread, because the loop also serves the model proxy of other runs.
+        await anyio.to_thread.run_sync(preload)
+        leading = Leading(request, listen, self._redact)
+        await leading.through(_SdkLine(request, cli, leading.take_stderr))
+        verdict = judge(leading.evidence())
+        return SessionOutcome(
+            status=verdict.status,
+            wall_seconds=leading.wall_seconds,
+            reason=None if verdict.reason is None else self._redact(verdict.reason),
+            code=verdict.code,
+        )
+
+
+class _SdkLine:
+    """The line to a CLI, through the SDK's client: unlike `query()` it can interrupt, and raises nothing on errors."""
+
+    def __init__(self, request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> None:
+        from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
+
+        self._client = ClaudeSDKClient(_options(request, cli, take_stderr))
+        self._prompt = request.prompt
+        self.prompted = False
+
+    async def connect(self, done: anyio.Event) -> None:
+        with _broken():
+            await self._client.connect(self._input(done))
+
+    async def _input(self, done: anyio.Event) -> AsyncIterator[dict[str, Any]]:
+        """The prompt; the SDK closes the CLI's input once this ends, and until then the session can be interrupted.
+
+        As at a terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
+        """
+        message = {"role": "user", "content": self._prompt}
+        yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
+        self.prompted = True
+        await done.wait()
+
+    async def messages(self) -> AsyncGenerator[object, None]:
+        """Every message, and in place of one that the SDK cannot read, the error.
+
+        An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
+        """
+        failure: Exception | None = None
+        with _broken():
+            while True:
+                try:
+                    async for message in self._client.receive_messages():
+                        if failure:
+                            yield failure
+                            failure = None
+                        yield message
+                except Exception as exc:  # noqa: BLE001  # the SDK's parser raises what it happens upon
+                    failure = exc
+                else:
+                    break
+            if failure:
+                raise failure
+
+    async def interrupt(self) -> None:
+        with _broken():
+            await self._client.interrupt()
+
+    async def stop_task(self, task: str) -> None:
+        with _broken():
+            await self._client.stop_task(task)
+
+    async def disconnect(self) -> None:
+        with _broken():
+            await self._client.disconnect()
+
+
+def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> Any:
+    import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
+
+    as_root = os.geteuid() == 0
+    variables = environment.complete(request, sdk_version=sdk.__version__, as_root=as_root)
+    execution = request.execution
+    return sdk.ClaudeAgentOptions(
+        cli_path=launch.prepare(request, cli, variables),
+        cwd=request.workspace.path,
+        session_id=request.session_id,
+        model=execution.model,
+        # The default would be an empty system prompt, which is not Claude Code.
+        system_prompt={"type": "preset", "preset": "claude_code"},
+        setting_sources=["project"],
+        settings=environment.settings(request),
+        permission_mode=execution.permission_mode,
+        allowed_tools=list(execution.allowed_tools),
+        disallowed_tools=environment.disallowed_tools(request),
+        max_turns=execution.max_turns,
+        max_buffer_size=LONGEST_MESSAGE,
+        include_partial_messages=True,
+        include_hook_events=True,
+        forward_subagent_text=True,
+        stderr=take_stderr,
+    )
+
+
+@contextmanager
+def _broken() -> Iterator[None]:
+    """Translate what the SDK raises; nobody outside this module knows its errors."""
+    try:
+        yield
+    except Exception as exc:
+        raise BrokenLineError(_crash(exc)) from exc
+
+
+def _crash(exc: Exception) -> Crash:
+    import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
+
+    match exc:
+        case sdk.ProcessError():
+            return Crash(Fall.EXITED, exit_code=exc.exit_code)
+        case sdk.CLIJSONDecodeError() if "maximum buffer size" in str(exc):
+            return Crash(Fall.LINE_TOO_LONG, f"more than {LONGEST_MESSAGE >> 20} MiB.")
+        case sdk.CLINotFoundError() | sdk.CLIConnectionError():
+            return Crash(Fall.NOT_STARTED, str(exc))
+        case _ if "timeout: initialize" in str(exc):
+            return Crash(Fall.SILENT_START)
+        case _:
+            return Crash(Fall.BROKEN, f"{type(exc).__name__}: {exc}")

@@ -1,0 +1,120 @@
+"""What the CLI finds in its environment and settings: hermetic, bounded in its retries, closed to redirection."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from zelda_ci.execution.agent import SessionRequest
+
+REQUEST_SECONDS = 120
+"""Most that one model request may wait for response headers."""
+
+SILENCE_SECONDS = 60
+"""Most that a streamed response may be silent."""
+
+RETRY_SECONDS = 120
+"""Most that retries of one request may last, in sessions long enough for it."""
+
+RETRY_SHARE = 0.25
+"""Of the session's time limit, where that is shorter than `RETRY_SECONDS`."""
+
+FIRST_DELAY_SECONDS = 0.6
+"""Before Claude Code's first retry; each further delay is twice as long, up to 37 s."""
+
+MOST_RETRIES = 15
+"""The CLI's own ceiling."""
+
+MARKER = "ZELDA_SESSION"
+"""Variable with the session's id: whatever the session starts can be recognised by it."""
+
+UNWANTED_TOOLS = (
+    # They reach beyond the run's worktree, its lifetime or its conversation ...
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ScheduleWakeup",
+    "SendMessage",
+    # ... or past the model proxy: the first asks Anthropic's servers directly, the second is answered by them.
+    "WebFetch",
+    "WebSearch",
+)
+"""Tools that a session gets only where the suite names them in `allowedTools`."""
+
+
+def config_dir(request: SessionRequest) -> Path:
+    """The session's own Claude Code folder."""
+    return request.workspace.home / ".claude"
+
+
+def complete(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
+    """The CLI's whole environment: what the workspace allows, then what a hermetic session needs."""
+    workspace = request.workspace
+    return {
+        **workspace.confinement.environment,
+        "PWD": str(workspace.path),
+        "HOME": str(workspace.home),
+        "TMPDIR": str(workspace.tmp),
+        MARKER: request.session_id,
+        "ANTHROPIC_API_KEY": request.endpoint.token,
+        "CLAUDE_CONFIG_DIR": str(config_dir(request)),
+        "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        "CLAUDE_AGENT_SDK_VERSION": sdk_version,
+        **_plumbing(request),
+        # As root the CLI refuses to bypass permissions unless it is told that this is a sandbox: exactly "1".
+        **({"IS_SANDBOX": "1"} if as_root and request.execution.permission_mode == "bypassPermissions" else {}),
+    }
+
+
+def settings(request: SessionRequest) -> str:
+    """Settings as JSON that win over the project's: its own `env` must not undo what Zelda relies on.
+
+    `CLAUDE_CODE_EXTRA_BODY` would change every model request unseen.
+    """
+    return json.dumps({"env": {**_plumbing(request), "CLAUDE_CODE_EXTRA_BODY": ""}})
+
+
+def trust(request: SessionRequest) -> str:
+    """Content of `.claude.json`: the worktree is trusted, as a developer's own is, so that all its settings count."""
+    folders = {request.workspace.path, request.workspace.path.resolve()}
+    return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
+
+
+def disallowed_tools(request: SessionRequest) -> list[str]:
+    """Tools taken away from the session: the suite's, and those with no business in a test run."""
+    execution = request.execution
+    wanted = {rule.partition("(")[0] for rule in execution.allowed_tools}
+    unwanted = [tool for tool in UNWANTED_TOOLS if tool not in wanted]
+    return list(dict.fromkeys([*unwanted, *execution.disallowed_tools]))
+
+
+def _plumbing(request: SessionRequest) -> Mapping[str, str]:
+    """What Zelda relies on, whatever the project says.
+
+    Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
+    """
+    patience = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
+    return {
+        "ANTHROPIC_BASE_URL": request.endpoint.base_url,
+        "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
+        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+        # 13 kB of prompt, and files outside the worktree that the next run would not find.
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        # Names the CLI's build in every request: recordings would differ for nothing.
+        "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+        # The watchdog bounds 429 and 529 by time, and lifts the limit for all other errors unless one is given.
+        "CLAUDE_CODE_RETRY_WATCHDOG": "1",
+        "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS": str(round(patience * 1000)),
+        "CLAUDE_CODE_MAX_RETRIES": str(retries_within(patience)),
+        "CLAUDE_ENABLE_BYTE_WATCHDOG": "1",
+        "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
+        "API_TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
+    }
+
+
+def retries_within(seconds: float) -> int:
+    """How many retries fit, with delays of 0.6, 1.2, 2.4, … seconds: their sum is 0.6 (2^n - 1)."""
+    return min(MOST_RETRIES, int(seconds / FIRST_DELAY_SECONDS + 1).bit_length() - 1)

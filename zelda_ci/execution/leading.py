@@ -1,0 +1,210 @@
+"""Leads a session from start to end: waits for its rest, its deadline, its budget or cancellation, and ends it."""
+
+import logging
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, closing, suppress
+from signal import SIGKILL, SIGTERM
+from typing import Protocol
+
+import anyio
+
+from zelda_ci.errors import ZeldaError
+from zelda_ci.execution.agent import Listen, SessionRequest
+from zelda_ci.execution.messages import Translator
+from zelda_ci.execution.outcome import Crash, Cut, Evidence, Fall
+from zelda_ci.execution.recorder import Recorder
+from zelda_ci.execution.supervision import Supervisor
+from zelda_ci.redact import Redactor
+
+log = logging.getLogger(__name__)
+
+INTERRUPT_SECONDS = 5.0
+"""From an interruption to the result message; a healthy CLI needs a hundredth of a second."""
+
+CLOSE_SECONDS = 3.0
+"""From the end of input to the end of the CLI: its SessionEnd hooks run in this time."""
+
+END_SECONDS = 10.0
+"""From a signal to the end of the supervisor, which gives the CLI a few seconds of its own."""
+
+
+class BrokenLineError(Exception):
+    """The line to the CLI broke."""
+
+    def __init__(self, crash: Crash) -> None:
+        super().__init__(crash.detail)
+        self.crash = crash
+
+
+class Line(Protocol):
+    """The line to one CLI. Everything raises `BrokenLineError`, and nothing else."""
+
+    prompted: bool
+    """Whether the prompt has gone out."""
+
+    async def connect(self, done: anyio.Event) -> None:
+        """Start the CLI and prompt it; its input is closed when `done` is set."""
+        ...
+
+    def messages(self) -> AsyncGenerator[object, None]:
+        """Every message until the CLI closes its output."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Have the session stop what it does, and give its result."""
+        ...
+
+    async def stop_task(self, task: str) -> None:
+        """Have the CLI end a background task."""
+        ...
+
+    async def disconnect(self) -> None:
+        """Let go of the CLI; bounded in time, whatever the CLI does."""
+        ...
+
+
+class Leading:
+    """One session.
+
+    The conversation runs in a task of its own, shielded from cancellation; the leading task only waits, and ends the
+    conversation when its time has come. So deadline, budget and cancellation end a session in one and the same way.
+    """
+
+    def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
+        self._request = request
+        self._began = time.monotonic()
+        self._recorder = Recorder(Translator(redact, self._clock), listen, lambda: self._call(Cut.RECORDING))
+        self._supervisor = Supervisor()
+        self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
+        self._input_done = anyio.Event()
+        self._conversation = anyio.CancelScope(shield=True)
+        self._cut: Cut | None = None
+        self._crash: Crash | None = None
+        self.wall_seconds = 0.0
+        """Until the session came to rest; closing it is not counted."""
+
+    async def through(self, line: Line) -> None:
+        """Have the conversation, and end it if it does not end by itself."""
+        self._line = line
+        with closing(self._supervisor):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._converse)
+                tasks.start_soon(self._heed_budget)
+                try:
+                    await self._watch()
+                except BaseException:
+                    self._call(Cut.CANCELLED)
+                    raise
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._end()
+                    tasks.cancel_scope.cancel()
+
+    def take_stderr(self, line: str) -> None:
+        """Hear a line on the CLI's standard error; the first one is its supervisor's."""
+        if not self._supervisor.introduce(line):
+            self._recorder.take_stderr(line)
+
+    def evidence(self) -> Evidence:
+        """What the verdict rests on, once the session is over."""
+        recorder = self._recorder
+        return Evidence(
+            ended=recorder.ended,
+            quiet=recorder.quiet,
+            responses=len(recorder.responses),
+            api_error=recorder.api_error,
+            cut=self._cut,
+            crash=self._crash,
+            stderr_tail=tuple(recorder.stderr_tail),
+            prompted=self._line.prompted,
+            seconds_allowed=self._request.execution.timeout_seconds,
+            recording_failure=_explained(recorder.failure) if recorder.failure else None,
+        )
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._began
+
+    async def _converse(self) -> None:
+        with self._conversation:
+            try:
+                await self._line.connect(self._input_done)
+                await self._hear_out()
+            except BrokenLineError as broken:
+                self._crash = broken.crash
+            except Exception as exc:
+                log.exception("the session broke off")
+                self._crash = Crash(Fall.BROKEN, f"{type(exc).__name__}: {exc}")
+            self._rest()
+            with suppress(BrokenLineError):
+                await self._line.disconnect()
+        self._recorder.finish()
+        self._over.set()
+
+    async def _hear_out(self) -> None:
+        async with aclosing(self._line.messages()) as messages:
+            async for message in messages:
+                self._recorder.take(message)
+                if self._recorder.quiet:
+                    self._rest()
+
+    async def _heed_budget(self) -> None:
+        await self._request.stop.wait()
+        self._call(Cut.BUDGET)
+
+    async def _watch(self) -> None:
+        """Return when the session needs an end, of whatever kind."""
+        with anyio.move_on_after(self._request.execution.timeout_seconds - self._clock()):
+            await self._attention.wait()
+            return
+        self._call(Cut.DEADLINE)
+
+    def _call(self, cut: Cut) -> None:
+        """Have the session ended, unless it is at rest already; the first reason counts."""
+        if self._cut is None and not self._resting.is_set():
+            self._cut = cut
+        self._attention.set()
+
+    def _rest(self) -> None:
+        if not self._resting.is_set():
+            self.wall_seconds = self._clock()
+        self._resting.set()
+        self._attention.set()
+
+    async def _end(self) -> None:
+        """Bring the session to rest and close it; what does not follow is killed."""
+        try:
+            if self._cut and self._line.prompted:
+                await self._interrupt()
+            if self._recorder.quiet:
+                await self._close()
+            for number in (SIGTERM, SIGKILL):
+                if self._over.is_set():
+                    return
+                self._supervisor.send(number)
+                with anyio.move_on_after(END_SECONDS):
+                    await self._over.wait()
+        finally:
+            # Reached with the conversation alive only if the pipes are held open by something out of our reach.
+            self._conversation.cancel()
+
+    async def _interrupt(self) -> None:
+        with anyio.move_on_after(INTERRUPT_SECONDS), suppress(BrokenLineError):
+            await self._line.interrupt()
+            await self._resting.wait()
+
+    async def _close(self) -> None:
+        """Close the input, on which the CLI ends; it would wait for its background shells, so these are stopped."""
+        with anyio.move_on_after(CLOSE_SECONDS):
+            for task in self._recorder.background_tasks:
+                with suppress(BrokenLineError):
+                    await self._line.stop_task(task)
+            self._input_done.set()
+            await self._over.wait()
+
+
+def _explained(exc: Exception) -> tuple[str, str]:
+    """Code and sentence of what a listener raised."""
+    if isinstance(exc, ZeldaError):
+        return exc.code, exc.message
+    return "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"

@@ -1,0 +1,180 @@
+"""What became of a session: the exact test of success, and a sentence and a code for everything else; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from zelda_ci.domain.session import Ended, SessionStatus
+
+
+class Cut(StrEnum):
+    """Why Zelda ended a session itself."""
+
+    DEADLINE = "deadline"
+    BUDGET = "budget"
+    RECORDING = "recording"
+    CANCELLED = "cancelled"
+
+
+class Fall(StrEnum):
+    """How the CLI broke down, or never came up."""
+
+    NOT_STARTED = "notStarted"
+    SILENT_START = "silentStart"
+    EXITED = "exited"
+    LINE_TOO_LONG = "lineTooLong"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A breakdown of the CLI or of the connection to it.
+
+    `exit_code` is negative, or above 128, where a signal ended the CLI.
+    """
+
+    fall: Fall
+    detail: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything the verdict rests on."""
+
+    ended: Ended | None = None
+    """The last result message."""
+    quiet: bool = False
+    """Whether the session came to rest after it."""
+    responses: int = 0
+    """Real model responses, in all threads."""
+    api_error: str | None = None
+    cut: Cut | None = None
+    crash: Crash | None = None
+    stderr_tail: Sequence[str] = ()
+    prompted: bool = False
+    """Whether the CLI came up and got the prompt."""
+    seconds_allowed: float = 0.0
+    recording_failure: tuple[str, str] | None = None
+    """Code and sentence of what kept the session from being recorded."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a session ended; the reason is text from outside until it is redacted."""
+
+    status: SessionStatus
+    code: str | None = None
+    reason: str | None = None
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict: first what Zelda did, then what broke, then what Claude Code itself said."""
+    if evidence.cut:
+        return _of_cut(evidence.cut, evidence)
+    ended = evidence.ended
+    if ended is None or not (evidence.quiet or ended.is_error):
+        return _of_crash(evidence)
+    return _of_result(ended, evidence)
+
+
+def _of_cut(cut: Cut, evidence: Evidence) -> Verdict:
+    match cut:
+        case Cut.DEADLINE:
+            reason = f"The session did not end within its limit of {evidence.seconds_allowed:g} s (timeoutSeconds)."
+            return Verdict(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason)
+        case Cut.BUDGET:
+            reason = "The session reached its cost limit (maxCostUsd)."
+            return Verdict(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", reason)
+        case Cut.RECORDING:
+            code, sentence = evidence.recording_failure or ("RECORDING_FAILED", "unknown")
+            return _failed(code, f"The session was ended because it could not be recorded: {sentence}")
+        case Cut.CANCELLED:
+            return Verdict(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
+
+
+def _of_crash(evidence: Evidence) -> Verdict:
+    crash = evidence.crash or Crash(Fall.EXITED, exit_code=0)
+    said = " ".join(evidence.stderr_tail) or crash.detail
+    match crash.fall:
+        case Fall.NOT_STARTED:
+            return _failed("CLI_START_FAILED", f"Claude Code could not be started: {crash.detail}")
+        case Fall.SILENT_START:
+            return _failed("CLI_START_TIMED_OUT", f"Claude Code did not get ready within a minute. {said}".rstrip())
+        case Fall.LINE_TOO_LONG:
+            return _failed("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {crash.detail}")
+        case Fall.BROKEN:
+            return _failed("SESSION_FAILED", f"The session broke off: {crash.detail}")
+        case Fall.EXITED:
+            return _of_exit(crash.exit_code or 0, said, prompted=evidence.prompted)
+
+
+def _of_exit(exit_code: int, said: str, *, prompted: bool) -> Verdict:
+    signal_number = -exit_code if exit_code < 0 else exit_code - 128
+    tail = f": {said}" if said else "."
+    if "cannot be used with root" in said:
+        return _failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
+    if signal_number > 0:
+        return _failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
+    if not prompted:
+        return _failed("CLI_START_FAILED", f"Claude Code ended with exit code {exit_code} while starting{tail}")
+    return _failed("CLI_CRASHED", f"Claude Code ended with exit code {exit_code} before the session was over{tail}")
+
+
+def _of_result(ended: Ended, evidence: Evidence) -> Verdict:
+    """The verdict on a result message. `success` alone means nothing: errors of the API carry it too."""
+    match ended.subtype, ended.terminal_reason:
+        case "error_max_turns", _:
+            return Verdict(SessionStatus.MAX_TURNS, "MAX_TURNS", "The session used all its turns (maxTurns).")
+        case "error_max_budget_usd", _:
+            return Verdict(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit.")
+        case _, "aborted_tools" | "aborted_streaming":
+            return Verdict(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside.")
+        case "success", "completed" if not ended.is_error and evidence.responses:
+            return Verdict(SessionStatus.COMPLETED)
+    if not ended.is_error and not evidence.responses:
+        return _failed("NO_MODEL_CALL", f"The session ended without asking a model. Claude Code says: {_said(ended)}")
+    code, sentence = _api_failure(ended, evidence.api_error)
+    return _failed(code, f"{sentence} Claude Code says: {_said(ended)}")
+
+
+def _api_failure(ended: Ended, api_error: str | None) -> tuple[str, str]:
+    """Code and sentence for a session that ended in an error, the most telling sign first."""
+    by_reason = {
+        "prompt_too_long": ("PROMPT_TOO_LONG", "The conversation no longer fits the model's context."),
+        "image_error": ("REQUEST_TOO_LARGE", "A request was larger than the API accepts."),
+        "hook_stopped": ("HOOK_STOPPED", "A hook of the project stopped the session."),
+    }
+    by_error = {
+        "billing_error": ("BILLING_FAILED", "The API refused the request for billing reasons."),
+        "model_not_found": ("MODEL_NOT_FOUND", "The model does not exist, or the key has no access to it."),
+        "max_output_tokens": ("OUTPUT_LIMIT", "The model's answers kept running into the output limit."),
+    }
+    by_status = {
+        401: ("AUTHENTICATION_FAILED", "The API refused the key (401)."),
+        403: ("ACCESS_DENIED", "The API denied access (403)."),
+        404: ("MODEL_NOT_FOUND", "The model does not exist, or the key has no access to it."),
+        429: ("RATE_LIMITED", "The API kept refusing requests for their rate (429)."),
+        529: ("API_OVERLOADED", "The API stayed overloaded (529)."),
+    }
+    status = ended.api_error_status
+    found = by_reason.get(ended.terminal_reason or "") or by_error.get(api_error or "") or by_status.get(status or 0)
+    if found:
+        return found
+    if status is not None:
+        server = status >= 500
+        code, who = ("API_FAILED", "kept failing") if server else ("REQUEST_REFUSED", "refused the request")
+        return code, f"The API {who} ({status})."
+    if ended.stop_reason == "refusal":
+        return "MODEL_REFUSED", "The model refused to go on."
+    if ended.terminal_reason == "api_error":
+        return "API_UNREACHABLE", "The API gave no usable answer."
+    return "SESSION_FAILED", f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
+
+
+def _said(ended: Ended) -> str:
+    return "; ".join(ended.errors) or ended.text or "nothing"
+
+
+def _failed(code: str, reason: str) -> Verdict:
+    return Verdict(SessionStatus.FAILED, code, " ".join(reason.split()))

@@ -1,0 +1,147 @@
+"""A recorded run on disk: one readable JSON file."""
+
+import json
+import os
+import re
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from zelda_ci.domain.base import Record
+from zelda_ci.errors import ProxyError
+from zelda_ci.redact import SafeJson, SafeText
+
+FORMAT: Literal[1] = 1
+LINE_WIDTH = 120
+LONGEST_NAME = 100
+
+
+class RecordedRequest(Record):
+    """What the answer was an answer to; see `Fingerprint`."""
+
+    thread: str
+    """`main`, or `agent-1` and so on by first appearance."""
+    arrival: int
+    """Position among the run's requests."""
+    turn: int
+    model: SafeText
+    digest: str
+    parts: dict[str, str]
+    tools: tuple[SafeText, ...] = ()
+    said: SafeText
+
+
+class RecordedResponse(Record):
+    """One answer: events of a stream, a JSON body, or any other text."""
+
+    status: int = Field(ge=100, le=599)
+    headers: dict[str, SafeText] = Field(default_factory=dict)
+    events: tuple[SafeJson, ...] | None = None
+    body: SafeJson | None = None
+    text: SafeText | None = None
+    cut: Literal[True] | None = None
+    """Present where the answer broke off."""
+
+
+class Exchange(Record):
+    """One request with its answer."""
+
+    request: RecordedRequest
+    response: RecordedResponse
+
+
+class Cassette(Record):
+    """One run; exchanges in the order in which their answers ended."""
+
+    format: Literal[1] = FORMAT
+    zelda: str
+    cli: SafeText
+    label: str
+    exchanges: tuple[Exchange, ...] = ()
+
+
+def cassette_file(folder: Path, label: str) -> Path:
+    """The file of the run with this label; different labels never share one."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip(".-")[:LONGEST_NAME]
+    if name != label:
+        name = f"{name}-{sha256(label.encode()).hexdigest()[:8]}"
+    return folder / f"{name}.json"
+
+
+def partial_file(file: Path) -> Path:
+    """Where a recording grows until its run is over."""
+    return file.with_suffix(".partial.json")
+
+
+def load(file: Path) -> Cassette:
+    """Read a cassette.
+
+    Raises:
+        ProxyError: There is none, or it cannot be used.
+    """
+    again = "Record the session again with zelda run --record."
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise ProxyError(f"there is no recording {file}", hint=_missing_hint(file), code="CASSETTE_MISSING") from None
+    except OSError as exc:
+        raise ProxyError(f"the recording {file} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise ProxyError(f"the recording {file} is not JSON: {exc}", hint=again, code="CASSETTE_DAMAGED") from exc
+    if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
+        of = f"the recording {file} has format {value['format']!r}, this Zelda reads format {FORMAT}"
+        raise ProxyError(of, hint=again, code="CASSETTE_FORMAT")
+    try:
+        return Cassette.model_validate(value)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ProxyError(
+            f"the recording {file} is damaged: {where}: {first['msg']}", hint=again, code="CASSETTE_DAMAGED"
+        ) from exc
+
+
+def _missing_hint(file: Path) -> str:
+    if partial_file(file).exists():
+        return f"{partial_file(file).name} is left of a recording that was interrupted; record it again."
+    return "Record the session with zelda run --record first."
+
+
+def dump(cassette: Cassette) -> str:
+    """The cassette as a person would lay it out: a line for all that fits into one."""
+    return _laid_out(cassette.model_dump(mode="json", by_alias=True, exclude_none=True), 0) + "\n"
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Readers see the old file or the new one, never half of either."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=".zelda-", delete=False) as new:
+        try:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+            Path(new.name).chmod(0o644)
+            Path(new.name).replace(file)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    line = json.dumps(value, ensure_ascii=False)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    is_flat_list = isinstance(value, list) and not any(isinstance(item, dict | list) for item in inner)
+    if not inner or is_flat_list or len(line) + 2 * depth <= LINE_WIDTH:
+        return line
+    if isinstance(value, dict):
+        items = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, depth + 1)}" for key, item in value.items()]
+    else:
+        items = [_laid_out(item, depth + 1) for item in value]
+    margin = "  " * depth
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return opening + "\n" + ",\n".join(f"{margin}  {item}" for item in items) + f"\n{margin}{closing}"

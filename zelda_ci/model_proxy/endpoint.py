@@ -1,0 +1,106 @@
+"""The proxy's HTTP endpoint: who may ask, what may be asked, and the way of one answer."""
+
+import hmac
+import logging
+from collections.abc import Callable, Iterable
+
+import anyio
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
+
+from zelda_ci.model_proxy import json_text
+from zelda_ci.model_proxy.run import Run
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, send_error
+
+log = logging.getLogger(__name__)
+
+PATHS = ("/v1/messages", "/v1/messages/count_tokens")
+LOCAL_NAMES = ("127.0.0.1", "localhost")
+
+
+class Endpoint:
+    """An ASGI application over the runs that are open now."""
+
+    def __init__(self, runs: Callable[[], Iterable[Run]]) -> None:
+        self._runs = runs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        request, client = Request(scope, receive), _Client(send)
+        try:
+            await self._answer(request, client)
+        except ClientDisconnect:
+            log.debug("a session left before it had sent its request")
+        except BrokenOff:
+            raise  # the server then cuts the connection, as the API's side did
+        except Exception:
+            log.exception("the model proxy failed on a request")
+            if client.started:
+                raise
+            await send_error(client, 500, "api_error", "Zelda's model proxy failed; see its debug log", DO_NOT_RETRY)
+        await client.end()
+
+    async def _answer(self, request: Request, client: "_Client") -> None:
+        if request.headers.get("host", "").rsplit(":", 1)[0] not in LOCAL_NAMES:
+            return await send_error(client, 403, "permission_error", "this host name is not served here")
+        if request.url.path not in PATHS:
+            return await send_error(client, 404, "not_found_error", "only the Messages API is served here")
+        if request.method != "POST":
+            return await send_error(client, 405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
+        run = self._run_of(request)
+        if run is None:
+            return await send_error(client, 401, "authentication_error", "this is not the token of a running session")
+        body = json_text.read_object(raw := await request.body())
+        if body is None:
+            return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return await _unless_it_leaves(request.receive, run, Call(path, request.headers.raw, raw, body), client)
+
+    def _run_of(self, request: Request) -> Run | None:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = [request.headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
+        found = None
+        for run in self._runs():
+            for token in given:
+                if hmac.compare_digest(token.encode(), run.meter.token.encode()):
+                    found = run
+        return found
+
+
+async def _unless_it_leaves(receive: Receive, run: Run, call: Call, client: "_Client") -> None:
+    """Serve the call; when the session goes away, so does the request to the API."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
+        try:
+            await run.serve(call, client)
+        except Exception as exc:  # noqa: BLE001 - raised again below, outside the group, which would wrap it
+            failure = exc
+        group.cancel_scope.cancel()
+    if failure:
+        raise failure
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+class _Client:
+    """The session's side of an answer, as a sink."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.started = False
+
+    async def start(self, status: int, headers: Headers) -> None:
+        self.started = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def chunk(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        if self.started:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,174 @@
+"""What of a request decides which recorded answer belongs to it."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zelda_ci.model_proxy.placeholders import Placeholders, plain
+from zelda_ci.model_proxy.volatile import VOLATILE_SECTIONS, without_circumstances, without_identifiers
+from zelda_ci.redact import Redactor, SafeText
+
+EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
+"""Characters kept of the last user content, for people and for showing what differs."""
+
+OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
+WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
+"""Ids, and what the CLI changes when it repeats a request without streaming."""
+
+NOTIFICATION = "<task-notification>"
+"""Begins what the CLI says of a sub-agent that worked in the background."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A request, reduced to what two runs of the same session have in common."""
+
+    turn: int
+    """Number of assistant messages in the conversation."""
+    model: str
+    parts: Mapping[str, str]
+    """Digest of each part: the `last` user content, the `history` before it, the CLI's notes (`context`), the `system`
+    prompt, `tools` and other `options`."""
+    tools: tuple[str, ...]
+    said: SafeText
+    """The last user content as text, shortened in the middle."""
+
+    @property
+    def digest(self) -> str:
+        """Of everything together."""
+        return _digest([self.turn, self.model, dict(sorted(self.parts.items()))])
+
+
+class Fingerprints:
+    """Takes the fingerprints of one run's requests; remembers texts, since each request repeats the one before."""
+
+    def __init__(self, placeholders: Placeholders, redact: Redactor) -> None:
+        self._placeholders = placeholders
+        self._redact = redact
+        self._plain: dict[str, str] = {}
+        self._output: dict[str, str] = {}
+
+    def __call__(self, body: Mapping[str, Any]) -> Fingerprint:
+        """Take the fingerprint of a request's body."""
+        messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
+        spoken = [message for message in messages if message.get("role") != "system"]
+        answers = [index for index, message in enumerate(spoken) if message.get("role") == "assistant"]
+        border = answers[-1] + 1 if answers else 0
+        last = self._blocks(spoken[border:])
+        tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict)]
+        rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
+        parts = {
+            "last": last,
+            "history": [[message.get("role"), self._blocks([message])] for message in spoken[:border]],
+            "context": self._context(message for message in messages if message.get("role") == "system"),
+            "system": [self._text(text) for text in _texts(body.get("system")) if not _is_billing(text)],
+            "tools": self._tree(tools),
+            "options": self._tree(rest),
+        }
+        return Fingerprint(
+            turn=len(answers),
+            model=str(body.get("model", "")),
+            parts={name: _digest(part)[:16] for name, part in parts.items()},
+            tools=tuple(str(tool.get("name")) for tool in tools),
+            said=self._redact(_excerpt("\n".join(_readable(last)))),
+        )
+
+    def _blocks(self, messages: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """Content without what varies; tool results in the order of their ids, not of their arrival."""
+        found = [block for message in messages for block in _content(message.get("content")) if not _is_status(block)]
+        results = [block for block in found if block.get("type") == "tool_result"]
+        results.sort(key=lambda block: str(block.get("tool_use_id")))
+        others = [block for block in found if block.get("type") != "tool_result"]
+        return [*map(self._result, results), *map(self._other, others)]
+
+    def _other(self, block: Mapping[str, Any]) -> Any:
+        if _is_text(block) and NOTIFICATION in block["text"]:
+            return {"type": "text", "text": self._circumstance(block["text"])}
+        return self._tree(dict(block))
+
+    def _result(self, block: Mapping[str, Any]) -> dict[str, Any]:
+        content = [
+            {"type": "text", "text": self._circumstance(part["text"])} if _is_text(part) else self._tree(part)
+            for part in _content(block.get("content"))
+        ]
+        head = {key: block.get(key) for key in ("type", "tool_use_id")}
+        return {**head, "is_error": bool(block.get("is_error")), "content": content}
+
+    def _context(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The CLI's notes, as a set of paragraphs: when each of them comes is a matter of milliseconds."""
+        texts = (text for message in messages for text in _texts(message.get("content")))
+        paragraphs = {paragraph.strip() for text in texts for paragraph in text.split("\n\n")}
+        return sorted({self._circumstance(one) for one in paragraphs if not one.startswith(VOLATILE_SECTIONS)})
+
+    def _tree(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return {key: self._tree(item) for key, item in value.items() if key != "cache_control"}
+        if isinstance(value, list):
+            return [self._tree(item) for item in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        if text not in self._plain:
+            blank = plain(self._placeholders.blank(text))
+            self._plain[text] = self._redact(without_identifiers(blank))
+        return self._plain[text]
+
+    def _circumstance(self, text: str) -> str:
+        if text not in self._output:
+            self._output[text] = without_circumstances(self._text(text))
+        return self._output[text]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _content(value: Any) -> list[dict[str, Any]]:
+    """Content blocks, also of content that is one string."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    return [block for block in _list(value) if isinstance(block, dict)]
+
+
+def _texts(value: Any) -> list[str]:
+    return [block["text"] for block in _content(value) if _is_text(block)]
+
+
+def _is_text(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _is_status(block: Mapping[str, Any]) -> bool:
+    """The CLI's note on branch and recent commits, which have other hashes each time."""
+    return _is_text(block) and block["text"].startswith("<system-reminder>") and "\n# gitStatus\n" in block["text"]
+
+
+def _is_billing(text: str) -> bool:
+    return text.startswith("x-anthropic-billing-header")
+
+
+def _readable(blocks: Iterable[Any]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                yield text
+            case {"type": "tool_result", "tool_use_id": name, "is_error": failed, "content": list(content)}:
+                yield f"[result of {name}{', an error' if failed else ''}]"
+                yield from _readable(content)
+            case _:
+                yield json.dumps(block)[:EXCERPT_TAIL]
+
+
+def _excerpt(text: str) -> str:
+    left_out = len(text) - EXCERPT_HEAD - EXCERPT_TAIL
+    if left_out <= 0:
+        return text
+    return f"{text[:EXCERPT_HEAD]}\n[{left_out} characters]\n{text[-EXCERPT_TAIL:]}"

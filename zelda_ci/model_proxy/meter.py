@@ -1,0 +1,208 @@
+"""What one run has used: requests, tokens, cost, errors, retries. Always current, also while an answer streams."""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+
+from zelda_ci.domain.session import ApiUsage, ModelUsage
+from zelda_ci.model_proxy import json_text, pricing, tokens
+from zelda_ci.model_proxy.sse import EventReader
+from zelda_ci.model_proxy.wire import Call, Headers, Source
+from zelda_ci.redact import SafeText
+
+USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
+
+ERROR_STATUS = {
+    "invalid_request_error": "400",
+    "authentication_error": "401",
+    "billing_error": "402",
+    "permission_error": "403",
+    "not_found_error": "404",
+    "request_too_large": "413",
+    "rate_limit_error": "429",
+    "timeout_error": "504",
+    "overloaded_error": "529",
+}
+"""Status that an error has when it comes before the stream; one inside a stream is counted under it too."""
+
+
+class Meter:
+    """One run's address, token and counts."""
+
+    def __init__(self, base_url: str, token: str, budget_usd: float | None, source: Source) -> None:
+        self.base_url = base_url
+        self.token = token
+        self.budget_usd = budget_usd
+        self.exhausted = anyio.Event()
+        """Set when the budget is spent and the answer that spent it has ended."""
+        self._source = source
+        self._exchanges: list[MeteredExchange] = []
+
+    @property
+    def failure(self) -> SafeText | None:
+        """Why the cassette could not answer or could not be written; None while all is well."""
+        return self._source.failure
+
+    @property
+    def divergences(self) -> tuple[SafeText, ...]:
+        """Where a replay was not exactly what was recorded, without harm so far."""
+        return tuple(self._source.divergences)
+
+    @property
+    def unused(self) -> tuple[SafeText, ...]:
+        """Recorded exchanges that the run has not asked for."""
+        return tuple(self._source.unused)
+
+    @property
+    def cost_usd(self) -> float:
+        """Cost so far in US dollars."""
+        return sum(exchange.cost_usd for exchange in self._exchanges)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the cost has reached the budget."""
+        return self.budget_usd is not None and self.cost_usd >= self.budget_usd
+
+    def usage(self) -> ApiUsage:
+        """Everything counted so far."""
+        errors = Counter(exchange.error for exchange in self._exchanges if exchange.error)
+        models: dict[str, ModelUsage] = {}
+        for exchange in self._exchanges:
+            if exchange.tokens:
+                models[exchange.model] = _add(models.get(exchange.model), exchange)
+        return ApiUsage(
+            requests=len(self._exchanges),
+            retries=sum(exchange.is_retry for exchange in self._exchanges),
+            errors=dict(sorted(errors.items())),
+            models=dict(sorted(models.items())),
+            api_seconds=sum(exchange.seconds for exchange in self._exchanges),
+        )
+
+    def begin(self, call: Call) -> "MeteredExchange":
+        """Count a request; the exchange then observes its answer."""
+        place = _place(call)
+        is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
+        exchange = MeteredExchange(str(call.body.get("model", "")), place, is_retry=is_retry)
+        self._exchanges.append(exchange)
+        return exchange
+
+    def end(self, exchange: "MeteredExchange") -> None:
+        """The answer is over, whole or not."""
+        exchange.end()
+        if self.is_spent:
+            self.exhausted.set()
+
+
+class MeteredExchange:
+    """Observes one answer."""
+
+    def __init__(self, model: str, place: bytes, *, is_retry: bool) -> None:
+        self.requested_model = self.model = model
+        self.place = place
+        self.is_retry = is_retry
+        self.is_failed = False
+        self.error: str | None = None
+        """HTTP status or `connection`."""
+        self.tokens: tokens.Tokens | None = None
+        self._usage: dict[str, Any] = {}
+        self._events: EventReader | None = None
+        self._body: bytearray | None = None
+        self._started_at = time.monotonic()
+        self._ended_at: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the exchange so far."""
+        return (self._ended_at or time.monotonic()) - self._started_at
+
+    @property
+    def cost_usd(self) -> float:
+        """Cost of what was seen of the answer."""
+        return pricing.cost_usd(self.model, self.tokens) if self.tokens else 0.0
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Status and headers of the answer."""
+        if status >= 400:
+            self.fail(str(status))
+        elif b"event-stream" in dict(headers).get(b"content-type", b""):
+            self._events = EventReader()
+        else:
+            self._body = bytearray()
+
+    def chunk(self, data: bytes) -> None:
+        """The next bytes of the answer."""
+        if self._events:
+            for event in self._events.feed(data):
+                if any(kind in event for kind in USAGE_EVENTS):
+                    self._learn(json_text.read_object(event) or {})
+        elif self._body is not None:
+            self._body += data
+
+    def fail(self, error: str | None) -> None:
+        """The answer is an error, or broke off; `error` is counted, None only makes a repetition a retry."""
+        self.is_failed = True
+        self.error = error or self.error
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self._ended_at = time.monotonic()
+        if self._body:
+            self._message(json_text.read_object(bytes(self._body)) or {})
+            self._body = None
+
+    def _learn(self, event: dict[str, Any]) -> None:
+        match event:
+            case {"type": "message_start", "message": dict(message)}:
+                self._message(message)
+            case {"type": "message_delta", "usage": dict(usage)}:
+                self._count(usage)
+            case {"type": "error", "error": {"type": str(kind)}}:
+                self.fail(ERROR_STATUS.get(kind, "500"))
+            case _:
+                pass
+
+    def _message(self, message: dict[str, Any]) -> None:
+        if isinstance(model := message.get("model"), str) and model:
+            # The API answers with the dated id; the session, and Claude Code's own counts, use the one asked for.
+            same = pricing.base_name(model) == pricing.base_name(self.requested_model)
+            self.model = self.requested_model if same else model
+        if isinstance(usage := message.get("usage"), dict):
+            self._count(usage)
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        self._usage = tokens.merged(self._usage, usage)
+        self.tokens = tokens.from_usage(self._usage)
+
+
+def _add(before: ModelUsage | None, exchange: MeteredExchange) -> ModelUsage:
+    used, so_far = exchange.tokens or tokens.Tokens(), before or ModelUsage()
+    return ModelUsage(
+        input_tokens=so_far.input_tokens + used.input,
+        output_tokens=so_far.output_tokens + used.output,
+        cache_read_tokens=so_far.cache_read_tokens + used.cache_read,
+        cache_write_tokens=so_far.cache_write_tokens + used.cache_write_5m + used.cache_write_1h,
+        cost_usd=so_far.cost_usd + exchange.cost_usd,
+        cost_known=pricing.is_known(exchange.model),
+    )
+
+
+def _place(call: Call) -> bytes:
+    """Digest of the conversation so far: a request at the same place repeats an earlier one.
+
+    The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
+    """
+    messages: Sequence[Any] = call.body.get("messages") or ()
+    spoken = [_without_cache_marks(one) for one in messages if isinstance(one, dict) and one.get("role") != "system"]
+    return hashlib.sha256(json_text.write([call.agent_id, spoken])).digest()
+
+
+def _without_cache_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_cache_marks(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(value, list):
+        return [_without_cache_marks(item) for item in value]
+    return value

@@ -1,0 +1,59 @@
+"""Where a run's answers come from: the API, the API with a recording, or a recording alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from zelda_ci.redact import Secret
+
+API_URL = "https://api.anthropic.com"
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """The real API, or a gateway in front of it.
+
+    `headers` carry the credentials and replace whatever the session sends under the same names. `environ` is the
+    user's environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR and
+    NODE_EXTRA_CA_CERTS are honoured.
+    """
+
+    headers: Mapping[str, Secret]
+    base_url: str = API_URL
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def with_api_key(cls, key: Secret, base_url: str = API_URL, environ: Mapping[str, str] | None = None) -> Self:
+        """The Anthropic API's own way."""
+        return cls({"x-api-key": key}, base_url, environ or {})
+
+    @classmethod
+    def with_auth_token(cls, token: Secret, base_url: str = API_URL, environ: Mapping[str, str] | None = None) -> Self:
+        """The way of most gateways."""
+        return cls({"authorization": Secret(f"Bearer {token.reveal()}")}, base_url, environ or {})
+
+
+@dataclass(frozen=True)
+class Live:
+    """Ask the API."""
+
+    upstream: Upstream
+
+
+@dataclass(frozen=True)
+class Record:
+    """Ask the API, and write each run's exchanges to a cassette in `folder`."""
+
+    upstream: Upstream
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Answer from the cassettes in `folder`; no key, no network."""
+
+    folder: Path
+
+
+Mode = Live | Record | Replay

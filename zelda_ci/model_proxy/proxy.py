@@ -1,0 +1,109 @@
+"""The model proxy: one per Zelda process, serving many runs side by side."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy.cassette import cassette_file, load
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import Live, Mode, Record, Replay, Upstream
+from zelda_ci.model_proxy.placeholders import Placeholders
+from zelda_ci.model_proxy.recording import RecordingSource
+from zelda_ci.model_proxy.replay import ReplaySource
+from zelda_ci.model_proxy.run import Run
+from zelda_ci.model_proxy.wire import Source
+from zelda_ci.redact import Redactor
+
+__all__ = ["Live", "Meter", "ModelProxy", "Record", "Replay", "Upstream"]
+
+
+class ModelProxy:
+    """Serves the Messages API on loopback while its `async with` block lasts."""
+
+    def __init__(self, mode: Mode, redact: Redactor) -> None:
+        self._mode = mode
+        self._redact = redact
+        self._runs: dict[str, Run] = {}
+        self._recording: set[Path] = set()
+        self._stack = AsyncExitStack()
+        self._base_url = ""
+        self._live: Source | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start serving.
+
+        Raises:
+            ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
+        """
+        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+
+        async with AsyncExitStack() as stack:
+            if not isinstance(self._mode, Replay):
+                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, and a replay needs no client
+
+                self._live = await stack.enter_async_context(live_source(self._mode.upstream))
+            self._base_url = await stack.enter_async_context(serving(self._runs.values))
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    @contextmanager
+    def session(self, *, run_label: str, budget_usd: float | None, placeholders: Mapping[str, str]) -> Iterator[Meter]:
+        """Open one run: an address and a token that are good until the block ends.
+
+        A recording takes its place when the block ends without an exception.
+
+        Args:
+            run_label: Names the run's cassette.
+            budget_usd: Cost at which further requests are refused; None for no limit.
+            placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
+
+        Raises:
+            ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
+        """
+        token = secrets.token_urlsafe(32)
+        known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        with self._source(run_label, known) as source:
+            run = Run(Meter(self._base_url, token, budget_usd, source), source)
+            self._runs[token] = run
+            try:
+                yield run.meter
+            finally:
+                del self._runs[token]
+                run.close()
+
+    @contextmanager
+    def _source(self, label: str, placeholders: Placeholders) -> Iterator[Source]:
+        match self._mode:
+            case Replay(folder):
+                yield ReplaySource(load(cassette_file(folder, label)), placeholders, self._redact)
+            case Live():
+                yield self._started()
+            case Record(_, folder):
+                with self._reserved(cassette_file(folder, label)) as file:
+                    recording = RecordingSource(self._started(), file, label, placeholders, self._redact)
+                    yield recording
+                    recording.finish()
+
+    def _started(self) -> Source:
+        if self._live is None:
+            raise ProxyError("the model proxy has not been started")
+        return self._live
+
+    @contextmanager
+    def _reserved(self, file: Path) -> Iterator[Path]:
+        if file in self._recording:
+            raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
+        self._recording.add(file)
+        try:
+            yield file
+        finally:
+            self._recording.discard(file)

@@ -1,0 +1,77 @@
+"""One open run: its meter, its source of answers, and what is on the way."""
+
+import anyio
+
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Sink, Source, Tap, Unreachable, send_error
+
+
+class Run:
+    """Serves the calls that carry one run's token."""
+
+    def __init__(self, meter: Meter, source: Source) -> None:
+        self.meter = meter
+        self._source = source
+        self._calls: set[anyio.CancelScope] = set()
+
+    async def serve(self, call: Call, client: Sink) -> None:
+        """Answer a call, or refuse it once the budget is spent.
+
+        Raises:
+            BrokenOff: The answer is incomplete; the client's connection has to break too.
+        """
+        with anyio.CancelScope() as scope:
+            self._calls.add(scope)
+            try:
+                await self._serve(call, client)
+            finally:
+                self._calls.discard(scope)
+        if scope.cancelled_caught:
+            raise BrokenOff
+
+    def close(self) -> None:
+        """End what is on the way: nothing may be spent for a run that is over."""
+        for scope in self._calls:
+            scope.cancel()
+
+    async def _serve(self, call: Call, client: Sink) -> None:
+        if call.counts_tokens:
+            await self._ask(call, client)
+        elif self.meter.is_spent:
+            # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
+            await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
+        else:
+            await self._ask_metered(call, client)
+
+    async def _ask_metered(self, call: Call, client: Sink) -> None:
+        exchange = self.meter.begin(call)
+        try:
+            await self._source.answer(call, Tap(exchange, client))
+        except Unreachable as exc:
+            exchange.fail("connection")
+            await _say_unreachable(client, exc)
+        except BrokenOff:
+            exchange.fail("connection")
+            raise
+        except anyio.get_cancelled_exc_class():
+            exchange.fail(None)
+            raise
+        finally:
+            self.meter.end(exchange)
+
+    async def _ask(self, call: Call, client: Sink) -> None:
+        try:
+            await self._source.answer(call, client)
+        except Unreachable as exc:
+            await _say_unreachable(client, exc)
+
+    def _refusal(self) -> str:
+        return (
+            f"Zelda's cost limit for this run is reached: {self.meter.cost_usd:.4f} of "
+            f"{self.meter.budget_usd:.4f} US dollars are spent"
+        )
+
+
+async def _say_unreachable(client: Sink, why: Unreachable) -> None:
+    # A status of the 5xx kind makes the CLI do what it does without any server, and shows the user the sentence.
+    await send_error(client, 502, "api_error", str(why))

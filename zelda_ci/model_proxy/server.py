@@ -1,0 +1,62 @@
+"""The HTTP server: uvicorn on a loopback socket of our own, inside the running event loop."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import anyio
+import uvicorn
+from starlette.types import ASGIApp
+
+from zelda_ci.model_proxy.endpoint import Endpoint
+from zelda_ci.model_proxy.run import Run
+
+KEEP_ALIVE_SECONDS = 24 * 3600
+"""An idle connection that the server closes can meet the session's next request half-way, and cost a retry."""
+
+
+@asynccontextmanager
+async def serving(runs: Callable[[], Iterable[Run]]) -> AsyncIterator[str]:
+    """Serve the runs that are open at any time on 127.0.0.1; the value is the base URL. The end waits for nobody."""
+    # Our own start and end instead of uvicorn's `serve`: that one takes over the process's signal handlers, looks ten
+    # times a second whether to end, and then waits for open streams.
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(_config(Endpoint(runs)))
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        await server.startup(sockets=[listener])
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(server)
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level="critical",  # what goes wrong in a request is logged by the endpoint, in its own words
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+    )
+
+
+async def _end(server: uvicorn.Server) -> None:
+    for listening in server.servers:
+        listening.close()
+    for connection in list(server.server_state.connections):
+        connection.transport.abort()
+    if tasks := set(server.server_state.tasks):
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,121 @@
+"""What passes between the session's side and the API's side of the proxy."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from zelda_ci.model_proxy import json_text
+from zelda_ci.redact import SafeText
+
+Headers = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request of a session to the Messages API; header names are in lower case."""
+
+    path: str
+    """With the query."""
+    headers: Headers = field(repr=False)
+    raw_body: bytes = field(repr=False)
+    body: dict[str, Any] = field(repr=False)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether this only asks for a token count, which is free."""
+        return self.path.split("?")[0].endswith("/count_tokens")
+
+    @property
+    def agent_id(self) -> str | None:
+        """Id of the sub-agent that asks, None for the main thread."""
+        return self.header("x-claude-code-agent-id")
+
+    def header(self, name: str) -> str | None:
+        """The header's value."""
+        found = [value for key, value in self.headers if key == name.encode()]
+        return found[0].decode("latin-1") if found else None
+
+
+class Sink(Protocol):
+    """Takes an answer as it arrives; returning from the last call does not end it, the source's return does."""
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """Status and headers."""
+
+    async def chunk(self, data: bytes) -> None:
+        """The next bytes of the body."""
+
+
+class Observer(Protocol):
+    """Looks at an answer that passes by."""
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Status and headers."""
+
+    def chunk(self, data: bytes) -> None:
+        """The next bytes of the body."""
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A sink that shows everything to an observer before it passes it on."""
+
+    observer: Observer
+    sink: Sink
+
+    async def start(self, status: int, headers: Headers) -> None:
+        """Status and headers."""
+        self.observer.start(status, headers)
+        await self.sink.start(status, headers)
+
+    async def chunk(self, data: bytes) -> None:
+        """The next bytes of the body."""
+        self.observer.chunk(data)
+        await self.sink.chunk(data)
+
+
+class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error
+    """The API could not be reached: nothing of an answer has arrived."""
+
+
+class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error
+    """The answer broke off before its end."""
+
+
+class Source(ABC):
+    """Where the answers of one run come from."""
+
+    failure: SafeText | None = None
+    """Why answers could not be given or kept, in a sentence."""
+    divergences: Sequence[SafeText] = ()
+    """Where the run was not exactly what was recorded, without harm so far."""
+
+    @abstractmethod
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Send the answer to `sink`.
+
+        Raises:
+            Unreachable: There is no answer.
+            BrokenOff: The answer ends here, incomplete.
+        """
+
+    @property
+    def unused(self) -> Sequence[SafeText]:
+        """Recorded exchanges that nobody has asked for."""
+        return ()
+
+
+async def send_error(sink: Sink, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
+    """Answer with an error in the API's own JSON shape."""
+    body = json_text.write({"type": "error", "error": {"type": kind, "message": message}})
+    await send_whole(sink, status, [(b"content-type", b"application/json"), *(headers or [])], body)
+
+
+async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> None:
+    """Answer with a body that is known as a whole."""
+    await sink.start(status, [*headers, (b"content-length", b"%d" % len(body))])
+    await sink.chunk(body)
+
+
+DO_NOT_RETRY: Headers = [(b"x-should-retry", b"false")]

@@ -1,0 +1,32 @@
+"""What becomes of runs that were killed: their remains are removed, and what they captured becomes a result."""
+
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.errors import StorageError
+from zelda_ci.evaluators.base import run_evaluator
+from zelda_ci.events import Emit, Warned
+from zelda_ci.pipeline.tools import Tools
+from zelda_ci.storage.run_folder import Remains
+
+
+async def recover(tools: Tools, emit: Emit) -> None:
+    """Clean up after every dead Zelda process of this project; live ones are not touched."""
+    await tools.workspaces.sweep()
+    for remains in tools.store.unfinished():
+        run_id = remains.provisional.run_id
+        try:
+            await _finish(remains, tools)
+        except StorageError as exc:
+            emit(Warned(f"{run_id} was killed, and its result could not be stored: {exc.message}"))
+        else:
+            emit(Warned(f"{run_id} was killed; what it captured is stored as an interrupted run"))
+
+
+async def _finish(remains: Remains, tools: Tools) -> None:
+    transcript = remains.transcript()
+    run = remains.provisional.model_copy(update={"finished_at": remains.last_heard})
+    evaluators = tools.evaluators(run.config) if transcript.entries else ()
+    context = EvalContext(run.config, None, transcript, run.api, None)
+    results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
+    remains.folder.finish(
+        run.model_copy(update={"evaluations": {result.metric: result for result in results}}), transcript
+    )

@@ -1,0 +1,36 @@
+"""What the story is told with: a planned run, and the tools that runs share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from zelda_ci.domain.run import Versions
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.evaluators.base import Evaluator
+from zelda_ci.execution.agent import CodingAgent
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.redact import Redactor
+from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.workspaces import Workspaces
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One suite, one trial; `label` is the suite's name, with the trial where there are several."""
+
+    suite: ResolvedSuite
+    trial: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What runs work with; built by `app`."""
+
+    workspaces: Workspaces
+    proxy: ModelProxy
+    agent: CodingAgent
+    store: ResultStore
+    evaluators: Callable[[ResolvedSuite], Sequence[Evaluator]]
+    redact: Redactor
+    versions: Versions
+    replayed: bool

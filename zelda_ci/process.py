@@ -1,0 +1,309 @@
+"""Child processes: started with a complete environment, drained while they run, never left behind."""
+
+import io
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import anyio
+
+from zelda_ci.redact import Redactor, SafeText
+
+Sink = Callable[[bytes], bool]
+"""Takes a chunk of output; false means that enough was read and the process may be ended."""
+
+TERM_GRACE_SECONDS = 10.0
+"""From SIGTERM to SIGKILL: longer than the supervisor needs to end a whole run."""
+
+DRAIN_SECONDS = 1.0
+"""How long output may still come after the end, from a grandchild that kept the pipe open."""
+
+CHUNK = 1 << 16
+
+SEAM = 8192
+"""Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A program that ran to its end or its deadline.
+
+    `exit_code` is negative where a signal ended it, and absent where the deadline did. `output` is head and tail of
+    both streams, as they came.
+    """
+
+    exit_code: int | None
+    timed_out: bool
+    seconds: float
+    output: SafeText
+    output_bytes: int
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A program's whole output. `truncated`: it was ended because it wrote more than allowed."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A program whose standard output went into a file of `written` bytes; `truncated` as in `Captured`."""
+
+    exit_code: int
+    stderr: bytes
+    written: int
+    truncated: bool
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    redact: Redactor,
+    keep_bytes: int = 200_000,
+) -> Completed:
+    """Run a program without input, keeping head and tail of what it prints however much that is.
+
+    Raises:
+        OSError: It could not be started.
+    """
+    ends = _Ends(keep_bytes)
+    started = time.monotonic()
+    async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
+        with anyio.move_on_after(timeout_seconds) as deadline:
+            await _drain(child, ends.take)
+    timed_out = deadline.cancelled_caught
+    return Completed(
+        exit_code=None if timed_out else child.returncode,
+        timed_out=timed_out,
+        seconds=time.monotonic() - started,
+        output=ends.text(redact),
+        output_bytes=ends.total,
+        truncated=ends.truncated,
+    )
+
+
+async def capture(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    input: bytes | None = None,  # noqa: A002  # the standard library's word for it
+    timeout_seconds: float = 120.0,
+    max_bytes: int = 64 << 20,
+    inherit: Sequence[int] = (),
+) -> Captured:
+    """Run a program of ours and return all that it wrote, each stream up to `max_bytes`.
+
+    It keeps the descriptors `inherit` open, such as a lock that must stay held while it runs even if Zelda is killed.
+
+    Raises:
+        OSError: It could not be started.
+        TimeoutError: It did not end in time; it is dead then.
+    """
+    stdout, stderr = io.BytesIO(), io.BytesIO()
+    sinks = _Limited(stdout, max_bytes), _Limited(stderr, max_bytes)
+    with _input(input) as stdin:
+        async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:
+            with anyio.fail_after(timeout_seconds):
+                await _drain(child, *(sink.take for sink in sinks))
+    return Captured(child.returncode, stdout.getvalue(), stderr.getvalue(), any(sink.truncated for sink in sinks))
+
+
+async def stream(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    to: Path,
+    timeout_seconds: float,
+    max_bytes: int,
+) -> Streamed:
+    """Run a program with its standard output going into a file, of at most `max_bytes`.
+
+    Raises:
+        OSError: It could not be started, or the file not be written.
+        TimeoutError: It did not end in time; it is dead then.
+    """
+    stderr = io.BytesIO()
+    with to.open("wb") as file:
+        into, errors = _Limited(file, max_bytes), _Limited(stderr, CHUNK)
+        async with _started(argv, cwd, environment) as child:
+            with anyio.fail_after(timeout_seconds):
+                await _drain(child, into.take, errors.take_what_fits)
+    return Streamed(child.returncode, stderr.getvalue(), into.written, into.truncated)
+
+
+class _Limited:
+    """A file that takes bytes up to a limit."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self.written = 0
+        self.truncated = False
+        self._file = file
+        self._limit = limit
+
+    def take(self, chunk: bytes) -> bool:
+        fitting = chunk[: self._limit - self.written]
+        self._file.write(fitting)
+        self.written += len(fitting)
+        self.truncated = self.truncated or len(fitting) < len(chunk)
+        return not self.truncated
+
+    def take_what_fits(self, chunk: bytes) -> bool:
+        self.take(chunk)
+        return True
+
+
+class _Ends:
+    """Head and tail of a stream of any length."""
+
+    def __init__(self, keep: int) -> None:
+        self.total = 0
+        self._room = keep // 2 + SEAM
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    @property
+    def truncated(self) -> bool:
+        return self.total > 2 * self._room
+
+    def take(self, chunk: bytes) -> bool:
+        self.total += len(chunk)
+        fitting = self._room - len(self._head)
+        self._head += chunk[:fitting]
+        self._tail += chunk[fitting:]
+        if len(self._tail) > 2 * self._room + CHUNK:
+            del self._tail[: -self._room]
+        return True
+
+    def text(self, redact: Redactor) -> SafeText:
+        """What was kept. Where there is a gap, its edges go: they may hold half of a secret, which no mask knows."""
+        if not self.truncated:
+            return redact((self._head + self._tail).decode("utf-8", "replace"))
+        head = redact(self._head.decode("utf-8", "replace"))[:-SEAM]
+        tail = redact(self._tail[-self._room :].decode("utf-8", "replace"))[SEAM:]
+        return redact(f"{head}\n[... {self.total} bytes in all, the middle is left out ...]\n{tail}")
+
+
+def _input(data: bytes | None) -> IO[bytes]:
+    """A file, not a pipe, so that a program that does not read cannot block us."""
+    if data is None:
+        return open(os.devnull, "rb")  # noqa: PTH123  # the caller closes it
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+@asynccontextmanager
+async def _started(
+    argv: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    *,
+    stdin: IO[bytes] | int = subprocess.DEVNULL,
+    stderr: int = subprocess.PIPE,
+    inherit: Sequence[int] = (),
+) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A child in a session of its own, so that a Ctrl+C at the terminal is ours alone to answer; ended on leaving."""
+    with subprocess.Popen(  # noqa: ASYNC220  # takes a millisecond, and asyncio's own waits for grandchildren's pipes
+        argv,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        pass_fds=inherit,
+        start_new_session=True,
+        bufsize=0,
+    ) as child:
+        try:
+            yield child
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(child)
+
+
+async def _end(child: subprocess.Popen[bytes]) -> None:
+    """Make sure that the child is gone: asked first, then its whole process group killed.
+
+    It is reaped last: until then its process group cannot be anybody else's.
+    """
+    _ask(child)
+    with anyio.move_on_after(TERM_GRACE_SECONDS):
+        await _exited(child)
+    with suppress(ProcessLookupError, PermissionError):  # an empty group is what we want
+        os.killpg(child.pid, signal.SIGKILL)
+    await _exited(child)
+    child.wait()
+
+
+def _ask(child: subprocess.Popen[bytes]) -> None:
+    if child.returncode is None:  # not reaped yet, so the number is still this child's
+        os.kill(child.pid, signal.SIGTERM)
+
+
+async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
+    """Read standard output and error to their end, each into its sink, then wait for the child.
+
+    A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment, no more.
+    """
+    failures: list[OSError] = []
+
+    async def read(pipe: IO[bytes], sink: Sink) -> None:
+        try:
+            complete = await _read(pipe.fileno(), sink)
+        except OSError as error:
+            failures.append(error)
+            complete = False
+        if not complete:
+            _ask(child)
+
+    async with anyio.create_task_group() as readers:
+        for pipe, sink in zip(filter(None, (child.stdout, child.stderr)), sinks, strict=True):
+            readers.start_soon(read, pipe, sink)
+        await _exited(child)
+        readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
+    if failures:
+        raise failures[0]
+
+
+async def _read(pipe: int, sink: Sink) -> bool:
+    """Feed the sink until the pipe ends (true) or the sink has enough (false)."""
+    os.set_blocking(pipe, False)
+    while True:
+        await anyio.wait_readable(pipe)
+        with suppress(BlockingIOError):
+            chunk = os.read(pipe, CHUNK)
+            if not chunk:
+                return True
+            if not sink(chunk):
+                return False
+
+
+async def _exited(child: subprocess.Popen[bytes]) -> None:
+    """Wait for the child itself, not for whoever inherited its pipes. Not reaped, where the system can do that."""
+    if not hasattr(os, "pidfd_open"):
+        while child.poll() is None:  # noqa: ASYNC110  # there is no event to wait for
+            await anyio.sleep(0.01)
+        return
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)

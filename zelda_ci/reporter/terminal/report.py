@@ -1,0 +1,132 @@
+"""Prints a report: what failed, why, what to do and where to look come before everything else."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from zelda_ci.reporter.terminal.page import Page
+from zelda_ci.reporter.terminal.style import LABEL, TITLE
+from zelda_ci.reporter.view.nouns import (
+    Cell,
+    MetricRow,
+    Problem,
+    ReportView,
+    Row,
+    RunView,
+    SpreadRow,
+    SuiteView,
+    Summary,
+)
+
+
+def print_report(console: Console, view: ReportView) -> None:
+    """Print every suite, then the summary."""
+    page = Page(console)
+    for suite in view.suites:
+        page.blank()
+        if suite.runs[0].trial:
+            _suite(page, suite)
+        else:
+            _run(page, suite.runs[0])
+    page.blank()
+    _summary(page, view.summary)
+    page.show()
+
+
+def _run(page: Page, run: RunView) -> None:
+    """A run in full."""
+    _head(page, run)
+    if run.problem:
+        _problem(page, run.problem, indent=2)
+    if run.scores:
+        _title(page, "Scores")
+        _scores(page, run.scores)
+    for section in run.sections:
+        _title(page, section.title)
+        _rows(page, section.rows, indent=4)
+    if run.files:
+        _title(page, "Files")
+        _rows(page, run.files, indent=4)
+
+
+def _suite(page: Page, suite: SuiteView) -> None:
+    """A suite of several trials: how they spread, and each in a line; `zelda show` has every detail."""
+    _head(page, suite)
+    if suite.spread:
+        _title(page, suite.spread.title)
+        _spread(page, suite.spread.rows)
+    _title(page, "Trials")
+    told = ""
+    for run in suite.runs:
+        mark = Text("    ") + page.ink.mark(run.outcome, run.verdict) + f" {run.trial}  "
+        page.beside(mark, run.facts)
+        if run.problem:
+            why = "" if run.problem.sentence == told else run.problem.sentence
+            _rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
+            told = run.problem.sentence
+        elif run.files:
+            page.beside(Text(" " * 6), run.files[0].cells)
+
+
+def _head(page: Page, subject: RunView | SuiteView) -> None:
+    name = subject.suite if isinstance(subject, RunView) else subject.name
+    badge = page.ink.badge(subject.outcome, subject.verdict)
+    page.beside(Text(" ") + badge + " " + page.ink.write(name, TITLE) + "  ", subject.facts)
+
+
+def _title(page: Page, title: str) -> None:
+    page.blank()
+    page.line(Text("  ") + page.ink.write(title, TITLE))
+
+
+def _rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
+    rows = tuple(rows)
+    width = max(len(row.label) for row in rows)
+    for row in rows:
+        page.row(row, indent=indent, label_width=width)
+
+
+def _problem(page: Page, problem: Problem, *, indent: int) -> None:
+    page.blank()
+    _rows(page, _problem_rows(problem), indent=indent)
+    page.quote(problem.output, indent=indent + 6)
+
+
+def _problem_rows(problem: Problem) -> tuple[Row, ...]:
+    rows = (
+        Row("Why", (Cell(problem.sentence),)),
+        Row("Next", (Cell(problem.advice),)),
+        Row("Look", (Cell(problem.look or "", whole=True),)),
+    )
+    return tuple(row for row in rows if row.cells[0].text)
+
+
+def _scores(page: Page, scores: Sequence[MetricRow]) -> None:
+    label_width = max(len(row.label) for row in scores)
+    score_width = max(len(row.score.text) for row in scores)
+    for row in scores:
+        label = page.ink.write(row.label.ljust(label_width), LABEL)
+        score = page.ink.cell(row.score)
+        score.pad_left(score_width - len(row.score.text))
+        page.beside(Text("    ") + label + "  " + score + "  ", (row.note,))
+
+
+def _spread(page: Page, rows: Sequence[SpreadRow]) -> None:
+    label_width = max(len(row.label) for row in rows)
+    mean_width = max(len(row.mean) for row in rows)
+    for row in rows:
+        label = page.ink.write(row.label.ljust(label_width), LABEL)
+        page.beside(Text("    ") + label + f"  {row.mean.rjust(mean_width)}  ", row.span)
+
+
+def _summary(page: Page, summary: Summary) -> None:
+    if summary.troubles:
+        _title(page, "What went wrong")
+    for trouble in summary.troubles:
+        mark = page.ink.mark(trouble.outcome, trouble.verdict)
+        page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
+        _rows(page, _problem_rows(trouble.problem), indent=6)
+    _title(page, "Summary")
+    _rows(page, summary.rows, indent=4)

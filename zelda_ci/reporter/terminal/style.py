@@ -1,0 +1,72 @@
+"""Colours for tones, and characters that the terminal's encoding has."""
+
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from zelda_ci.domain.outcome import Outcome
+from zelda_ci.reporter.view.nouns import Cell, Tone
+
+LABEL = "cyan"
+TITLE = "bold"
+DIM = "dim"
+
+STYLES = {Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.NEUTRAL: "", Tone.DIM: DIM}
+
+BADGES = {
+    Outcome.PASSED: "bold black on green",
+    Outcome.FAILED: "bold white on red",
+    Outcome.BROKEN: "bold white on red",
+    Outcome.INTERRUPTED: "bold black on yellow",
+}
+
+MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.BROKEN: "✗", Outcome.INTERRUPTED: "!"}
+
+SEPARATOR = " · "
+GUTTER = "│ "
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PLAIN_SPINNER = "|/-\\"
+
+SPARE = str.maketrans({"✓": "+", "✗": "x", "·": "|", "│": "|", "…": "..."})
+"""For terminals that know less than Unicode."""
+
+
+@dataclass(frozen=True)
+class Ink:
+    """Writes for one console. What it writes is text only: neither markup nor emoji codes mean anything in it."""
+
+    encoding: str
+
+    @classmethod
+    def of(cls, console: Console) -> "Ink":
+        """Ink for what the console's stream can encode."""
+        return cls(console.encoding)
+
+    @property
+    def unicode(self) -> bool:
+        """Whether every character can be shown."""
+        return self.encoding.startswith("utf")
+
+    @property
+    def spinner(self) -> str:
+        """Frames of a spinner, one character each."""
+        return SPINNER if self.unicode else PLAIN_SPINNER
+
+    def write(self, text: str, style: str = "") -> Text:
+        """The text, with what the encoding lacks replaced or spelled out."""
+        if not self.unicode:
+            text = text.translate(SPARE).encode(self.encoding, "backslashreplace").decode(self.encoding)
+        return Text(text, style=style, end="")
+
+    def cell(self, cell: Cell) -> Text:
+        """A cell in the colour of its tone."""
+        return self.write(cell.text, STYLES[cell.tone])
+
+    def badge(self, outcome: Outcome, verdict: Cell) -> Text:
+        """The verdict as a coloured plate."""
+        return self.write(f" {verdict.text} ", BADGES[outcome])
+
+    def mark(self, outcome: Outcome, verdict: Cell) -> Text:
+        """The verdict as one character."""
+        return self.write(MARKS[outcome], STYLES[verdict.tone])

@@ -1,0 +1,30 @@
+"""The only place that sorts, rounds, labels and escapes: from results to finished strings; pure."""
+
+from collections.abc import Mapping, Sequence
+
+from zelda_ci.domain.outcome import run_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.reporter.view.escape import visible
+from zelda_ci.reporter.view.nouns import ReportView, RunFiles, SuiteView
+from zelda_ci.reporter.view.run import VERDICTS, run_view
+from zelda_ci.reporter.view.summary import summary
+from zelda_ci.reporter.view.trials import passed, spread
+
+NO_FILES = RunFiles()
+
+
+def report_view(batch: BatchResult, files: Mapping[str, RunFiles]) -> ReportView:
+    """The report on one invocation; `files` says by run id where each run's files are."""
+    by_suite: dict[str, list[RunResult]] = {}
+    for run in batch.runs:
+        by_suite.setdefault(run.suite, []).append(run)
+    suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
+    return ReportView(suites, summary(batch, suites))
+
+
+def _suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
+    trials = max(len(runs), *(max(run.config.trials, run.trial) for run in runs))
+    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), trials) for run in runs)
+    outcome = max(map(run_outcome, runs))
+    facts = passed(runs) if trials > 1 else views[0].facts
+    return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)

@@ -1,0 +1,82 @@
+"""What went wrong in a run, in one sentence, and what to do next."""
+
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.reporter.view.escape import sentence, visible
+from zelda_ci.reporter.view.nouns import Problem, RunFiles
+from zelda_ci.reporter.view.scores import label
+
+LAST_LINES = 10
+
+STATUS_WORDS = {
+    SessionStatus.COMPLETED: "completed",
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
+    SessionStatus.TIMED_OUT: "timed out",
+    SessionStatus.FAILED: "failed",
+    SessionStatus.INTERRUPTED: "interrupted",
+}
+
+BY_STATUS = {
+    SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
+    SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
+    SessionStatus.TIMED_OUT: "See in the transcript what it waited for, then narrow the task or raise timeoutSeconds.",
+    SessionStatus.FAILED: "Read the end of the transcript; what was captured until then is kept.",
+    SessionStatus.INTERRUPTED: "Run the suite again; what was captured until then is kept.",
+}
+
+BY_CODE = {
+    "AUTHENTICATION_FAILED": "Check ANTHROPIC_API_KEY, and ANTHROPIC_BASE_URL if it is set.",
+    "ACCESS_DENIED": "Check what the key of ANTHROPIC_API_KEY may use.",
+    "BILLING_FAILED": "Check credit and limits of the account that the key belongs to.",
+    "MODEL_NOT_FOUND": "Check execution.model: the full id of a model that the key may use.",
+    "RATE_LIMITED": "Run it again later, or with fewer --jobs.",
+    "API_OVERLOADED": "Run it again later: the model's provider is overloaded.",
+    "API_FAILED": "Run it again later: the failure is on the side of the model's provider.",
+    "API_UNREACHABLE": "Check the network, and ANTHROPIC_BASE_URL if it is set, then run it again.",
+    "PROMPT_TOO_LONG": "Narrow the task, so that the session has less to read.",
+    "REQUEST_TOO_LARGE": "Find in the transcript what was so large, often an image, and keep it from the session.",
+    "HOOK_STOPPED": "Look at the hooks in .claude/settings.json: the transcript names the one that ran last.",
+    "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
+    "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
+    "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
+    "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",
+}
+
+
+def problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """What keeps a run from having passed; nothing where it has."""
+    if run.status is not SessionStatus.COMPLETED:
+        return _of_session(run, files)
+    return _of_evaluation(run, files)
+
+
+def _of_session(run: RunResult, files: RunFiles) -> Problem:
+    code = run.failure.code if run.failure else ""
+    if run.failure:
+        why = sentence(run.failure.message)
+    else:
+        why = f"The session {STATUS_WORDS[run.status]}; no reason was recorded."
+    told = run.failure.hint if run.failure else None
+    advice = sentence(told) if told else BY_CODE.get(code, BY_STATUS[run.status])
+    started = "session" in run.phase_seconds or run.evaluations
+    look = files.transcript if started and files.transcript else files.result
+    return Problem(why, advice, look and visible(look, len(look)), _setup_output(run))
+
+
+def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
+    broken = [result for result in run.evaluations.values() if result.failed]
+    if not broken:
+        return None
+    names = ", ".join(label(result.metric) for result in broken)
+    why = f"{names} could not be evaluated: {sentence(broken[0].reasoning)}"
+    look = files.result
+    return Problem(why, "The session itself is complete and kept; run the suite again once the cause is gone.", look)
+
+
+def _setup_output(run: RunResult) -> tuple[str, ...]:
+    """The last lines that a failed setup command printed."""
+    if run.setup is None or run.setup.exit_code == 0:
+        return ()
+    lines = [line.rstrip() for line in run.setup.output[-20_000:].splitlines()]
+    return tuple(visible(line) for line in lines if line)[-LAST_LINES:]

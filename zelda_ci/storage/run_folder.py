@@ -1,0 +1,156 @@
+"""The folder of one run, from its first moment to its result."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionRecord, SessionTranscript
+from zelda_ci.domain.session_log import assemble
+from zelda_ci.errors import StorageError
+from zelda_ci.redact import SafeText
+from zelda_ci.storage import codec
+from zelda_ci.storage.atomic import TEMPORARY, storage_errors, write_whole
+from zelda_ci.storage.journal import Journal
+
+RESULT = "result.json"
+TRANSCRIPT = "transcript.json"
+PATCH = "changes.patch"
+JOURNAL = "transcript.jsonl"
+PROVISIONAL = "result.partial.json"
+
+log = logging.getLogger(__name__)
+
+
+class RunFolder:
+    """Where a run writes. As long as this object is open, no other process takes the run for dead."""
+
+    def __init__(self, path: Path, journal: Journal) -> None:
+        self.path = path
+        self._journal = journal
+
+    @property
+    def run_id(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def result_file(self) -> Path:
+        """Appears when the run is over."""
+        return self.path / RESULT
+
+    @property
+    def transcript_file(self) -> Path:
+        """Appears just before the result."""
+        return self.path / TRANSCRIPT
+
+    @property
+    def patch_file(self) -> Path:
+        """For what the session changed; written by the workspace."""
+        return self.path / PATCH
+
+    def announce(self, provisional: RunResult, prompt: SafeText) -> None:
+        """Say what will be true if nothing more is heard; may be said again whenever more is known."""
+        data = codec.encode_provisional(codec.Provisional(result=provisional, prompt=prompt))
+        self._write(PROVISIONAL, iter([data]), durable=False)
+
+    def append(self, record: SessionRecord) -> None:
+        """Keep a record of the session, at once.
+
+        Raises:
+            StorageError: It could not be kept; those before it are.
+        """
+        self._journal.append(codec.encode_record(record))
+
+    def records(self) -> Iterator[SessionRecord]:
+        """What was appended; a torn or foreign line is passed over."""
+        passed = 0
+        for line in self._journal.lines():
+            record = codec.decode_record(line)
+            if record:
+                yield record
+            elif line.strip():
+                passed += 1
+        if passed:
+            log.warning("%s: %d lines could not be read", self._journal.path, passed)
+
+    def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
+        """Write transcript and result, and remove what led to them.
+
+        Raises:
+            StorageError: There was no room or no permission. The journal stays, and with it the result as announced.
+        """
+        # The small file first: where the large one finds no room, the outcome is not lost to the next start.
+        self.announce(result, transcript.prompt)
+        self._write(TRANSCRIPT, codec.encode_transcript(transcript))
+        self._write(RESULT, iter([codec.encode_result(result)]))
+        self.tidy()
+        self.close()
+
+    def remains(self) -> "Remains | None":
+        """What a killed run left here; what it left beside a result, or before it had anything to tell, is removed."""
+        announced = self.path / PROVISIONAL
+        if self.result_file.is_file():
+            self.tidy()
+        elif announced.exists():
+            return self._read(announced)
+        elif self._journal.is_empty():
+            self.tidy()
+            with suppress(OSError):
+                self.path.rmdir()
+        else:
+            log.warning("%s is left as it is: nobody said which run it was", self.path)
+        return None
+
+    def _read(self, announced: Path) -> "Remains | None":
+        try:
+            known = codec.decode_provisional(announced.read_bytes(), str(announced))
+        except (OSError, StorageError) as problem:
+            log.warning("%s is left as it is: %s", self.path, problem)
+            return None
+        return Remains(self, known.result, known.prompt, self._journal.written_at())
+
+    def tidy(self) -> None:
+        """Remove what a finished run does not need."""
+        for leftover in [self.path / PROVISIONAL, *self.path.glob(TEMPORARY), self._journal.path]:
+            with suppress(OSError):
+                leftover.unlink()
+
+    def close(self) -> None:
+        """Leave the run as it is; without a result, the next start takes it for killed."""
+        self._journal.close()
+
+    def _write(self, name: str, chunks: Iterator[bytes], *, durable: bool = True) -> None:
+        target = self.path / name
+        with storage_errors(target):
+            # Somebody may have deleted the folder meanwhile; what was captured is still known here.
+            self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(target, chunks, durable=durable)
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a killed run left: its folder, locked for us, and what it announced."""
+
+    folder: RunFolder
+    provisional: RunResult
+    """As announced; to be completed and given to `folder.finish`."""
+    prompt: SafeText
+    last_heard: datetime
+
+    def transcript(self) -> SessionTranscript:
+        """The session as far as it was heard."""
+        records = tuple(self.folder.records())
+        failure = self.provisional.failure
+        return assemble(
+            records,
+            run_id=self.provisional.run_id,
+            prompt=self.prompt,
+            started_at=self.provisional.started_at,
+            status=self.provisional.status,
+            reason=failure.message if failure else None,
+            wall_seconds=records[-1].at if records else 0.0,
+        )

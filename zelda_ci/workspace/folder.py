@@ -1,0 +1,177 @@
+"""One run's own folder: claimed by a lock that dies with its holder, announced in the project, removed at the end."""
+
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+
+from zelda_ci.workspace import lock, removal, strays
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
+
+    path: Path
+    number: int
+
+    @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self.path / "ws"
+
+    @property
+    def git_dir(self) -> Path:
+        """The run's own repository, from which the work tree hangs."""
+        return self.path / "git"
+
+    @property
+    def index(self) -> Path:
+        """The index as it was when the work tree was fresh: what the session changed is measured against it."""
+        return self.path / "index"
+
+    @property
+    def home(self) -> Path:
+        """HOME of the session."""
+        return self.path / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """TMPDIR of the session."""
+        return self.path / "tmp"
+
+    def is_intact(self) -> bool:
+        """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
+        return os.path.realpath(self.root) == str(self.root) and self.root.is_dir()
+
+
+@asynccontextmanager
+async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIterator[RunFolder]:
+    """A new folder, removed on leaving together with every process that bears its mark."""
+    async with lock.locked(_lock(project_home)):
+        folder = _create(project_home, run_id, results_dir)
+    try:
+        yield folder
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(folder.path, project_home, run_id, results_dir)
+        os.close(folder.number)
+
+
+def announce(folder: RunFolder, run_id: str, results_dir: Path) -> bool:
+    """Link to the work tree from the project and write the lease; false where the project cannot be written."""
+    shown = results_dir / "workspaces"
+    draft = shown / f".{folder.path.name}"
+    try:
+        shown.mkdir(parents=True, exist_ok=True)
+        draft.symlink_to(folder.root)
+        draft.replace(shown / run_id)
+        draft.write_text(json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)}))
+        draft.replace(shown / f"{run_id}.json")
+    except OSError as error:
+        log.info("%s cannot be written: %s", shown, error.strerror)
+        return False
+    return True
+
+
+async def sweep(project_home: Path) -> list[str]:
+    """Remove what dead Zelda processes left of their runs; the lock of a living one cannot be taken."""
+    swept = []
+    async with lock.locked(_lock(project_home)):
+        for path in _entries(project_home / "runs"):
+            number = None if path.is_symlink() else lock.try_lock(path / "lock")
+            if number is None and not path.is_symlink():
+                continue
+            meta = _read(path / "meta.json")
+            run_id, results = str(meta.get("runId", path.name)), str(meta.get("results", ""))
+            await _end(path, project_home, run_id, Path(results) if results else None)
+            swept.append(run_id)
+            if number is not None:
+                os.close(number)
+    await removal.empty(project_home / "trash")
+    return swept
+
+
+def forget_vanished(results_dir: Path) -> None:
+    """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
+    for lease in _entries(results_dir / "workspaces"):
+        folder = _read(lease).get("folder") if lease.suffix == ".json" else None
+        if isinstance(folder, str) and not os.path.lexists(folder):
+            _retract(Path(folder), lease.stem, results_dir)
+
+
+async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | None) -> None:
+    await strays.end(path)
+    if results_dir is not None:
+        _retract(path, run_id, results_dir)
+    await removal.discard(path, project_home / "trash")
+
+
+def _create(project_home: Path, run_id: str, results_dir: Path) -> RunFolder:
+    path = project_home / "runs" / secrets.token_hex(4)
+    number = None
+    try:
+        path.mkdir(mode=0o700, parents=True)
+        number = lock.try_lock(path / "lock")
+        (path / "home").mkdir(mode=0o700)
+        (path / "tmp").mkdir(mode=0o700)
+        (path / "meta.json").write_text(json.dumps({**_meta(run_id), "results": str(results_dir)}))
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+        if number is not None:
+            os.close(number)
+        raise
+    assert number is not None  # noqa: S101  # nobody else knows this name
+    return RunFolder(path, number)
+
+
+def _retract(path: Path, run_id: str, results_dir: Path) -> None:
+    """Remove link and lease, if they are this run's: what was read from a run's folder is not to be trusted."""
+    if not re.fullmatch(r"[\w.-]+", run_id):
+        return
+    link, lease = (results_dir / "workspaces" / name for name in (run_id, f"{run_id}.json"))
+    with suppress(OSError):
+        if link.readlink().is_relative_to(path):
+            link.unlink()
+    with suppress(OSError):
+        if _read(lease).get("folder") == str(path):
+            lease.unlink()
+
+
+def _lock(project_home: Path) -> Path:
+    project_home.mkdir(mode=0o700, exist_ok=True)
+    return project_home / "runs.lock"
+
+
+def _meta(run_id: str) -> Mapping[str, object]:
+    """For people: who holds a run is told by its lock alone."""
+    return {"runId": run_id, "pid": os.getpid(), "startedAt": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _read(file: Path) -> dict[str, object]:
+    """A small JSON object, or nothing; a session may have put anything in its place."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
+            found = json.loads(opened.read(1 << 16))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,198 @@
+"""Git as Zelda runs it: an environment built from nothing, no configuration but Zelda's own."""
+
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from zelda_ci import process
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.redact import Redactor
+
+log = logging.getLogger(__name__)
+
+OLDEST = (2, 32)
+"""The first that takes its global configuration from a file of our choice."""
+
+CONFIGURATION = """\
+[safe]
+\tdirectory = *
+[core]
+\tfsmonitor = false
+\thooksPath = /dev/null
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tsafecrlf = false
+\tprotectHFS = false
+\tprotectNTFS = false
+[checkout]
+\tworkers = 0
+[fetch]
+\tunpackLimit = 1
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[pack]
+\twindow = 0
+[protocol]
+\tversion = 2
+"""
+"""Zelda's global configuration. A repository's own wins over it."""
+
+STATUS_CONFIGURATION = """\
+[safe]
+\tdirectory = *
+[include]
+\tpath = /etc/gitconfig
+"""
+"""Takes the place of the system's configuration; the user's own comes on top of it."""
+
+
+@dataclass(frozen=True)
+class Git:
+    """The git program with the environment of one purpose."""
+
+    program: str
+    environment: Mapping[str, str]
+    redact: Redactor
+    cwd: Path
+    timeout_seconds: float = field(default=600.0, kw_only=True)
+
+    def within(self, cwd: Path, **variables: str) -> "Git":
+        """The same in another folder, with more variables."""
+        return replace(self, cwd=cwd, environment={**self.environment, **variables})
+
+    async def __call__(self, *arguments: str, stdin: bytes | None = None, inherit: Sequence[int] = ()) -> bytes:
+        """Run a command that must succeed, and return what it printed.
+
+        Raises:
+            WorkspaceError: It failed; the message is git's own last words.
+        """
+        done = await self.attempt(*arguments, stdin=stdin, inherit=inherit)
+        if done.exit_code != 0 or done.truncated:
+            raise self.failure(arguments, done)
+        return done.stdout
+
+    async def attempt(
+        self, *arguments: str, stdin: bytes | None = None, inherit: Sequence[int] = ()
+    ) -> process.Captured:
+        """Run a command that may fail.
+
+        Raises:
+            WorkspaceError: It could not be started, or did not end in time.
+        """
+        with self._explained(arguments):
+            return await process.capture(
+                [self.program, *arguments],
+                cwd=self.cwd,
+                environment=self.environment,
+                input=stdin,
+                timeout_seconds=self.timeout_seconds,
+                max_bytes=256 << 20,
+                inherit=inherit,
+            )
+
+    async def into(self, file: Path, *arguments: str, max_bytes: int) -> bool:
+        """Write what a command that must succeed prints into a new file; false where that was longer than allowed.
+
+        Raises:
+            WorkspaceError: It failed, or there is no room.
+        """
+        with self._explained(arguments):
+            done = await process.stream(
+                [self.program, *arguments],
+                cwd=self.cwd,
+                environment=self.environment,
+                to=file,
+                timeout_seconds=self.timeout_seconds,
+                max_bytes=max_bytes,
+            )
+        if done.exit_code != 0 and not done.truncated:
+            raise self.failure(arguments, process.Captured(done.exit_code, b"", done.stderr))
+        return not done.truncated
+
+    @contextmanager
+    def _explained(self, arguments: Sequence[str]) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise WorkspaceError(f"git {_verb(arguments)} did not end in {self.timeout_seconds:.0f} s.") from error
+        except OSError as error:
+            raise WorkspaceError(f"git {_verb(arguments)} could not be run in {self.cwd}: {error.strerror}.") from error
+
+    def failure(self, arguments: Sequence[str], done: process.Captured) -> WorkspaceError:
+        """The error that a failed command means."""
+        said = self.redact(done.stderr.decode("utf-8", "replace")).strip()
+        log.info("git %s ended with %s: %s", _verb(arguments), done.exit_code, said)
+        words = [line for line in said.splitlines() if line.startswith(("fatal: ", "error: "))] or said.splitlines()
+        reason = words[-1] if words else f"exit code {done.exit_code}"
+        return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", code="GIT_FAILED")
+
+
+def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
+    """Git for the plumbing: it knows the user's PATH and nothing else of the user.
+
+    Raises:
+        WorkspaceError: There is no git.
+    """
+    path = environ.get("PATH", os.defpath)
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise WorkspaceError("git is not installed.", hint="Install git and try again.", code="GIT_MISSING")
+    configuration = base / "gitconfig"
+    _keep(configuration, CONFIGURATION)
+    environment = {
+        "PATH": path,
+        "LC_ALL": "C",
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_GLOBAL": str(configuration),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ALLOW_PROTOCOL": "file",
+    }
+    return Git(os.path.realpath(program), environment, redact, base)
+
+
+def for_status(plumbing: Git, environ: Mapping[str, str]) -> Git:
+    """Git as the user has configured it, for the one question that depends on it: what is ignored, what is changed."""
+    kept = {name: value for name, value in plumbing.environment.items() if not name.startswith("GIT_CONFIG")}
+    del kept["GIT_ATTR_NOSYSTEM"]
+    home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
+    configuration = Path(plumbing.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
+    _keep(configuration, STATUS_CONFIGURATION)
+    return replace(plumbing, environment={**kept, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
+
+
+def _keep(file: Path, text: str) -> None:
+    """Two Zeldas may do this at the same time."""
+    if file.is_file() and file.read_text() == text:
+        return
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.replace(file)
+
+
+def check_version(said: bytes) -> None:
+    """Refuse a git that is too old for what Zelda asks of it."""
+    found = re.match(rb"git version (\d+)\.(\d+)", said)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise WorkspaceError(
+            f"git {found[1].decode()}.{found[2].decode()} is too old: Zelda needs {oldest} or newer.",
+            code="GIT_TOO_OLD",
+        )
+
+
+def _verb(arguments: Sequence[str]) -> str:
+    """The command's name, without options and paths."""
+    plain = (word for word, before in zip(arguments, ("", *arguments), strict=False) if before != "-c")
+    return next((word for word in plain if not word.startswith("-")), "")

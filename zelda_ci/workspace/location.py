@@ -1,0 +1,93 @@
+"""Where workspaces lie: a private folder outside the project, with nothing above it that would steer a session."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from zelda_ci.errors import WorkspaceError
+
+STEERING = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/CLAUDE.md", ".claude/rules")
+"""What Claude Code reads from every folder above its own.
+
+Not the rest of `.claude`: skills, agents, commands and settings of an outer folder stay out of a repository's session.
+"""
+
+HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
+
+
+def choose(project: Path, environ: Mapping[str, str]) -> Path:
+    """The base folder of all workspaces of this user, created; the first candidate that is suitable.
+
+    Raises:
+        WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
+    """
+    explicit = environ.get("ZELDA_WORKSPACES")
+    if explicit:
+        base = Path(os.path.realpath(project / Path(explicit).expanduser()))
+        if problem := _problem(base, project):
+            raise WorkspaceError(f"ZELDA_WORKSPACES cannot be used: {problem}.", hint=HINT, code="WORKSPACE_LOCATION")
+        return base
+    problems = []
+    for candidate in _candidates(environ):
+        base = Path(os.path.realpath(candidate.parent)) / candidate.name
+        problem = _problem(base, project)
+        if problem is None:
+            return base
+        problems.append(problem)
+    raise WorkspaceError(f"No place for workspaces: {'; '.join(problems)}.", hint=HINT, code="WORKSPACE_LOCATION")
+
+
+def project_folder(base: Path, identity: Path) -> Path:
+    """The folder of one project in the base: a short name, since paths of sockets end at 108 bytes."""
+    return base / hashlib.sha256(os.fsencode(os.path.realpath(identity))).hexdigest()[:8]
+
+
+def project_folders(base: Path) -> list[Path]:
+    """The folders of all projects that have had workspaces here."""
+    return sorted(lock.parent for lock in base.glob("*/runs.lock"))
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    runner, cache, home = (environ.get(name) for name in ("RUNNER_TEMP", "XDG_CACHE_HOME", "HOME"))
+    if runner:
+        yield Path(runner, "zelda")
+    if cache or home:
+        yield Path(cache or Path(home or "", ".cache"), "zelda")
+    for folder in dict.fromkeys((environ.get("TMPDIR") or "/tmp", "/tmp", "/var/tmp")):  # noqa: S108  # made private below
+        yield Path(folder, f"zelda-{os.getuid()}")
+
+
+def _problem(base: Path, project: Path) -> str | None:
+    """Why the folder cannot be used, in a few words; creates it where nothing speaks against it."""
+    if not base.is_absolute() or not str(base).isprintable():
+        return f"{str(base)!r} is not a plain absolute path"
+    real = Path(os.path.realpath(project))
+    if base.is_relative_to(real) or real.is_relative_to(base):
+        return f"{base} and the project lie in one another"
+    for folder in base.parents:
+        for name in STEERING:
+            if os.path.lexists(folder / name):
+                return f"Claude Code would read {folder / name} in every workspace below {folder}"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return next(_objections(base), None)
+    except OSError as error:
+        return f"{base}: {error.strerror}"
+
+
+def _objections(base: Path) -> Iterator[str]:
+    status = base.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        yield f"{base} is not a folder"
+    if status.st_uid != os.geteuid():
+        yield f"{base} belongs to another user"
+    if status.st_mode & 0o022:
+        yield f"{base} can be written by other users"
+    if any(os.path.lexists(base / name) for name in STEERING):
+        yield f"{base} holds files that steer Claude Code"
+    if not os.access(base, os.W_OK | os.X_OK):
+        yield f"{base} cannot be written"
+    if os.statvfs(base).f_flag & os.ST_NOEXEC:
+        yield f"no program may be run below {base} (mounted noexec)"

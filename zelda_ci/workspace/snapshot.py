@@ -1,0 +1,118 @@
+"""The state of a work tree after the session, taken into an index and an object folder of Zelda's own.
+
+Nothing that the session could have configured is read: not its repository, its hooks, its filters or its ignored
+files' list, only the `.gitignore` and `.gitattributes` of the tree.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.workspace.candidates import classify
+from zelda_ci.workspace.git import Git
+
+ATTRIBUTES = "* !diff\n"
+"""Git decides by content what is text: a tree's own opinion could hide readable changes."""
+
+PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
+"""For files that do not fit the encoding their attributes promise."""
+
+MOST_ATTEMPTS = 40
+LARGEST_INDEX = 64 << 20
+
+Staged = dict[bytes, str]
+"""Changed files that are not in the index, and why."""
+
+
+@dataclass
+class Snapshot:
+    """An index under construction. `git` names the private repository, its index and the work tree."""
+
+    git: Git
+    repository: Path
+    root: Path
+    attempts: int = 0
+
+    async def take(self, start_index: Path, session_index: Path) -> Staged:
+        """Bring the index from the start state to what the tree holds now.
+
+        Raises:
+            WorkspaceError: Git failed altogether, for instance for want of room.
+        """
+        shutil.copyfile(start_index, self.index)
+        self._use(ATTRIBUTES)
+        changed = await self._names("diff-files", "--name-only", "--ignore-submodules=all")
+        fresh = await self._names("ls-files", "--others", "--exclude-standard")
+        forced = await self._forced(start_index, session_index)
+        found = classify(self.root, [*changed, *fresh, *forced])
+        await self._update("--force-remove", found.gone)
+        stubborn = await self._add(found.present)
+        if stubborn:
+            self._use(PLAIN_ATTRIBUTES)
+            self.attempts = 0
+            stubborn = await self._add(stubborn)
+            self._use(ATTRIBUTES)
+        return found.left_out | dict.fromkeys(stubborn, "not accepted by Git")
+
+    @property
+    def index(self) -> Path:
+        """Where the state is kept."""
+        return self.repository / "index"
+
+    def _use(self, attributes: str) -> None:
+        folder = self.repository / "info"
+        folder.mkdir(exist_ok=True)
+        (folder / "attributes").write_text(attributes)
+
+    async def _names(self, *command: str) -> list[bytes]:
+        return [name for name in (await self.git(*command, "-z")).split(b"\0") if name]
+
+    async def _forced(self, start_index: Path, session_index: Path) -> list[bytes]:
+        """Ignored files that the session made git track all the same, by what its index says."""
+        copy = self.repository / "session-index"
+        if not _copied(session_index, copy) or _same(copy, start_index):
+            return []
+        git = self.git.within(self.git.cwd, GIT_INDEX_FILE=str(copy))
+        told = await git.attempt("ls-files", "-z")
+        if told.exit_code != 0:
+            return []
+        known = set(await self._names("ls-files"))
+        return [name for name in told.stdout.split(b"\0") if name and name not in known]
+
+    async def _update(self, option: str, paths: Sequence[bytes]) -> bool:
+        """Many files go into one pack rather than into a file each."""
+        if not paths:
+            return True
+        options = ("-c", "core.bigFileThreshold=1", "update-index", option, "-z", "--stdin")
+        done = await self.git.attempt(*options, stdin=b"".join(path + b"\0" for path in paths))
+        return done.exit_code == 0
+
+    async def _add(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Add all, finding by halves the few that git refuses; returns those."""
+        self.attempts += 1
+        if not paths or await self._update("--add", paths):
+            return []
+        if len(paths) == 1 or self.attempts > MOST_ATTEMPTS:
+            return list(paths)
+        middle = len(paths) // 2
+        return await self._add(paths[:middle]) + await self._add(paths[middle:])
+
+
+def _copied(source: Path, target: Path) -> bool:
+    """Copy a file that a session may have replaced by anything."""
+    with suppress(OSError):
+        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_INDEX:
+                target.write_bytes(opened.read(LARGEST_INDEX))
+                return True
+    return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()

@@ -1,0 +1,135 @@
+"""What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.domain.workspace import Source
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace import git
+from zelda_ci.workspace.git import Git
+
+CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
+"""Settings on which the bytes of a checkout depend."""
+
+QUESTIONS = ("--is-bare-repository", "--is-inside-git-dir", "--show-object-format", "--show-cdup", "--git-common-dir")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Where a commit comes from."""
+
+    common_dir: Path
+    top: Path
+    object_format: str
+    settings: Mapping[str, str]
+    """Those of `CHECKOUT_SETTINGS` that the repository sets."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The project as it is tested; without a repository it is copied."""
+
+    folder: Path
+    source: Source
+    repository: Repository | None = None
+
+    @property
+    def identity(self) -> Path:
+        """What makes two runs share a store: the repository, whichever worktree of it they start from."""
+        return self.repository.common_dir if self.repository else self.folder
+
+    @property
+    def prefix(self) -> Path:
+        """The project's place in the repository; `.` at its top."""
+        return self.folder.relative_to(self.repository.top) if self.repository else Path()
+
+
+async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str]) -> Project:
+    """Find out what is tested.
+
+    Raises:
+        WorkspaceError: It cannot be: no commit, a bare repository, a folder that is not committed, …
+    """
+    folder = _real_folder(project)
+    ask = plumbing.within(folder)
+    git.check_version(await ask("version"))
+    repository = await _repository(folder, ask)
+    if repository is None:
+        return Project(folder, Source(kind="copy", commit=None, branch=None, dirty=False))
+    if not folder.is_relative_to(repository.top):
+        raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
+    source = await _source(repository, results_dir, git.for_status(ask, environ))
+    found = Project(folder, source, repository)
+    if found.prefix != Path():
+        await _check_committed(found, ask)
+    return found
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _real_folder(project: Path) -> Path:
+    folder = _real(project)
+    if not folder.is_dir():
+        raise WorkspaceError(f"{project} is not a folder.")
+    return folder
+
+
+async def _repository(folder: Path, ask: Git) -> Repository | None:
+    done = await ask.attempt("rev-parse", *QUESTIONS)
+    if done.exit_code != 0:
+        if b"not a git repository (or any" in done.stderr:
+            return None
+        raise ask.failure(("rev-parse",), done)
+    bare, inside, object_format, up, common_dir = done.stdout.removesuffix(b"\n").split(b"\n", len(QUESTIONS) - 1)
+    if b"true" in {bare, inside}:
+        raise WorkspaceError(f"{folder} is a repository without files.", hint="Run Zelda in a checkout of it.")
+    settings = await ask.attempt("config", "-z", "--get-regexp", CHECKOUT_SETTINGS)
+    return Repository(
+        common_dir=_real(folder / os.fsdecode(common_dir)),
+        top=_real(folder / os.fsdecode(up)),
+        object_format=object_format.decode(),
+        settings=dict(_setting(entry) for entry in settings.stdout.decode("utf-8", "replace").split("\0") if entry),
+    )
+
+
+def _setting(entry: str) -> tuple[str, str]:
+    """A key alone means true."""
+    name, _, value = entry.partition("\n")
+    return name, value if "\n" in entry else "true"
+
+
+async def _source(repository: Repository, results_dir: Path, ask: Git) -> Source:
+    """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
+
+    Zelda's own results do not count, nor what happened inside submodules.
+    """
+    pathspecs = [":(top)"]
+    if (results := _real(results_dir)).is_relative_to(repository.top):
+        pathspecs.append(f":(top,exclude,literal){results.relative_to(repository.top)}")
+    options = ("--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty", "--no-renames")
+    said = await ask("-c", "core.fsmonitor=false", "status", *options, "--", *pathspecs)
+    lines = said.split(b"\0")
+    headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
+    commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
+    if commit == "(initial)":
+        raise WorkspaceError(
+            "The repository has no commit yet, and what is tested is a commit.",
+            hint="Commit the project first: it needs one commit.",
+            code="NO_COMMIT",
+        )
+    dirty = any(line and not line.startswith(b"# ") for line in lines)
+    return Source(kind="worktree", commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
+
+
+async def _check_committed(project: Project, ask: Git) -> None:
+    found = await ask.attempt("rev-parse", "--verify", "-q", f"{project.source.commit}:{project.prefix}/")
+    if found.exit_code != 0:
+        raise WorkspaceError(
+            f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",
+            hint="Commit the folder, or give it a repository of its own with git init.",
+            code="NOT_COMMITTED",
+        )

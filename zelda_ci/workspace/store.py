@@ -1,0 +1,176 @@
+"""The private copy of a tested commit, fetched once; every run of that commit borrows from it.
+
+One folder per commit and depth, so that a session finds the objects of the commit it works on and no other. It is
+renamed into place when it is whole.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace import bare, lock
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Repository
+
+KEPT = 3
+"""Commits kept per project, beside those in use."""
+
+KEPT_SECONDS = 14 * 86_400.0
+
+START = "refs/zelda/start"
+UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
+"""A partial clone would otherwise fetch what it lacks: over the network, into the user's repository."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bare repository with one commit and its files. `notes`: what a checkout of it cannot show, in sentences."""
+
+    folder: Path
+    notes: tuple[str, ...] = ()
+
+    @property
+    def objects(self) -> Path:
+        """What runs borrow; written by nobody after it was made."""
+        return self.folder / "objects"
+
+    @property
+    def shallow(self) -> bytes:
+        """Where history was cut."""
+        file = self.folder / "shallow"
+        return file.read_bytes() if file.exists() else b""
+
+
+@asynccontextmanager
+async def borrowed(
+    project_home: Path, repository: Repository, commit: str, depth: int, plumbing: Git
+) -> AsyncIterator[Store]:
+    """The store of a commit, kept from removal while in use.
+
+    Raises:
+        WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
+    """
+    stores = project_home / "stores"
+    folder = stores / f"{commit}-{depth}"
+    async with lock.locked(_lock(stores)) as number:
+        store = _complete(folder)
+        if store is None:
+            _clear(stores, folder)
+            await _fetch(repository, commit, depth, folder, plumbing, number)
+            store = _complete(folder)
+        if store is None:
+            raise WorkspaceError(f"{folder} is incomplete although it was just made.")
+        used = lock.try_lock(folder / "used", shared=True)
+        os.utime(folder / "used")
+        _retire(stores, KEPT)
+    try:
+        yield store
+    finally:
+        if used is not None:
+            os.close(used)
+
+
+async def prune(project_home: Path) -> None:
+    """Remove the stores of one project that nobody used for two weeks."""
+    stores = project_home / "stores"
+    if _exists(stores):
+        async with lock.locked(_lock(stores)):
+            _retire(stores, KEPT, older_than=time.time() - KEPT_SECONDS)
+
+
+async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, plumbing: Git, number: int) -> None:
+    draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
+    try:
+        bare.create(draft, object_format=repository.object_format)
+        git = plumbing.within(draft, GIT_DIR=str(draft))
+        await _fetch_objects(git, repository, commit, depth, number)
+        notes = [*await _submodules(git), *await _filters(git)]
+        _seal(draft, notes)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+async def _fetch_objects(git: Git, repository: Repository, commit: str, depth: int, number: int) -> None:
+    quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+    arguments = ("fetch", *quiet, f"--depth={depth}", "--upload-pack", UPLOAD_PACK, "--")
+    refspec = f"{commit}:{START}"
+    done = await git.attempt(*arguments, str(repository.common_dir), refspec, inherit=(number,))
+    if b"promisor remote" in done.stderr or b"lazy fetching disabled" in done.stderr:
+        raise WorkspaceError(
+            "This is a partial clone, and files of the tested commit are not in it.",
+            hint="Clone without --filter (in a workflow: no `filter` for the checkout action).",
+            code="PARTIAL_CLONE",
+        )
+    if done.exit_code != 0:
+        raise git.failure(arguments, done)
+
+
+async def _submodules(git: Git) -> list[str]:
+    entries = (await git("ls-tree", "-r", "-z", "--full-tree", START)).split(b"\0")
+    names = [entry.partition(b"\t")[2].decode("utf-8", "replace") for entry in entries if entry.startswith(b"160000 ")]
+    return [f"Submodules are empty folders in the workspace: {_some(names)}."] if names else []
+
+
+async def _filters(git: Git) -> list[str]:
+    """Content filters run commands of the user's configuration, which no run has."""
+    pattern = r"^[^#].*[[:space:]]filter=[^[:space:]]+"
+    found = await git.attempt("grep", "-I", "-h", "-o", "-E", pattern, START, "--", ":(glob)**/.gitattributes")
+    names = sorted({line.rpartition("filter=")[2] for line in found.stdout.decode("utf-8", "replace").splitlines()})
+    sentence = f"Files with the content filter {_some(names)} are as Git stores them (for Git LFS: pointers)."
+    return [sentence] if names else []
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def _seal(draft: Path, notes: Sequence[str]) -> None:
+    """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
+    sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
+    (draft / "used").touch(mode=0o600)
+    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, "notes": list(notes)}))
+
+
+def _complete(folder: Path) -> Store | None:
+    try:
+        contents = json.loads((folder / "contents.json").read_bytes())
+        whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
+    except (OSError, ValueError):
+        return None
+    return Store(folder, tuple(contents["notes"])) if whole else None
+
+
+def _clear(stores: Path, folder: Path) -> None:
+    """Remove a damaged store and drafts of killed processes, whose last git has let go of the lock."""
+    for remains in (*stores.glob("draft-*"), folder):
+        shutil.rmtree(remains, ignore_errors=True)
+
+
+def _retire(stores: Path, kept: int, older_than: float | None = None) -> None:
+    """Remove the stores that were used longest ago and are not in use."""
+    by_use = sorted((used.stat().st_mtime, used) for used in stores.glob("*/used"))
+    for at, used in by_use[: max(0, len(by_use) - kept)] if older_than is None else by_use:
+        if older_than is not None and at > older_than:
+            continue
+        number = lock.try_lock(used)
+        if number is not None:
+            shutil.rmtree(used.parent, ignore_errors=True)
+            os.close(number)
+
+
+def _exists(folder: Path) -> bool:
+    return folder.is_dir()
+
+
+def _lock(stores: Path) -> Path:
+    stores.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return stores / "lock"

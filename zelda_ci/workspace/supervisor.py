@@ -1,0 +1,197 @@
+"""A program of its own: starts another one and sees to it that nothing of it is left.
+
+Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] -- PROGRAM ARGUMENT…`, it imports nothing of
+Zelda. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
+SIGHUP comes (passed on, then a few seconds of grace) or when the parent dies, every descendant is killed, daemons
+included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+GRACE_SECONDS = 3.0
+KILL_SECONDS = 5.0
+"""After this much killing, what is left cannot be killed (another user's, or stuck in the kernel)."""
+TICK_SECONDS = 1.0
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+RESTORED = (*PASSED_ON, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+"""What Python or a parent may ignore, and a program expects to find at its default."""
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LINUX = sys.platform == "linux"
+
+
+def main(arguments: list[str]) -> int:
+    """Supervise one program."""
+    options, argv = _parsed(arguments)
+    parent = int(options.get("--parent", os.getppid()))
+    if "--environment" in options:
+        with open(options["--environment"], "rb") as file:  # noqa: PTH123  # pathlib would slow the start
+            environment = {str(name): str(value) for name, value in json.load(file).items()}
+    else:
+        environment = dict(os.environ)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    with contextlib.suppress(PermissionError):  # a leader already
+        os.setsid()
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    wakeups = _wakeups()
+    supervisor = os.getpid()
+    # Blocked, so that a signal that is passed on at once waits until the child can take it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    child = os.fork()
+    if child == 0:
+        _become(argv, environment, supervisor)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    _let_go_of_streams()
+    status = _watched(child, parent, wakeups)
+    _end_descendants()
+    if not LINUX:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+    return 128 - status if status < 0 else status
+
+
+def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    border = arguments.index("--")
+    names, values = arguments[:border:2], arguments[1:border:2]
+    return dict(zip(names, values, strict=True)), arguments[border + 1 :]
+
+
+def _prctl(option: int, value: int) -> None:
+    """Ask the Linux kernel; elsewhere there is nothing like it, and only the process group is ended."""
+    if LINUX:
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _wakeups() -> int:
+    """A pipe from which each signal that arrives can be read as one byte."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (*PASSED_ON, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return reader
+
+
+def _become(argv: list[str], environment: dict[str, str], supervisor: int) -> None:
+    """Turn this forked child into the program."""
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in RESTORED:
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(128 + signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.execvpe(argv[0], argv, environment)  # noqa: S606  # what this program is for
+    except FileNotFoundError:
+        _fail(127, f"{argv[0]}: no such program")
+    except OSError as error:
+        _fail(126, f"{argv[0]}: {error.strerror}")
+
+
+def _fail(code: int, message: str) -> None:
+    os.write(2, f"{message}\n".encode("utf-8", "replace"))
+    os._exit(code)
+
+
+def _let_go_of_streams() -> None:
+    """The pipes must end with the program, not with us."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+
+
+def _watched(child: int, parent: int, wakeups: int) -> int:
+    """Wait for the program, passing signals on; the exit code is negative where a signal ended it."""
+    deadline = None
+    while True:
+        status = _reaped(child)
+        if status is not None:
+            return status
+        if deadline is not None and time.monotonic() > deadline:
+            return -signal.SIGKILL
+        orphaned = deadline is None and os.getppid() != parent
+        numbers: set[int] = {signal.SIGTERM} if orphaned else _arrived(wakeups, deadline)
+        for number in numbers:
+            _pass_on(number, child)
+            deadline = deadline or time.monotonic() + GRACE_SECONDS
+
+
+def _pass_on(number: int, child: int) -> None:
+    try:
+        os.killpg(child, number)
+    except ProcessLookupError:  # not yet the leader of a group of its own
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+
+def _arrived(wakeups: int, deadline: float | None) -> set[int]:
+    """The signals to pass on that come within a moment."""
+    ready, _, _ = select.select([wakeups], [], [], TICK_SECONDS if deadline is None else 0.1)
+    return set(os.read(wakeups, 4096) if ready else b"") & set(PASSED_ON)
+
+
+def _reaped(child: int | None = None) -> int | None:
+    """Bury all that has died; the exit code of `child` if it was among them."""
+    code = None
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == child:
+                code = os.waitstatus_to_exitcode(status)
+    return code
+
+
+def _end_descendants() -> None:
+    """Stop all descendants first, so that none can start another; then kill them, until none is left."""
+    deadline = time.monotonic() + KILL_SECONDS
+    stopped: set[int] = set()
+    while time.monotonic() < deadline:
+        _reaped()
+        living = set(_descendants())
+        if not living:
+            return
+        fresh = living - stopped
+        for pid in fresh or living:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP if fresh else signal.SIGKILL)
+        stopped |= fresh
+        if not fresh:
+            time.sleep(0.002)
+
+
+def _descendants() -> Iterator[int]:
+    """Every living process below this one. Orphans are among them: the kernel makes them our children."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208  # as above
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(name)
+            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+            if state not in {b"Z", b"X"}:
+                children.setdefault(int(parent), []).append(pid)
+    waiting = [os.getpid()]
+    while waiting:
+        found = children.get(waiting.pop(), [])
+        waiting += found
+        yield from found
+
+
+if __name__ == "__main__":
+    try:
+        os._exit(main(sys.argv[1:]))
+    except Exception as error:  # noqa: BLE001  # nobody is above to explain it
+        _fail(125, f"the supervisor failed: {type(error).__name__}: {error}")

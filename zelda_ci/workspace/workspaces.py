@@ -1,0 +1,198 @@
+"""Isolated copies of a project: made, measured, removed. Nothing outside them changes, whatever a session does."""
+
+import os
+import shlex
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import anyio
+
+from zelda_ci import process
+from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.workspace import Changes, Source, Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace import changes, copy, environment, folder, git, location, sandbox, source, store, worktree
+from zelda_ci.workspace.changes import Start
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Project
+
+NOWHERE = "The working folder is gone, or something else stands in its place."
+
+
+@dataclass(frozen=True)
+class _Open:
+    """What it takes to measure a run that is under way."""
+
+    folder: RunFolder
+    start: Start
+
+
+class Workspaces:
+    """The workspaces of one project. All of one invocation test the commit that its first look found."""
+
+    def __init__(self, project: Path, results_dir: Path, environ: Mapping[str, str], redact: Redactor) -> None:
+        self._project = Path(os.path.realpath(project))
+        self._results = self._project / results_dir
+        self._environ = environ
+        self._redact = redact
+        self._looking = anyio.Lock()
+        self._found: Project | None = None
+        self._open: dict[Path, _Open] = {}
+
+    @cached_property
+    def _base(self) -> Path:
+        return location.choose(self._project, self._environ)
+
+    @cached_property
+    def _plumbing(self) -> Git:
+        return git.prepare(self._base, self._environ, self._redact)
+
+    async def inspect(self) -> Source:
+        """What is tested: settled by the first call.
+
+        Raises:
+            WorkspaceError: Why it cannot be tested.
+        """
+        return (await self._look()).source
+
+    async def _look(self) -> Project:
+        async with self._looking:
+            if self._found is None:
+                with _explained():
+                    self._found = await source.inspect(self._project, self._results, self._plumbing, self._environ)
+        return self._found
+
+    @asynccontextmanager
+    async def open(self, run_id: str, suite: ResolvedSuite) -> AsyncIterator[Workspace]:
+        """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
+
+        Raises:
+            WorkspaceError: It could not be made; nothing of it is left then.
+        """
+        environment.check(suite.execution.env)
+        project = await self._look()
+        async with AsyncExitStack() as stack:
+            with _explained():
+                workspace = await self._make(run_id, suite, project, stack)
+            try:
+                yield workspace
+            finally:
+                del self._open[workspace.base]
+
+    async def _make(self, run_id: str, suite: ResolvedSuite, project: Project, stack: AsyncExitStack) -> Workspace:
+        home = location.project_folder(self._base, project.identity)
+        run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
+        start = await self._check_out(run, project, home, suite.history_depth, stack)
+        variables = environment.build(run, self._project, self._environ, suite.execution.env)
+        announced = folder.announce(run, run_id, self._results)
+        notes = [
+            *start.store.notes,
+            *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
+        ]
+        self._open[run.path] = _Open(run, start)
+        return Workspace(
+            run_id=run_id,
+            base=run.path,
+            root=run.root,
+            path=run.root / project.prefix,
+            home=run.home,
+            tmp=run.tmp,
+            git_dir=run.git_dir,
+            start=start.commit,
+            source=project.source,
+            confinement=sandbox.confine(variables),
+            notes=tuple(map(self._redact, notes)),
+        )
+
+    async def _check_out(
+        self, run: RunFolder, project: Project, home: Path, depth: int, stack: AsyncExitStack
+    ) -> Start:
+        repository, commit = project.repository, project.source.commit
+        if repository is None or commit is None:
+            commit, made = await copy.make(run, project.folder, self._results, self._plumbing)
+            return Start(commit, made, "sha1", {})
+        lent = await stack.enter_async_context(store.borrowed(home, repository, commit, depth, self._plumbing))
+        await worktree.check_out(run, repository, commit, lent, self._plumbing)
+        return Start(commit, lent, repository.object_format, repository.settings)
+
+    async def changes(self, workspace: Workspace, patch: Path) -> Changes:
+        """Write to `patch` what the session changed, committed or not.
+
+        The state of the work tree counts: what lies only in a stash or on a branch that is not checked out does not.
+
+        Raises:
+            WorkspaceError: It cannot be computed.
+        """
+        run = self._open[workspace.base]
+        with _explained():
+            return await changes.compute(run.folder, run.start, patch, self._plumbing, self._redact)
+
+    async def run_command(self, workspace: Workspace, command: Command, timeout_seconds: float) -> CommandResult:
+        """Run a command of the suite in the workspace, without input, to its end or its deadline.
+
+        Raises:
+            WorkspaceError: No process could be started at all.
+        """
+        shown = self._redact(command if isinstance(command, str) else shlex.join(command))
+        if not _is_there(workspace.path):
+            said = self._redact(NOWHERE)
+            return CommandResult(command=shown, exit_code=126, seconds=0, output=said, output_bytes=len(said))
+        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+        with _explained():
+            done = await process.run(
+                workspace.confinement.command(argv),
+                cwd=workspace.path,
+                environment=workspace.confinement.environment,
+                timeout_seconds=timeout_seconds,
+                redact=self._redact,
+            )
+        return CommandResult(
+            command=shown,
+            exit_code=done.exit_code,
+            timed_out=done.timed_out,
+            seconds=done.seconds,
+            output=done.output,
+            output_bytes=done.output_bytes,
+            truncated=done.truncated,
+        )
+
+    async def sweep(self) -> tuple[str, ...]:
+        """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs.
+
+        Raises:
+            WorkspaceError: There is no place for workspaces.
+        """
+        with _explained():
+            swept = [run_id for home in location.project_folders(self._base) for run_id in await _tidied(home)]
+            folder.forget_vanished(self._results)
+        return tuple(swept)
+
+
+async def _tidied(project_home: Path) -> list[str]:
+    swept = await folder.sweep(project_home)
+    await store.prune(project_home)
+    return swept
+
+
+def _is_there(path: Path) -> bool:
+    """A link in its place would lead a command out of the workspace."""
+    return path.is_dir() and os.path.realpath(path) == str(path)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A full disk or a missing permission, told as what it is."""
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise WorkspaceError(
+            f"The workspace cannot be used: {where}{error.strerror or error}.",
+            hint="Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk.",
+        ) from error

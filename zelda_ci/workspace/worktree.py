@@ -1,0 +1,27 @@
+"""A run's own repository and the work tree that hangs from it."""
+
+import shutil
+
+from zelda_ci.workspace import bare
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Repository
+from zelda_ci.workspace.store import Store
+
+
+async def check_out(folder: RunFolder, repository: Repository, commit: str, store: Store, plumbing: Git) -> None:
+    """Make the repository, borrowing from the store, and check the commit out.
+
+    Raises:
+        WorkspaceError: There is no room, or a name that this file system cannot hold.
+    """
+    bare.create(
+        folder.git_dir,
+        object_format=repository.object_format,
+        settings=repository.settings,
+        borrow=store.objects,
+        shallow=store.shallow,
+    )
+    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), commit, inherit=(folder.number,))
+    shutil.copyfile(folder.git_dir / "worktrees" / folder.root.name / "index", folder.index)
