@@ -10,7 +10,7 @@ A session is a list of model responses:
 - `"..."` is a response of text only; `!"..."` one that Claude Code invented
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -156,8 +156,15 @@ def session(
     cost_known: bool = True,
 ) -> SessionTranscript:
     """The transcript of a session."""
+    return transcript(records(*steps, cost=cost, ended=ended, cost_known=cost_known), status=status, seconds=seconds)
+
+
+def transcript(
+    happened: Iterable[SessionRecord], *, status: SessionStatus = SessionStatus.COMPLETED, seconds: float = 10.0
+) -> SessionTranscript:
+    """The transcript of records."""
     return assemble(
-        records(*steps, cost=cost, ended=ended, cost_known=cost_known),
+        happened,
         run_id="example-2026-02-13T14-30-00",
         prompt=safe("Do it."),
         started_at=START,

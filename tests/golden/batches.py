@@ -183,7 +183,8 @@ def setup_failed() -> BatchResult:
         command=safe("make install"), exit_code=2, seconds=3.2, output=safe(output), output_bytes=len(output)
     )
     fields = broken("SETUP_FAILED", "setupCommand ended with exit code 2") | {"setup": setup, "changes": None}
-    return batch(run(**fields | {"phase_seconds": {"workspace": 0.31, "setup": 3.2}}), seconds=4.0)
+    fields["phase_seconds"] = {"workspace": 0.31, "setup": 3.2}
+    return batch(run(**fields), seconds=4.0)
 
 
 def several() -> BatchResult:
@@ -206,7 +207,7 @@ def trials() -> BatchResult:
     late = Failure(
         code="SESSION_TIMED_OUT", message=safe("The session did not end within its limit of 300 s (timeoutSeconds).")
     )
-    cut = {"status": SessionStatus.INTERRUPTED, "evaluations": {}, "api": ApiUsage()}
+    cut: dict[str, Any] = {"status": SessionStatus.INTERRUPTED, "evaluations": {}, "api": ApiUsage()}
     cut["failure"] = Failure(code="INTERRUPTED", message=safe("The session was interrupted."))
     return batch(
         run(config=config, seconds=84.6),
@@ -256,7 +257,7 @@ def crowd() -> BatchResult:
     runs = []
     for number in range(1, 21):
         config = suite(f"suite-{number:02}", trials=5)
-        lost = broken("API_OVERLOADED", "The API stayed overloaded (529).") if number % 2 else {}
+        lost: dict[str, Any] = broken("API_OVERLOADED", "The API stayed overloaded (529).") if number % 2 else {}
         runs += [run(config.name, config=config, trial=trial, **lost) for trial in range(1, 6)]
     return batch(*runs, seconds=7265.0)
 

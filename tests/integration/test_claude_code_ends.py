@@ -99,6 +99,20 @@ def test_a_session_whose_budget_is_spent_is_interrupted_and_its_result_kept(tmp_
     assert session.survivors() == []
 
 
+def test_a_budget_that_is_spent_already_stops_the_session_before_it_costs_anything(tmp_path: Path) -> None:
+    async def lead_spent(session: Session) -> SessionOutcome:
+        session.stop.set()
+        return await session.lead()
+
+    with ScriptedApi([]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        outcome = anyio.run(lead_spent, session)
+
+    assert outcome.status is SessionStatus.BUDGET_EXCEEDED
+    assert session.records == []
+    assert session.survivors() == []
+
+
 def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -> None:
     replies: list[Reply] = [ENDLESS, stalled(), hang(), hang(after_headers=True)]
     outcomes: dict[int, SessionOutcome] = {}

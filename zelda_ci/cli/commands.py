@@ -1,5 +1,6 @@
 """The table of commands. A command's module is imported when it is called, so that `zelda --help` stays fast."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -35,12 +36,9 @@ class _Table(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as exc:
-            from difflib import get_close_matches  # noqa: PLC0415
-
             near = get_close_matches(args[0], COMMANDS, n=1)
-            if near:
-                exc.message += f" Did you mean {near[0]!r}?"
-            raise
+            guess = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(exc.message + guess, ctx) from exc
 
 
 @click.group(

@@ -5,6 +5,8 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from zelda_ci.config import settings
+from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, SafeText
 
 MOST_BYTES = 5_000_000
@@ -12,9 +14,11 @@ MOST_BYTES = 5_000_000
 
 def redacted(text: str) -> SafeText:
     """Text without the secrets of this environment."""
-    from zelda_ci.config.settings import secrets_of  # noqa: PLC0415
-
-    return Redactor(secrets_of(os.environ))(text)
+    try:
+        return Redactor(settings.read(os.environ).secrets())(text)
+    except ConfigError:
+        # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
+        return Redactor()(text)
 
 
 def append(text: str) -> str | None:

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.events import Emit
-from zelda_ci.reporter.terminal.progress import progress as shown
-from zelda_ci.reporter.terminal.report import print_report
+from zelda_ci.reporter import terminal
 from zelda_ci.reporter.view import RunFiles, report_view
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
@@ -22,9 +20,8 @@ from zelda_ci.storage.result_store import RUNS
 @contextmanager
 def progress(*, as_json: bool) -> Iterator[Emit]:
     """A listener that shows what goes on: live on a terminal, in plain lines elsewhere."""
-    console = Console(stderr=as_json, highlight=False)
-    plain = as_json or not console.is_terminal or console.is_dumb_terminal
-    with shown(console, plain=plain) as emit:
+    console = terminal.open_console(sys.stderr if as_json else sys.stdout)
+    with terminal.progress(console, plain=terminal.is_plain(console)) as emit:
         yield emit
 
 
@@ -34,7 +31,7 @@ def show(batch: BatchResult, results_dir: Path, *, as_json: bool) -> int:
         click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
         files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs}
-        print_report(Console(highlight=False, soft_wrap=False), report_view(batch, files))
+        terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files))
     sys.stdout.flush()
     return int(batch_outcome(batch))
 

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import re2
 
 from zelda_ci.config.files import position
 from zelda_ci.config.nodes import Grouping, Node, Scalar, Sequence, value_of
-from zelda_ci.config.problems import Position, Problem, problem, shown
+from zelda_ci.config.problems import MOST_PER_FILE, Position, Problem, problem, shown
 from zelda_ci.redact import KEY_SHAPES
 
 _NAME = re.compile(
@@ -40,7 +41,7 @@ def named(root: Node | None, file: str) -> Iterator[Problem]:
 
 def shaped(text: str, file: str) -> Iterator[Problem]:
     """Anything in a file, comments and prompts included, that has the shape of a well-known credential."""
-    for match in _shapes().finditer(text):
+    for match in islice(_shapes().finditer(text), MOST_PER_FILE):
         found = match.group()
         if "-----BEGIN" in found and not _BASE64_RUN.search(found):
             continue  # the header alone is no key

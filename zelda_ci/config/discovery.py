@@ -54,7 +54,8 @@ def suite_files(root: Path, test_dir: str) -> list[Path]:
 
 def no_suites(root: Path, test_dir: str) -> Problem:
     """Says how to make one: zero suites is never green."""
-    what = "holds no suites" if os.path.isdir(root / test_dir) else "does not exist, so there are no suites"
+    exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
+    what = "holds no suites" if exists else "does not exist, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
     almost = [name for name in _names(root / test_dir) if name.endswith(_ENDINGS)]
     if almost:

@@ -57,8 +57,9 @@ def read(path: Path, file: str, model: type[Model]) -> Document[Model]:
         what = "a single text" if isinstance(node, Scalar) else "a list"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *problems, problem(file, node.at, message))
-    checked = check(model, node, file)
-    named = {it.line for it in checked.problems}
-    leaked = tuple(it for it in leaked if it.line not in named)
+    named = tuple(credentials.named(node, file))
+    lines = {it.line for it in named}
+    leaked = (*named, *(it for it in leaked if it.line not in lines))
+    checked = check(model, node, file, leaked)
     layer = Layer(file, checked.config, dict(key_places(node)))
     return Document(node, checked.config, layer, (*leaked, *problems, *checked.problems))

@@ -58,21 +58,10 @@ def value_of(node: Node) -> Value:
             return {key: value_of(entry.node) for key, entry in node.entries.items()}
 
 
-def path_to(node: Node, location: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """The part of a location that exists in the tree: names of alternatives of a type are left out."""
-    path: list[int | str] = []
-    for step in location:
-        following = _child(node, step)
-        if following is not None:
-            path.append(step)
-            node = following
-    return tuple(path)
-
-
 def at_path(node: Node, path: tuple[int | str, ...]) -> Node:
     """The node that an existing path leads to."""
     for step in path:
-        following = _child(node, step)
+        following = child(node, step)
         assert following is not None, path  # noqa: S101
         node = following
     return node
@@ -88,7 +77,8 @@ def key_places(node: Node, prefix: str = "") -> Iterator[tuple[str, Position]]:
             yield from key_places(entry.node, f"{prefix}{key}.")
 
 
-def _child(node: Node, step: int | str) -> Node | None:
+def child(node: Node, step: int | str) -> Node | None:
+    """The value of a key or the item of a list, where there is one."""
     match node, step:
         case Grouping(), str() if step in node.entries:
             return node.entries[step].node

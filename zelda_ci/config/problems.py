@@ -1,12 +1,15 @@
 """What is wrong with the user's files: where, and in one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from operator import attrgetter
 
 from zelda_ci.redact import Redactor
 
 LONGEST_SHOWN = 60
+MOST_PER_FILE = 100
 
 
 @dataclass(frozen=True, order=True)
@@ -50,8 +53,15 @@ def problem(file: str, at: Position | None, message: str) -> Problem:
 
 
 def ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """By file, then by place; each once."""
-    return tuple(sorted(set(problems), key=lambda it: (it.file, it.line or 0, it.column or 0, it.message)))
+    """By file, then by place; each once, and no file takes the whole screen."""
+    ranked = sorted(set(problems), key=lambda it: (it.file, it.line or 0, it.column or 0, it.message))
+    return tuple(it for file, found in groupby(ranked, attrgetter("file")) for it in _first(file, list(found)))
+
+
+def _first(file: str, found: list[Problem]) -> Iterator[Problem]:
+    yield from found[:MOST_PER_FILE]
+    if len(found) > MOST_PER_FILE:
+        yield Problem(file, None, None, f"has {len(found) - MOST_PER_FILE} more problems")
 
 
 def shown(text: str) -> str:

@@ -90,12 +90,13 @@ def _folder_problems(config: Document[ProjectConfig], root: Path) -> Iterator[Pr
         yield config.problem("testDir", "leads out of the project through a symbolic link")
     elif os.path.exists(test_dir) and not os.path.isdir(test_dir):  # noqa: PTH110, PTH112 - never raise
         yield config.problem("testDir", "is not a folder")
-    if not lies_in(results_dir, root) or lies_in(root, results_dir) or _taken(results_dir, test_dir):
+    if not lies_in(results_dir, root) or lies_in(root, results_dir) or _is_taken(results_dir, root, test_dir):
         yield config.problem("resultsDir", "must be a folder of its own in the project, outside .git")
 
 
-def _taken(results_dir: Path, test_dir: Path) -> bool:
-    return ".git" in results_dir.parts or (lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir))
+def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:
+    same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
+    return same or ".git" in results_dir.relative_to(root).parts
 
 
 def _read_suites(root: Path, config: Document[ProjectConfig]) -> tuple[tuple[SuiteFile, ...], tuple[Problem, ...]]:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,15 +78,16 @@ def _stage(draft: Draft, undo: ExitStack) -> Path:
     with _explained(draft.file):
         if not folder.exists():
             folder.mkdir(parents=True)
-            undo.callback(_remove_if_empty, folder)
-        undo.callback(temporary.unlink, missing_ok=True)
+            undo.callback(_quietly, folder.rmdir)
+        undo.callback(_quietly, temporary.unlink)
         _write_beside(temporary, draft)
     return temporary
 
 
-def _remove_if_empty(folder: Path) -> None:
+def _quietly(remove: Callable[[], None]) -> None:
+    # The failure that led here is the one to be told.
     with suppress(OSError):
-        folder.rmdir()
+        remove()
 
 
 def _write_beside(temporary: Path, draft: Draft) -> None:

@@ -1,17 +1,15 @@
 """A tree against its model: all problems in sentences, each where it stands."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from zelda_ci.config import credentials, keys, sentences
-from zelda_ci.config.nodes import Grouping, Node, at_path, key_places, path_to, value_of
+from zelda_ci.config import keys, sentences
+from zelda_ci.config.nodes import Grouping, Node, at_path, child, key_places, value_of
 from zelda_ci.config.problems import Problem, problem
 from zelda_ci.config.schemas import Config
-
-MOST_PROBLEMS = 100
 
 Model = TypeVar("Model", bound=Config)
 Path = tuple[int | str, ...]
@@ -25,15 +23,16 @@ class Checked(Generic[Model]):
     problems: tuple[Problem, ...]
 
 
-def check(model: type[Model], node: Grouping, file: str) -> Checked[Model]:
-    """Validate a file's tree."""
+def check(model: type[Model], node: Grouping, file: str, told: Collection[Problem] = ()) -> Checked[Model]:
+    """Validate a file's tree. An unknown key about which a problem is told already is not reported again."""
     values: Any = value_of(node)
     config, errors = _validate(model, values)
-    found = (*_problems(model, node, file, errors), *_two_judges(node, file))
+    places = {(it.line, it.column) for it in told}
+    found = (*_problems(model, node, file, errors, places), *_two_judges(node, file))
     if config is None:
-        faulty = {path_to(node, error["loc"])[:1] for error in errors}
+        faulty = {_path_to(model, node, error["loc"])[:1] for error in errors}
         config, _ = _validate(model, {key: value for key, value in values.items() if (key,) not in faulty})
-    return Checked(config or model(), _limited(found, file))
+    return Checked(config or model(), found)
 
 
 def _validate(model: type[Model], values: Any) -> tuple[Model | None, list[Any]]:
@@ -43,11 +42,10 @@ def _validate(model: type[Model], values: Any) -> tuple[Model | None, list[Any]]
         return None, [*exc.errors(include_url=False, include_context=False, include_input=False)]
 
 
-def _problems(model: type[Config], node: Grouping, file: str, errors: list[Any]) -> Iterator[Problem]:
-    secret = [*credentials.named(node, file)]
-    yield from secret
-    told = {(it.line, it.column) for it in secret}
-    for path, error in _deepest({path_to(node, error["loc"]): error for error in errors}):
+def _problems(
+    model: type[Config], node: Grouping, file: str, errors: list[Any], told: Collection[object]
+) -> Iterator[Problem]:
+    for path, error in _deepest({_path_to(model, node, error["loc"]): error for error in errors}):
         if error["type"] == "extra_forbidden":
             at = _key_place(node, path)
             if (at.line, at.column) not in told:
@@ -55,6 +53,17 @@ def _problems(model: type[Config], node: Grouping, file: str, errors: list[Any])
         else:
             culprit = at_path(node, path)
             yield problem(file, culprit.at, sentences.about(path, culprit, model, error))
+
+
+def _path_to(model: type[Config], node: Node, location: Path) -> Path:
+    """The part of a location that stands in the file: pydantic also names the alternatives of a type."""
+    groups = {(), *(key.path for key in keys.keys(model) if key.group)}
+    path: Path = ()
+    for step in location:
+        following = child(node, step) if isinstance(step, int) or path in groups else None
+        if following is not None:
+            path, node = (*path, step), following
+    return path
 
 
 def _two_judges(node: Grouping, file: str) -> Iterator[Problem]:
@@ -82,9 +91,3 @@ def _key_place(node: Node, path: Path) -> Any:
 
 def _level(path: Path) -> tuple[str, ...]:
     return tuple(str(step) for step in path[:-1])
-
-
-def _limited(found: tuple[Problem, ...], file: str) -> tuple[Problem, ...]:
-    if len(found) <= MOST_PROBLEMS:
-        return found
-    return (*found[:MOST_PROBLEMS], problem(file, None, f"has {len(found) - MOST_PROBLEMS} more problems"))

@@ -54,8 +54,7 @@ def score(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) ->
     A session that used up its turns, budget or time without completing scores 0: all it was given went into unfinished
     work. One that failed or was interrupted is unscored: how little it used says nothing.
     """
-    spent = _spent(transcript, api)
-    details = _details(transcript, api, spent)
+    details = _details(transcript, api, _spent(transcript, api))
     if limit := LIMITS.get(transcript.status):
         return Scored(0.0, f"The session used up its {limit} without completing.", details)
     if transcript.status is not SessionStatus.COMPLETED:
@@ -63,7 +62,7 @@ def score(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) ->
         return Unscored(f"The session did not complete{reason}", details)
     if not details.turns:
         return Unscored("The model gave no response.", details)
-    return _compared(details, list(_parts(suite, details)), spent.remark)
+    return _compared(details, list(_parts(suite, details)), _remark(details, api))
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _parts(suite: ResolvedSuite, details: EfficiencyDetails) -> Iterator[_Part]:
         ("durationSeconds", details.wall_seconds, targets.duration_seconds),
     ):
         if target is not None:
-            yield _Part(name, used, target, 100 * target / max(used, target))
+            yield _Part(name, used, target, 100 * (target / max(used, target)))
 
 
 @dataclass(frozen=True)
@@ -110,34 +109,26 @@ class _Spent:
     models: dict[str, ModelUsage]
     cost_usd: float
     api_seconds: float
-    remark: str = ""
-
-    @property
-    def usage(self) -> Usage:
-        return sum(self.models.values(), Usage())
 
 
 def _spent(transcript: SessionTranscript, api: ApiUsage) -> _Spent:
     """Claude Code's own last result, unless the session went on after it and the proxy heard the rest."""
     ended = transcript.ended
-    if ended and ended.model_usage:
-        went_on = any(turn.at > ended.at for turn in transcript.turns)
-        if not (went_on and api.models):
-            cost = (
-                sum(used.cost_usd for used in ended.model_usage.values()) if ended.cost_usd is None else ended.cost_usd
-            )
-            spent = _Spent("claudeCode", ended.model_usage, cost, ended.api_seconds)
-            return _Spent(spent.by, spent.models, cost, spent.api_seconds, _remark(spent.usage.total, api))
+    went_on = ended is not None and any(turn.at > ended.at for turn in transcript.turns)
+    if ended and ended.model_usage and not (went_on and api.models):
+        by_model = sum(used.cost_usd for used in ended.model_usage.values())
+        cost = by_model if ended.cost_usd is None else ended.cost_usd
+        return _Spent("claudeCode", ended.model_usage, cost, ended.api_seconds)
     if api.models:
         return _Spent("proxy", api.models, api.cost_usd, api.api_seconds)
     return _Spent("transcript", _heard(transcript), 0.0, api.api_seconds)
 
 
-def _remark(tokens: int, api: ApiUsage) -> str:
-    proxied = sum(used.total for used in api.models.values())
-    if not api.models or abs(proxied - tokens) <= 0.01 * max(proxied, tokens):
+def _remark(details: EfficiencyDetails, api: ApiUsage) -> str:
+    counted, proxied = details.usage.total, sum(used.total for used in api.models.values())
+    if not api.models or abs(proxied - counted) <= 0.01 * max(proxied, counted):
         return ""
-    return f" Claude Code counted {tokens} tokens and the model proxy {proxied}; the former are used."
+    return f" Claude Code counted {counted} tokens and the model proxy {proxied}; the former are used."
 
 
 def _heard(transcript: SessionTranscript) -> dict[str, ModelUsage]:
@@ -155,7 +146,7 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
     retried = sum(isinstance(entry, Retried) for entry in transcript.entries)
     return EfficiencyDetails(
         counted_by=spent.by,
-        usage=spent.usage,
+        usage=sum(spent.models.values(), Usage()),
         models=dict(sorted(spent.models.items())),
         cost_usd=spent.cost_usd,
         cost_known=bool(spent.models) and all(used.cost_known for used in spent.models.values()),

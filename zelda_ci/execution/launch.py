@@ -18,13 +18,13 @@ from zelda_ci.execution.agent import SessionRequest
 SDK_PACKAGE = "claude_agent_sdk"
 
 
-def find_cli() -> Path:
+def find_cli(package: str = SDK_PACKAGE) -> Path:
     """The Claude Code CLI that comes inside the Agent SDK's wheel; looks for it without importing the SDK.
 
     Raises:
         ExecutionError: It is not there (`CLI_MISSING`).
     """
-    spec = find_spec(SDK_PACKAGE)
+    spec = find_spec(package)
     if spec and spec.origin and (cli := Path(spec.origin).with_name("_bundled") / "claude").is_file():
         return cli
     raise ExecutionError(

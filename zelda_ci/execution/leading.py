@@ -135,9 +135,10 @@ class Leading:
             except Exception as exc:
                 log.exception("the session broke off")
                 self._crash = Crash(Fall.BROKEN, f"{type(exc).__name__}: {exc}")
-            self._rest()
-            with suppress(BrokenLineError):
-                await self._line.disconnect()
+            finally:
+                self._rest()
+                with suppress(BrokenLineError):
+                    await self._line.disconnect()
         self._recorder.finish()
         self._over.set()
 
@@ -185,8 +186,10 @@ class Leading:
                 with anyio.move_on_after(END_SECONDS):
                     await self._over.wait()
         finally:
-            # Reached with the conversation alive only if the pipes are held open by something out of our reach.
-            self._conversation.cancel()
+            # Still talking: cancelled once more, or something out of our reach holds the pipes open.
+            if not self._over.is_set():
+                self._supervisor.send(SIGTERM)
+                self._conversation.cancel()
 
     async def _interrupt(self) -> None:
         with anyio.move_on_after(INTERRUPT_SECONDS), suppress(BrokenLineError):

@@ -18,8 +18,8 @@ class Supervisor:
         self._waiting: signal.Signals | None = None
 
     def introduce(self, line: str) -> bool:
-        """Take the process id from the first line on standard error; false for any later line."""
-        if self._pid is not None:
+        """Take the process id from the first line on standard error that is one; false for any other line."""
+        if self._pid is not None or not line.isdecimal():
             return False
         self._pid = int(line)
         if sys.platform == "linux":

@@ -66,14 +66,14 @@ class Cassette(Record):
 def cassette_file(folder: Path, label: str) -> Path:
     """The file of the run with this label; different labels never share one."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip(".-")[:LONGEST_NAME]
-    if name != label:
-        name = f"{name}-{sha256(label.encode()).hexdigest()[:8]}"
+    if name != label or not name:
+        name = f"{name or 'run'}-{sha256(label.encode()).hexdigest()[:8]}"
     return folder / f"{name}.json"
 
 
 def partial_file(file: Path) -> Path:
     """Where a recording grows until its run is over."""
-    return file.with_suffix(".partial.json")
+    return file.with_name(f"{file.name}.partial")
 
 
 def load(file: Path) -> Cassette:

@@ -43,6 +43,8 @@ class Run:
             async with AsyncExitStack() as stack:
                 with self._phase(Phase.WORKSPACE):
                     workspace = await stack.enter_async_context(self.tools.workspaces.open(self.run_id, self.suite))
+                for note in workspace.notes:
+                    self.emit(Warned(note, self.run_id))
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)))
                 await self._work(workspace)
         except ZeldaError as exc:

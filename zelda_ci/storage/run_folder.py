@@ -81,7 +81,8 @@ class RunFolder:
         """Write transcript and result, and remove what led to them.
 
         Raises:
-            StorageError: There was no room or no permission. The journal stays, and with it the result as announced.
+            StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
+                `close` the folder, and the next start finishes it.
         """
         # The small file first: where the large one finds no room, the outcome is not lost to the next start.
         self.announce(result, transcript.prompt)

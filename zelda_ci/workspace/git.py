@@ -158,6 +158,7 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_ALLOW_PROTOCOL": "file",
+        "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     }
     return Git(os.path.realpath(program), environment, redact, base)
 

@@ -81,12 +81,14 @@ def _real_folder(project: Path) -> Path:
 async def _repository(folder: Path, ask: Git) -> Repository | None:
     done = await ask.attempt("rev-parse", *QUESTIONS)
     if done.exit_code != 0:
-        if b"not a git repository (or any" in done.stderr:
-            return None
-        raise ask.failure(("rev-parse",), done)
-    bare, inside, object_format, up, common_dir = done.stdout.removesuffix(b"\n").split(b"\n", len(QUESTIONS) - 1)
+        if b"not a git repository (or any" not in done.stderr:
+            raise ask.failure(("rev-parse",), done)
+        _check_plain(folder)
+        return None
+    bare, inside, object_format, places = done.stdout.removesuffix(b"\n").split(b"\n", 3)
     if b"true" in {bare, inside}:
         raise WorkspaceError(f"{folder} is a repository without files.", hint="Run Zelda in a checkout of it.")
+    up, common_dir = places.split(b"\n", 1)
     settings = await ask.attempt("config", "-z", "--get-regexp", CHECKOUT_SETTINGS)
     return Repository(
         common_dir=_real(folder / os.fsdecode(common_dir)),
@@ -94,6 +96,15 @@ async def _repository(folder: Path, ask: Git) -> Repository | None:
         object_format=object_format.decode(),
         settings=dict(_setting(entry) for entry in settings.stdout.decode("utf-8", "replace").split("\0") if entry),
     )
+
+
+def _check_plain(folder: Path) -> None:
+    """Refuse to copy what is a repository, only a damaged one."""
+    for place in (folder, *folder.parents):
+        if os.path.lexists(place / ".git" / "HEAD"):
+            raise WorkspaceError(
+                f"{place / '.git'} is not a repository that git can read.", hint="Try git status there."
+            )
 
 
 def _setting(entry: str) -> tuple[str, str]:
@@ -105,13 +116,14 @@ def _setting(entry: str) -> tuple[str, str]:
 async def _source(repository: Repository, results_dir: Path, ask: Git) -> Source:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
-    Zelda's own results do not count, nor what happened inside submodules.
+    Zelda's own results do not count, nor what happened inside submodules. No command that the user has configured is
+    run: a file under a content filter is compared as it is, and counts as changed if git is in doubt about it.
     """
     pathspecs = [":(top)"]
     if (results := _real(results_dir)).is_relative_to(repository.top):
         pathspecs.append(f":(top,exclude,literal){results.relative_to(repository.top)}")
-    options = ("--porcelain=v2", "--branch", "-z", "--ignore-submodules=dirty", "--no-renames")
-    said = await ask("-c", "core.fsmonitor=false", "status", *options, "--", *pathspecs)
+    options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
+    said = await (await _without_commands(ask))("status", *options, "--", *pathspecs)
     lines = said.split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
@@ -123,6 +135,16 @@ async def _source(repository: Repository, results_dir: Path, ask: Git) -> Source
         )
     dirty = any(line and not line.startswith(b"# ") for line in lines)
     return Source(kind="worktree", commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
+
+
+async def _without_commands(ask: Git) -> Git:
+    """Git with every configured command overridden by none."""
+    filters = (await ask.attempt("config", "-z", "--name-only", "--get-regexp", r"^filter\.")).stdout.split(b"\0")
+    values = {os.fsdecode(name): "false" if name.endswith(b".required") else "" for name in filters if name}
+    values["core.fsmonitor"] = "false"
+    pairs = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(values)}
+    pairs |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(values.values())}
+    return ask.within(ask.cwd, GIT_CONFIG_COUNT=str(len(values)), **pairs)
 
 
 async def _check_committed(project: Project, ask: Git) -> None:

@@ -103,6 +103,13 @@ def test_one_credential_is_one_problem(tmp_path):
     assert len(about_config(tmp_path, f"anthropicApiKey: {FAKE}\n")) == 1
 
 
+def test_another_problem_of_the_line_does_not_hide_it(tmp_path):
+    assert [line.split(",")[0] for line in about_config(tmp_path, f"maxTurn: {FAKE}\n")] == [
+        "1:1: maxTurn is not a known key (did you mean execution.maxTurns?)",
+        "1:10: this has the shape of a credential",
+    ]
+
+
 def test_a_key_is_found_in_a_file_with_syntax_errors_and_in_a_prompt_file(tmp_path):
     make(tmp_path, test_a=f"# {FAKE}\nprompt: 'open\n", test_b="promptFile: p.md\n")
     (tmp_path / "zelda/p.md").write_text(f"Hello\nuse {FAKE}\n")

@@ -92,8 +92,7 @@ def test_a_hostile_file_name_cannot_write_to_the_terminal(tmp_path):
 
 def test_a_file_name_that_is_not_utf8_is_a_problem(tmp_path):
     (tmp_path / "zelda").mkdir()
-    with open(os.fsencode(tmp_path) + b"/zelda/test-\xff.yaml", "wb") as stream:
-        stream.write(b"name: fine\nprompt: x\n")
+    (tmp_path / "zelda" / os.fsdecode(b"test-\xff.yaml")).write_text("name: fine\nprompt: x\n")
     assert problems(tmp_path) == [
         "zelda/test-?.yaml: the file's name holds characters that cannot be printed: rename it"
     ]

@@ -25,8 +25,10 @@ from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
         ("acceptanceCriterias: [a]", "2:1: acceptanceCriterias is not a known key (did you mean acceptanceCriteria?)"),
         (
             "metrics: {speed: true}",
-            "2:11: speed is not a known key of metrics; it has efficiency, requirementFulfillment, toolUsage, "
-            "functionalCorrectness",
+            (
+                "2:11: speed is not a known key of metrics; it has efficiency, requirementFulfillment, toolUsage, "
+                "functionalCorrectness"
+            ),
         ),
         ("'': x", "2:1: an empty word is not a known key"),
         ("<<: {a: 1}", "2:1: << is not a known key"),

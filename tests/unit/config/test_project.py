@@ -1,14 +1,17 @@
 """A whole project: where it is, which files belong to it, and all its problems at once."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.config.folder import GOOD, loaded, make, problems
 from zelda_ci.config import project
 from zelda_ci.config.project import load
+from zelda_ci.config.schemas import ProjectConfig
 from zelda_ci.errors import ConfigError
 
 
-def names(root):
+def names(root: Path) -> list[str]:
     return [suite.resolved.name for suite in load(root).suites]
 
 
@@ -31,22 +34,26 @@ def test_a_project_without_configuration_has_defaults(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "trials:\nexecution:\n"])
 def test_an_empty_configuration_is_all_defaults(text, tmp_path):
-    assert loaded(tmp_path, config=text, test_a=GOOD).config == project.ProjectConfig()
+    assert loaded(tmp_path, config=text, test_a=GOOD).config == ProjectConfig()
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "null\n", "{}\n"])
 def test_an_empty_suite_is_told_what_it_needs(text, tmp_path):
     assert problems(make(tmp_path, test_a=text)) == [
-        "zelda/test-a.yaml:1:1: the suite is empty: it needs a prompt (or a promptFile), and acceptanceCriteria to be "
-        "judged by"
+        (
+            "zelda/test-a.yaml:1:1: the suite is empty: it needs a prompt (or a promptFile), and "
+            "acceptanceCriteria to be judged by"
+        )
     ]
 
 
 @pytest.mark.parametrize("text", ["tags: [a]\n", "prompt:\n", "prompt: ~\npromptFile: null\n"])
 def test_a_suite_without_a_prompt_is_told_so(text, tmp_path):
     assert problems(make(tmp_path, test_a=text)) == [
-        "zelda/test-a.yaml:1:1: the suite has no prompt: it needs a prompt (or a promptFile), and acceptanceCriteria "
-        "to be judged by"
+        (
+            "zelda/test-a.yaml:1:1: the suite has no prompt: it needs a prompt (or a promptFile), and "
+            "acceptanceCriteria to be judged by"
+        )
     ]
 
 
@@ -74,10 +81,14 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000, not 1.5",
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
         "zelda/test-a.yaml:2:9: trials must be a whole number from 1 to 1000, not 0",
-        "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the environment "
-        "variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead",
-        "zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number above 0, at most 604800, not text: remove "
-        "the quotes",
+        (
+            "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the "
+            "environment variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead"
+        ),
+        (
+            "zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number above 0, at most 604800, not text: "
+            "remove the quotes"
+        ),
         "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
         "zelda/test-c.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
     ]
@@ -129,8 +140,10 @@ def test_no_suites_is_an_error_that_says_how_to_make_one(tmp_path):
 
 def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
     assert problems(make(tmp_path, rest=GOOD)) == [
-        "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example (rest.yaml "
-        "is none: the name must begin with test-)"
+        (
+            "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
+            "(rest.yaml is none: the name must begin with test-)"
+        )
     ]
 
 
@@ -139,8 +152,10 @@ def test_a_misnamed_configuration_is_not_ignored_silently(name, tmp_path):
     make(tmp_path, test_a=GOOD)
     (tmp_path / name).write_text("trials: 3\n")
     assert problems(tmp_path) == [
-        f"{name}: is not read: rename it to zelda.config.yaml, or, if it is not Zelda's, put an empty "
-        "zelda.config.yaml beside it"
+        (
+            f"{name}: is not read: rename it to zelda.config.yaml, or, if it is not Zelda's, put an empty "
+            "zelda.config.yaml beside it"
+        )
     ]
     make(tmp_path, config="")
     assert problems(tmp_path) == []

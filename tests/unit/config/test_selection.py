@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.config.folder import loaded
+from zelda_ci.config.resolver import LoadedSuite
 from zelda_ci.config.selection import select
 from zelda_ci.errors import ConfigError
 
@@ -17,8 +18,8 @@ def suites(tmp_path):
     return loaded(tmp_path, **files).suites
 
 
-def chosen(*arguments):
-    return [suite.resolved.name for suite in select(*arguments)]
+def chosen(suites: tuple[LoadedSuite, ...], names: list[str], tags: list[str] | None = None) -> list[str]:
+    return [suite.resolved.name for suite in select(suites, names, tags or [])]
 
 
 def test_without_names_and_tags_all_are_meant(suites):

@@ -91,8 +91,8 @@ def test_all_wrong_values_are_told_at_once():
 @pytest.mark.parametrize(
     "name",
     ["ANTHROPIC_API_KEY", "PORTKEY_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_ACCESS_KEY_ID",
-     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ANYTHING_ELSE", "STRIPE_KEY", "npm_config_auth_token", "DB_PASSWORD",
-     "CLIENT_SECRET", "TOKEN"],
+     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ANYTHING_ELSE", "STRIPE_KEY", "npm_config_auth_token",
+     "DB_PASSWORD", "CLIENT_SECRET", "TOKEN"],
 )  # fmt: skip
 def test_values_worth_masking_are_secrets(name):
     (secret,) = settings.read({name: "value-1234"}).secrets()
@@ -101,8 +101,8 @@ def test_values_worth_masking_are_secrets(name):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("PATH", "/usr/local/bin"), ("STRIPE_KEY", "short"), ("AWS_REGION", "eu-central-1"), ("AWS_PROFILE", "default-profile"),
-     ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
+    [("PATH", "/usr/local/bin"), ("STRIPE_KEY", "short"), ("AWS_REGION", "eu-central-1"),
+     ("AWS_PROFILE", "default-profile"), ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
 )  # fmt: skip
 def test_harmless_values_are_not(name, value):
     assert settings.read({name: value}).secrets() == ()

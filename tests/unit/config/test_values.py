@@ -111,8 +111,10 @@ def test_an_empty_prompt_is_none(value, tmp_path):
         ('" "', f"3:5: {CRITERION}"),
         (
             "Returns 404: not 500",
-            f"3:5: {CRITERION}, not a group of keys: a colon followed by a blank makes a key, so put the whole text in "
-            "quotes",
+            (
+                f"3:5: {CRITERION}, not a group of keys: a colon followed by a blank makes a key, so put the whole "
+                "text in quotes"
+            ),
         ),
         ("[a]", f"3:5: {CRITERION}, not a list"),
     ],
@@ -140,13 +142,21 @@ def test_a_list_is_not_a_text_and_a_group_is_not_a_word(tmp_path):
         ("['', x]", "1:14: testCommand must begin with the program to start"),
         (
             "{a: b}",
-            "1:14: testCommand must be text or a list of texts, not a group of keys: a colon followed by a blank makes "
-            "a key, so put the whole text in quotes",
+            (
+                "1:14: testCommand must be text or a list of texts, not a group of keys: a colon followed by a blank "
+                "makes a key, so put the whole text in quotes"
+            ),
         ),
     ],
 )
 def test_a_command_is_a_line_or_a_list(value, line, tmp_path):
     assert about_config(tmp_path, f"testCommand: {value}\n") == [line]
+
+
+@pytest.mark.parametrize("key", ["str", "constrained-str", "'tuple[str, ...]'", "function-after", "0"])
+def test_a_key_named_like_a_type_confuses_nobody(key, tmp_path):
+    (line,) = about_config(tmp_path, f"setupCommand:\n  {key}: [x]\n")
+    assert line.startswith("2:3: setupCommand must be text or a list of texts, not a group of keys")
 
 
 def test_an_argument_may_be_empty(tmp_path):
@@ -253,5 +263,5 @@ def test_two_different_judges_are_named_with_their_lines(tmp_path):
 def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
     lines = about_config(tmp_path, "".join(f"nonsense{number}: 1\n" for number in range(300)))
     assert len(lines) == 101
-    assert lines[0] == "has 200 more problems"
-    assert lines[1] == "1:1: nonsense0 is not a known key"
+    assert lines[0] == "1:1: nonsense0 is not a known key"
+    assert lines[-1] == "has 200 more problems"

@@ -12,11 +12,16 @@ NARROWEST = 24
 """Columns that text gets even where the terminal has fewer."""
 
 
+ALONE = 8
+"""Indent of what belongs to a label that stands alone."""
+
+
 class Page:
     """Collects lines and prints them at once, so that no other output comes between them."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, width: int | None = None) -> None:
         self.console = console
+        self.width = width or console.width
         self.ink = Ink.of(console)
         self.lines: list[Text] = []
 
@@ -40,14 +45,16 @@ class Page:
 
     def beside(self, label: Text, cells: Sequence[Cell], *, lines: Iterable[Cell] = ()) -> None:
         """Cells to the right of a label, then lines below the cells; a label that takes half the width stands alone."""
-        alone = label.cell_len > max(self.console.width // 2, NARROWEST)
-        indent = 4 if alone else label.cell_len
+        if label.cell_len > max(self.width // 2, NARROWEST):
+            first, *rest = self._wrapped(label, self._room(ALONE))
+            self.line(first)
+            for text in rest:
+                self.line(Text(" " * ALONE) + text)
+            label = Text(" " * ALONE)
+        indent = label.cell_len
         body = [*self._flow(cells, indent)]
         for cell in lines:
             body += self._flow([cell], indent)
-        if alone:
-            self.line(label)
-            label = Text(" " * indent)
         for text in body or [Text()]:
             self.line(label + text)
             label = Text(" " * indent)
@@ -65,7 +72,7 @@ class Page:
                 self.line(gutter + text)
 
     def _room(self, indent: int) -> int:
-        return max(self.console.width - indent, NARROWEST)
+        return max(self.width - indent, NARROWEST)
 
     def _flow(self, cells: Sequence[Cell], indent: int) -> Iterator[Text]:
         """Lines of cells; a cell goes to the next line whole, and is broken only where a line is too short for it."""

@@ -24,6 +24,7 @@ from zelda_ci.reporter.view.nouns import (
 def print_report(console: Console, view: ReportView) -> None:
     """Print every suite, then the summary."""
     page = Page(console)
+    page.line(Text())
     for suite in view.suites:
         page.blank()
         if suite.runs[0].trial:

@@ -57,7 +57,8 @@ class Ink:
         """The text, with what the encoding lacks replaced or spelled out."""
         if not self.unicode:
             text = text.translate(SPARE).encode(self.encoding, "backslashreplace").decode(self.encoding)
-        return Text(text, style=style, end="")
+        # As a span: a style of the whole Text would spread to whatever is appended later.
+        return Text().append(text, style)
 
     def cell(self, cell: Cell) -> Text:
         """A cell in the colour of its tone."""

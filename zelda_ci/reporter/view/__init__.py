@@ -10,6 +10,8 @@ from zelda_ci.reporter.view.run import VERDICTS, run_view
 from zelda_ci.reporter.view.summary import summary
 from zelda_ci.reporter.view.trials import passed, spread
 
+__all__ = ["ReportView", "RunFiles", "report_view"]
+
 NO_FILES = RunFiles()
 
 

@@ -1,0 +1,82 @@
+"""What is put on disk so that a session can start."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.claude_sessions import Session, make_workspace
+from zelda_ci.errors import ExecutionError
+from zelda_ci.execution import launch
+
+SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
+
+
+def test_the_cli_inside_the_sdk_is_found_without_importing_the_sdk() -> None:
+    code = (
+        "import sys; from zelda_ci.execution import claude_code, launch; print(launch.find_cli(), 'mcp' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    path, imported = shown.rsplit(maxsplit=1)
+    assert os.access(path, os.X_OK)
+    assert imported == "False"
+
+
+@pytest.mark.parametrize("package", ["json", "there_is_no_such_package"])
+def test_a_missing_cli_is_explained(package: str) -> None:
+    with pytest.raises(ExecutionError) as caught:
+        launch.find_cli(package)
+    assert caught.value.code == "CLI_MISSING"
+    assert caught.value.hint
+
+
+def test_the_stub_passes_arguments_on_and_replaces_the_environment(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path / "it's a=b place")
+    request = Session(workspace, "http://127.0.0.1:9").request()
+    program = tmp_path / "show = it"
+    program.write_text(f"#!{sys.executable}\n{SHOW}\n")
+    program.chmod(0o755)
+    stub = launch.prepare(request, program, {"ONLY": "this one", "NOT_UTF8": "\udcff"})
+    arguments = ["--flag", "two words", "", "quo'te\n"]
+
+    done = subprocess.run([stub, *arguments], capture_output=True, check=True, env={"OF_ZELDA": "secret"})
+
+    assert done.stderr.strip().isdigit()
+    given, environment = json.loads(done.stdout)
+    assert given == arguments
+    assert environment["ONLY"] == "this one"
+    assert environment["NOT_UTF8"] == "\udcff"
+    assert "OF_ZELDA" not in environment
+
+
+def test_the_environment_is_written_for_the_owner_only(tmp_path: Path) -> None:
+    request = Session(make_workspace(tmp_path), "http://127.0.0.1:9").request()
+    launch.prepare(request, Path("/bin/true"), {"TOKEN": "x"})
+    launch.prepare(request, Path("/bin/true"), {"TOKEN": "y"})
+    file = request.workspace.base / "claude.environment.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text()) == {"TOKEN": "y"}
+
+
+def test_a_link_in_place_of_the_config_folder_is_not_followed(tmp_path: Path) -> None:
+    request = Session(make_workspace(tmp_path), "http://127.0.0.1:9").request()
+    mine = tmp_path / "of-the-developer"
+    mine.mkdir()
+    (mine / ".claude.json").write_text("mine")
+    (request.workspace.home / ".claude").symlink_to(mine)
+    launch.prepare(request, Path("/bin/true"), {})
+    assert (mine / ".claude.json").read_text() == "mine"
+    assert "hasTrustDialogAccepted" in (request.workspace.home / ".claude" / ".claude.json").read_text()
+
+
+def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    request = Session(make_workspace(tmp_path), "http://127.0.0.1:9").request()
+    (request.workspace.home / ".claude").write_text("a file in the way")
+    with pytest.raises(ExecutionError) as caught:
+        launch.prepare(request, Path("/bin/true"), {})
+    assert caught.value.code == "SESSION_START_FAILED"
+    assert caught.value.hint

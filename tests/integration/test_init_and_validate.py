@@ -1,0 +1,405 @@
+"""`zelda init` and `zelda validate` as processes: files, exit codes, what is printed where, terminals."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+GOOD = "prompt: Do it.\n"
+FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
+NEXT = "Next: describe a task of yours in zelda/test-example.yaml, check it with `zelda validate`, then `zelda run`."
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+
+
+def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "zelda_ci", *arguments],
+        cwd=cwd, env=environment(**more), input=stdin, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def on_terminal(*arguments: str, cwd: Path, answers: str = "", **more: str) -> tuple[str, int]:
+    """Run on a pseudo-terminal, typing answers at once; everything shown and the exit code."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "zelda_ci", *arguments],
+        cwd=cwd, env=environment(TERM="xterm-256color", **more), stdin=slave, stdout=slave, stderr=slave,
+    ) as process:  # fmt: skip
+        os.close(slave)
+        os.write(master, answers.encode())
+        shown = b"".join(read_all(master))
+        code = process.wait(60)
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n"), code
+
+
+def read_all(master: int) -> Iterator[bytes]:
+    while select.select([master], [], [], 60)[0]:
+        try:
+            data = os.read(master, 4096)
+        except OSError:  # Linux says so when the other side has closed
+            return
+        if not data:
+            return
+        yield data
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def write(root: Path, **files: str) -> Path:
+    for key, text in files.items():
+        name = "zelda.config.yaml" if key == "config" else f"zelda/{key.replace('_', '-')}.yaml"
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+# --- init ----------------------------------------------------------------------------------------------------------
+
+
+def test_init_writes_three_files_says_so_and_tells_the_next_step(tmp_path):
+    done = zelda("init", cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        "wrote zelda.config.yaml",
+        "wrote zelda/test-example.yaml",
+        "wrote .gitignore with .zelda/",
+        "",
+        NEXT,
+    ]
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert set(tree(tmp_path)) == FILES
+    assert (tmp_path / ".gitignore").read_text() == ".zelda/\n"
+
+
+def test_what_init_writes_is_valid(tmp_path):
+    zelda("init", cwd=tmp_path)
+    done = zelda("validate", cwd=tmp_path)
+    assert (done.stdout.splitlines()[-1], done.stderr, done.returncode) == ("1 suite is valid.", "", 0)
+
+
+def test_new_files_honour_the_umask_and_no_temporary_file_stays(tmp_path):
+    zelda("init", cwd=tmp_path)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert {(tmp_path / file).stat().st_mode & 0o777 for file in FILES} == {0o666 & ~umask}
+
+
+def test_an_existing_configuration_is_refused_without_a_terminal(tmp_path):
+    write(tmp_path, config="trials: 3\n")
+    done = zelda("init", cwd=tmp_path)
+    assert done.stderr == ("error: zelda.config.yaml exists already; nothing was changed.\nOverwrite with --force.\n")
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert tree(tmp_path) == {"zelda.config.yaml": b"trials: 3\n"}
+
+
+def test_so_is_an_existing_example_and_both_are_named_at_once(tmp_path):
+    write(tmp_path, test_example=GOOD)
+    assert "zelda/test-example.yaml exists already" in zelda("init", cwd=tmp_path).stderr
+    write(tmp_path, config="")
+    done = zelda("init", cwd=tmp_path, stdin="y\ny\n")
+    assert "zelda.config.yaml and zelda/test-example.yaml exist already; nothing was changed." in done.stderr
+    assert done.returncode == 2
+    assert set(tree(tmp_path)) == {"zelda.config.yaml", "zelda/test-example.yaml"}
+
+
+def test_a_closed_standard_input_is_no_terminal(tmp_path):
+    write(tmp_path, config="")
+    command = f"exec {sys.executable} -m zelda_ci init <&-"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.stderr.splitlines()[-1], done.returncode) == ("Overwrite with --force.", 2)
+
+
+def test_force_overwrites_keeps_the_mode_and_is_repeatable(tmp_path):
+    write(tmp_path, config="trials: 3\n", test_example="old\n")
+    (tmp_path / "zelda.config.yaml").chmod(0o640)
+    done = zelda("init", "--force", cwd=tmp_path)
+    assert done.stdout.splitlines()[:3] == [
+        "overwrote zelda.config.yaml",
+        "overwrote zelda/test-example.yaml",
+        "wrote .gitignore with .zelda/",
+    ]
+    assert (tmp_path / "zelda.config.yaml").stat().st_mode & 0o777 == 0o640
+    before = tree(tmp_path)
+    again = zelda("init", "--force", cwd=tmp_path)
+    assert again.stdout.splitlines()[2] == "kept .gitignore: it has .zelda/ already"
+    assert tree(tmp_path) == before
+
+
+def test_on_a_terminal_it_warns_and_asks_about_each_file(tmp_path):
+    write(tmp_path, config="trials: 3\n", test_example="old\n")
+    shown, code = on_terminal("init", cwd=tmp_path, answers="n\ny\n")
+    assert "warning: zelda.config.yaml exists already" in shown
+    assert "Overwrite zelda.config.yaml? [y/N]: " in shown
+    assert "kept zelda.config.yaml" in shown
+    assert "overwrote zelda/test-example.yaml" in shown
+    assert code == 0
+    assert (tmp_path / "zelda.config.yaml").read_text() == "trials: 3\n"
+    assert (tmp_path / "zelda/test-example.yaml").read_text() != "old\n"
+
+
+def test_without_an_answer_nothing_is_overwritten(tmp_path):
+    write(tmp_path, config="trials: 3\n")
+    before = tree(tmp_path)
+    _, code = on_terminal("init", cwd=tmp_path, answers="\x04")  # Ctrl+D
+    assert code == 130
+    assert tree(tmp_path) == before
+
+
+def test_a_configuration_that_stays_says_where_the_others_go(tmp_path):
+    write(tmp_path, config="testDir: e2e\nresultsDir: out\n")
+    shown, code = on_terminal("init", cwd=tmp_path, answers="n\n")
+    assert "wrote e2e/test-example.yaml" in shown
+    assert ((tmp_path / ".gitignore").read_text(), code) == ("out/\n", 0)
+    assert not (tmp_path / "zelda").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b".zelda/\n"),
+        (b"node_modules/\n", b"node_modules/\n.zelda/\n"),
+        (b"node_modules/", b"node_modules/\n.zelda/\n"),
+        (b"a\r\nb\r\n", b"a\r\nb\r\n.zelda/\r\n"),
+        (b"a\r\nb", b"a\r\nb\r\n.zelda/\r\n"),
+        (b"\xff\xfe odd bytes\n", b"\xff\xfe odd bytes\n.zelda/\n"),
+        (b"# .zelda/\n", b"# .zelda/\n.zelda/\n"),
+        (b".zelda-old/\n", b".zelda-old/\n.zelda/\n"),
+        (b".zelda/\n!.zelda/\n", b".zelda/\n!.zelda/\n.zelda/\n"),
+    ],
+)
+def test_gitignore_gets_a_line_and_keeps_its_own(before, after, tmp_path):
+    (tmp_path / ".gitignore").write_bytes(before)
+    done = zelda("init", cwd=tmp_path)
+    assert "added .zelda/ to .gitignore" in done.stdout.splitlines()
+    assert (tmp_path / ".gitignore").read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    "line", [b".zelda\n", b".zelda/\n", b"/.zelda/", b"/.zelda\n", b"**/.zelda/\n", b"x\r\n.zelda/ \r\n", b".zelda/*\n"]
+)
+def test_gitignore_that_has_the_line_is_left_alone(line, tmp_path):
+    (tmp_path / ".gitignore").write_bytes(line)
+    done = zelda("init", cwd=tmp_path)
+    assert "kept .gitignore: it has .zelda/ already" in done.stdout.splitlines()
+    assert (tmp_path / ".gitignore").read_bytes() == line
+
+
+def test_git_agrees_that_results_are_ignored_also_in_a_subfolder(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    inner = tmp_path / "packages/shop with a space"
+    inner.mkdir(parents=True)
+    assert zelda("init", cwd=inner).returncode == 0
+    (inner / ".zelda/runs").mkdir(parents=True)
+    (inner / ".zelda/runs/result.json").write_text("{}")
+    ignored = subprocess.run(["git", "check-ignore", "-q", ".zelda/runs/result.json"], cwd=inner, check=False)
+    assert ignored.returncode == 0
+    status = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=inner, capture_output=True, text=True, check=True
+    )
+    assert len(status.stdout.splitlines()) == 3
+
+
+IN_THE_WAY: dict[str, Callable[[Path], object]] = {
+    "file zelda": lambda root: (root / "zelda").write_text("x"),
+    "folder config": lambda root: (root / "zelda.config.yaml").mkdir(),
+    "folder ignore": lambda root: (root / ".gitignore").mkdir(),
+    "link config": lambda root: (root / "zelda.config.yaml").symlink_to("elsewhere"),
+    "link zelda": lambda root: (root / "zelda").symlink_to("/usr"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("file zelda", "zelda/test-example.yaml cannot be written: "),
+        ("folder config", "zelda.config.yaml is there already, but it is not a regular file."),
+        ("folder ignore", ".gitignore is there already, but it is not a regular file."),
+        ("link config", "zelda.config.yaml is there already, but it is not a regular file."),
+        ("link zelda", "zelda/test-example.yaml would lie outside the project: its folder is a symbolic link."),
+    ],
+)
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_in_the_way_ends_in_a_clear_error_and_no_half_written_set(kind, error, force, tmp_path):
+    IN_THE_WAY[kind](tmp_path)
+    before = tree(tmp_path)
+    done = zelda("init", *force, cwd=tmp_path)
+    assert done.stderr.startswith(f"error: {error}")
+    assert (done.stdout, done.returncode) == ("", 2)
+    assert tree(tmp_path) == before
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path):
+    done = zelda("init", "--project", "/proc/self/fdinfo", cwd=tmp_path)
+    assert re.match(r"error: zelda\.config\.yaml cannot be written: .+\.\nCheck that the folder", done.stderr)
+    assert done.returncode == 2
+
+
+def test_a_full_disk_changes_nothing(tmp_path):
+    write(tmp_path, config="trials: 3\n")
+    before = tree(tmp_path)
+    # A limit on the size of files stands for the full disk: the first file does not fit.
+    command = f"ulimit -f 4; exec {sys.executable} -X pycache_prefix=/dev/null -m zelda_ci init --force"
+    done = subprocess.run(
+        ["bash", "-c", f"trap '' XFSZ; {command}"],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "error: zelda.config.yaml cannot be written: File too large." in done.stderr
+    assert done.returncode == 2
+    assert tree(tmp_path) == before
+
+
+def test_a_project_that_does_not_exist_is_named(tmp_path):
+    done = zelda("init", "--project", "nowhere", cwd=tmp_path)
+    assert ("'nowhere' does not exist" in done.stderr, done.returncode) == (True, 2)
+
+
+# --- validate ------------------------------------------------------------------------------------------------------
+
+
+def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
+    write(
+        tmp_path,
+        config="trials: 3\nexecution:\n  maxTurns: 20\n",
+        test_api="prompt: |\n  Add it.\n  Test it.\nexecution:\n  maxTurns: 40\ntestCommand: [npm, test]\n",
+    )
+    done = zelda("validate", cwd=tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "api  zelda/test-api.yaml"
+    assert lines[-1] == "1 suite is valid."
+    rows = [re.split(r" {2,}", line.strip()) for line in lines[1:-2]]
+    assert ["prompt", "Add it. Test it.", "zelda/test-api.yaml:1"] in rows
+    assert ["trials", "3", "zelda.config.yaml:1"] in rows
+    assert ["execution.maxTurns", "40", "zelda/test-api.yaml:5"] in rows
+    assert ["execution.timeoutSeconds", "1800", "default"] in rows
+    assert ["testCommand", "npm, test", "zelda/test-api.yaml:6"] in rows
+    assert ["buildCommand", "-", "default"] in rows
+    assert len({line.index(row[2], len(row[0]) + 4) for line, row in zip(lines[1:-2], rows, strict=True)}) == 1
+
+
+def test_validate_shows_named_suites_but_checks_all(tmp_path):
+    write(tmp_path, test_a=GOOD, test_b=GOOD)
+    done = zelda("validate", "zelda/test-b.yaml", cwd=tmp_path)
+    assert (done.stdout.splitlines()[0], done.stdout.splitlines()[-1]) == (
+        "b  zelda/test-b.yaml",
+        "1 suite is valid.",
+    )
+    write(tmp_path, test_a="promt: x\nprompt: x\n")
+    done = zelda("validate", "b", cwd=tmp_path)
+    assert "zelda/test-a.yaml:1:1: promt is not a known key (did you mean prompt?)" in done.stderr
+    assert (done.stdout, done.returncode) == ("", 2)
+
+
+def test_an_unknown_suite_is_named_with_the_nearest(tmp_path):
+    write(tmp_path, test_endpoint=GOOD)
+    done = zelda("validate", "endpont", cwd=tmp_path)
+    assert done.stderr.splitlines()[0] == 'error: No suite is called "endpont" (did you mean endpoint?).'
+    assert done.returncode == 2
+
+
+def test_problems_go_to_standard_error_all_at_once(tmp_path):
+    write(tmp_path, config="trials: 1.5\n", test_a="- x\n", test_b="prompt: 'x\n")
+    done = zelda("validate", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "error: 3 problems in the configuration:",
+        "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000, not 1.5",
+        "zelda/test-a.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
+        "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
+        "Nothing was run. Correct the configuration, then check it with `zelda validate`.",
+    ]
+    assert (done.stdout, done.returncode) == ("", 2)
+
+
+def test_no_suites_is_never_green(tmp_path):
+    done = zelda("validate", cwd=tmp_path)
+    assert "let `zelda init` make an example" in done.stderr
+    assert done.returncode == 2
+
+
+def test_json_holds_the_resolved_suites_and_origins(tmp_path):
+    write(tmp_path, config="trials: 3\n", test_a="prompt: Grüße\n")
+    done = zelda("validate", "--json", cwd=tmp_path)
+    read = json.loads(done.stdout)
+    assert (read["schemaVersion"], read["valid"], read["project"]) == (1, True, str(tmp_path.resolve()))
+    assert (read["testDir"], read["resultsDir"]) == ("zelda", ".zelda")
+    (suite,) = read["suites"]
+    assert suite["config"]["prompt"] == "Grüße"
+    assert suite["config"]["execution"]["maxTurns"] == 30
+    assert "setupCommand" not in suite["config"]
+    assert suite["origins"]["trials"] == "zelda.config.yaml:1"
+    assert suite["origins"]["execution.maxTurns"] == "default"
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_json_holds_the_problems_too(tmp_path):
+    write(tmp_path, test_a="promt: x\nprompt: x\n", test_b=GOOD)
+    (tmp_path / "zelda/test-c.yaml").mkdir()
+    done = zelda("validate", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout) == {
+        "schemaVersion": 1,
+        "valid": False,
+        "problems": [
+            {
+                "file": "zelda/test-a.yaml",
+                "line": 1,
+                "column": 1,
+                "message": "promt is not a known key (did you mean prompt?)",
+            },
+            {"file": "zelda/test-c.yaml", "message": "is a folder; it must be a regular file"},
+        ],
+    }
+    assert "zelda/test-a.yaml:1:1: promt is not a known key" in done.stderr
+    assert done.returncode == 2
+
+
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(tmp_path):
+    write(tmp_path, test_a=GOOD)
+    assert "\x1b[" not in zelda("validate", cwd=tmp_path).stdout
+    coloured, _ = on_terminal("validate", cwd=tmp_path)
+    assert "\x1b[36m" in coloured
+    assert "\x1b[32m1 suite is valid.\x1b[0m" in coloured
+    plain, _ = on_terminal("validate", cwd=tmp_path, NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+
+
+def test_errors_are_red_on_a_terminal(tmp_path):
+    shown, code = on_terminal("validate", cwd=tmp_path)
+    assert ("\x1b[31m" in shown, code) == (True, 2)
+
+
+def test_text_of_a_suite_cannot_steer_the_terminal(tmp_path):
+    write(tmp_path, test_a='prompt: "a\\e[2Jb"\ntags: ["[red]x[/red]", "\\r\\bz"]\n')
+    done = zelda("validate", cwd=tmp_path)
+    assert "\x1b" not in done.stdout
+    assert "\b" not in done.stdout
+    assert "[red]x[/red]" in done.stdout
+
+
+def test_the_project_is_found_from_inside_and_by_option(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write(tmp_path, test_a=GOOD)
+    inner = tmp_path / "src"
+    inner.mkdir()
+    assert zelda("validate", cwd=inner).returncode == 0
+    assert zelda("validate", "--project", str(tmp_path), cwd=Path("/")).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["init", "validate"])
+def test_help_explains_the_command(command, tmp_path):
+    done = zelda(command, "--help", cwd=tmp_path)
+    assert (f"Usage: zelda {command}" in done.stdout, done.returncode) == (True, 0)

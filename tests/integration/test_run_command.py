@@ -1,0 +1,268 @@
+"""`zelda run` from the developer's chair: the real command, the real Claude Code CLI, a scripted API."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import KEY, ended, gone, results, started, the_result, transcript, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import (
+    ApiRequest,
+    Reply,
+    ScriptedApi,
+    Tokens,
+    hang,
+    http_error,
+    text,
+    tool_call,
+    tool_calls,
+)
+
+SUITE = "prompt: Add a greeting and commit it.\nexecution: {maxTurns: 6, timeoutSeconds: 60}\n"
+
+WORK = [
+    tool_call("Bash", {"command": "echo hello > greeting.txt && cat README.md"}, text="I write the greeting."),
+    tool_call("Bash", {"command": "git add -A && git commit -qm Greet && git stash list && git config user.name Me"}),
+    text("The greeting is committed."),
+]
+
+
+def project_with(tmp_path: Path, *, suite: str = SUITE, **files: str) -> Project:
+    return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite, **files})
+
+
+def untouched_after_run(project: Project, *arguments: str, api: ScriptedApi) -> tuple[int, str]:
+    """Exit code and everything printed; nothing of the developer's has changed, and nothing of the run is left."""
+    before = project.fingerprint()
+    done = zelda(project, "run", *arguments, api=api.url)
+    assert project.fingerprint() == before
+    assert gone(project)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi(WORK) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 0, output
+    result = the_result(project)
+    assert result["status"] == "completed"
+    assert result["suite"] == "greeting"
+    assert result["source"]["commit"] == project.git("rev-parse", "HEAD")
+    assert result["versions"]["cli"]
+    assert result["changes"]["files"] == ["greeting.txt"]
+    assert result["evaluations"]["efficiency"]["details"]["turns"] == 3
+    assert result["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 2}
+    assert result["api"]["requests"] == 3
+    turns = [entry for entry in transcript(project)["entries"] if entry["type"] == "turn"]
+    assert turns[0]["toolCalls"][0]["output"] == "# Sample"
+    (patch,) = project.results.glob("runs/*/changes.patch")
+    assert "+hello" in patch.read_text()
+    assert "greeting" in output
+    assert str(Path(".zelda", "runs", result["runId"], "result.json")) in output
+
+
+def test_neither_the_key_nor_the_environment_of_the_developer_reaches_session_or_results(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    script = [tool_call("Bash", {"command": "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"}), text("Done.")]
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", api=api.url, GITHUB_TOKEN="ghs_fakefakefakefakefakefake", PLAIN="of-the-developer")
+        seen = json.dumps([request.body for request in api.requests])
+        assert {request.headers["x-api-key"] for request in api.requests} == {KEY}
+    stored = "".join(file.read_text() for file in project.results.rglob("*.json"))
+    for secret in (KEY, "ghs_fakefakefakefakefakefake", "of-the-developer"):
+        assert secret not in seen
+        assert secret not in stored
+        assert secret not in done.stdout + done.stderr
+
+
+def test_with_json_standard_output_is_the_results_and_nothing_else(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi(WORK) as api:
+        done = zelda(project, "run", "--json", api=api.url)
+    batch = json.loads(done.stdout)
+    assert [run["status"] for run in batch["runs"]] == ["completed"]
+    assert batch["runs"][0] == the_result(project)
+    assert "greeting" in done.stderr
+
+
+def tools_script(request: ApiRequest) -> Reply:
+    if request.agent is not None:
+        return [tool_call("Bash", {"command": "true"}), text("Nothing to say.")][request.index]
+    calls = [
+        ("Skill", {"skill": "greet"}),
+        ("Agent", {"description": "Look", "prompt": "Look around.", "subagent_type": "scout"}),
+        ("Bash", {"command": "exit 3"}),
+    ]
+    return [tool_calls(calls), text("Done."), text("Done."), text("Done.")][request.index]
+
+
+def test_skills_sub_agents_and_tool_errors_are_counted_by_name(tmp_path: Path) -> None:
+    project = project_with(
+        tmp_path,
+        **{
+            ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n",
+            ".claude/agents/scout.md": "---\nname: scout\ndescription: Looks around\n---\nYou look around.\n",
+        },
+    )
+    with ScriptedApi(tools_script) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 0, output
+    details = the_result(project)["evaluations"]["efficiency"]["details"]
+    assert details["toolCalls"] == {"Skill(greet)": 1, "Agent(scout)": 1, "Bash": 2}
+    assert details["toolErrors"] == 1
+    assert details["subagentTurns"] == 2
+
+
+ENDS = {
+    "turns": ("execution: {maxTurns: 2}", WORK[:2], 1, "maxTurns", None),
+    "budget": (
+        "execution: {maxCostUsd: 0.05}",
+        [tool_call("Bash", {"command": "true"}, tokens=Tokens(input=1_000_000)), text("Never asked for.")],
+        1,
+        "budgetExceeded",
+        None,
+    ),
+    "time": ("execution: {timeoutSeconds: 2}", [hang()], 1, "timedOut", None),
+    "authentication": ("", [http_error(401, "invalid x-api-key")] * 12, 2, "failed", "AUTHENTICATION_FAILED"),
+    "model": (
+        "execution: {model: claude-none-1}",
+        [http_error(404, "model: claude-none-1")] * 4,
+        2,
+        "failed",
+        "MODEL_NOT_FOUND",
+    ),
+    "setup": ("setupCommand: echo no network >&2; exit 4", [], 2, "failed", "SETUP_FAILED"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: Path, end: str) -> None:
+    settings, script, code, status, failure = ENDS[end]
+    project = project_with(tmp_path, suite=f"prompt: Add a greeting.\n{settings}\n")
+    replies = iter(script)
+    with ScriptedApi(lambda _: next(replies)) as api:
+        found, output = untouched_after_run(project, api=api)
+    assert (found, the_result(project)["status"]) == (code, status), output
+    if failure:
+        assert the_result(project)["failure"]["code"] == failure
+    assert the_result(project)["failure"]["message"].split("\n")[0][:40] in output.replace("\n", " ") or "\n" in output
+    assert "Traceback" not in output
+
+
+def test_retries_after_an_overload_are_counted_and_the_session_completes(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([http_error(529), *WORK]) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 0, output
+    result = the_result(project)
+    assert result["api"]["errors"] == {"529": 1}
+    assert result["api"]["retries"] == 1
+    assert result["evaluations"]["efficiency"]["details"]["apiRetries"] == 1
+
+
+def by_prompt(request: ApiRequest) -> Reply:
+    """The same three turns for every suite, each in its own file."""
+    name = next(name for name in "abcd" if f"Greet {name}." in json.dumps(request.messages))
+    position = sum(message["role"] == "assistant" for message in request.messages)
+    return [tool_call("Bash", {"command": f"echo {name} > {name}.txt"}), text("Done.")][position]
+
+
+def four_suites(tmp_path: Path) -> Project:
+    files = {f"zelda/test-{name}.yaml": f"prompt: Greet {name}.\ntags: [all, {name}]\n" for name in "abcd"}
+    return repository(tmp_path, {"README.md": "# Sample\n", **files})
+
+
+def test_suites_run_side_by_side_and_are_reported_in_order(tmp_path: Path) -> None:
+    project = four_suites(tmp_path)
+    with ScriptedApi(by_prompt) as api:
+        code, output = untouched_after_run(project, "--jobs", "4", api=api)
+    assert code == 0, output
+    assert [result["changes"]["files"] for result in results(project)] == [["a.txt"], ["b.txt"], ["c.txt"], ["d.txt"]]
+    assert len({result["batchId"] for result in results(project)}) == 1
+
+
+def test_suites_are_chosen_by_name_and_tag_and_repeated(tmp_path: Path) -> None:
+    project = four_suites(tmp_path)
+    with ScriptedApi(by_prompt) as api:
+        code, output = untouched_after_run(project, "a", "zelda/test-b.yaml", "--tag", "b", "--trials", "2", api=api)
+    assert code == 0, output
+    assert [(result["suite"], result["trial"]) for result in results(project)] == [("b", 1), ("b", 2)]
+
+
+def test_two_invocations_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    project = four_suites(tmp_path)
+    before = project.fingerprint()
+    with (
+        ScriptedApi(by_prompt) as api,
+        started(project, "run", "a", "b", api=api.url) as one,
+        started(project, "run", "a", "c", api=api.url) as two,
+    ):
+        assert [ended(one)[0], ended(two)[0]] == [0, 0]
+    assert sorted(result["suite"] for result in results(project)) == ["a", "a", "b", "c"]
+    assert project.fingerprint() == before
+    assert gone(project)
+
+
+def test_a_recorded_run_is_replayed_without_key_and_network(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    cassettes = tmp_path / "cassettes"
+    with ScriptedApi(WORK) as api:
+        code, output = untouched_after_run(project, "--record", str(cassettes), api=api)
+    assert code == 0, output
+    recorded = the_result(project)
+    done = zelda(project, "run", "--replay", str(cassettes))
+    assert done.returncode == 0, done.stdout + done.stderr
+    replayed = results(project)[1]
+    assert replayed["replayed"]
+    same = ("usage", "turns", "toolCalls", "costUsd")
+    found, wanted = (run["evaluations"]["efficiency"]["details"] for run in (replayed, recorded))
+    assert {key: found[key] for key in same} == {key: wanted[key] for key in same}
+    assert replayed["changes"] == recorded["changes"]
+
+
+def test_a_replay_that_departs_from_the_recording_says_where(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    cassettes = tmp_path / "cassettes"
+    with ScriptedApi(WORK) as api:
+        untouched_after_run(project, "--record", str(cassettes), api=api)
+    project.write(
+        {"README.md": "# Another sample\n", "zelda/test-greeting.yaml": SUITE.replace("greeting", "farewell")}
+    )
+    project.commit()
+    done = zelda(project, "run", "--replay", str(cassettes))
+    assert done.returncode == 2
+    assert results(project)[1]["failure"]["code"] == "CASSETTE_MISMATCH"
+
+
+REFUSALS = {
+    "no key": (SUITE, ["run"], "ANTHROPIC_API_KEY is not set"),
+    "unknown suite": (SUITE, ["run", "greting"], "did you mean greeting?"),
+    "both ways": (SUITE, ["run", "--record", "a", "--replay", "b"], "exclude each other"),
+    "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
+    "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_be_run_is_refused_before_anything_is_spent(tmp_path: Path, case: str) -> None:
+    suite, arguments, sentence = REFUSALS[case]
+    project = project_with(tmp_path, suite=suite)
+    before = project.fingerprint()
+    done = zelda(project, *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert results(project) == []
+    assert project.fingerprint() == before
+
+
+def test_a_repository_without_a_commit_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    project.git("update-ref", "-d", "HEAD")
+    with ScriptedApi([]) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 2
+    assert "commit" in output
+    assert results(project) == []

@@ -1,0 +1,147 @@
+"""`zelda run` interrupted, terminated or killed at each phase: what was captured is kept, nothing is left behind."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import (
+    after,
+    ended,
+    gone,
+    processes,
+    results,
+    slow_git,
+    started,
+    the_result,
+    transcript,
+    zelda,
+)
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, hang, text, tool_call
+
+PHASES = ("workspace", "setup", "session", "evaluation")
+SCRIPT = [
+    tool_call(
+        "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
+    ),
+    hang(),
+]
+COMPLETE = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
+
+
+class Interruption:
+    """A run that stands still in one phase; `reached` appears as soon as it is there."""
+
+    def __init__(self, tmp_path: Path, phase: str) -> None:
+        self.phase = phase
+        self.mark = tmp_path / "reached"
+        setup = f"setupCommand: touch {self.mark}; sleep 300\n" if phase == "setup" else ""
+        suite = f"prompt: Add a greeting.\n{setup}"
+        self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
+        word = {"workspace": "worktree", "evaluation": "diff"}.get(phase, "nothing")
+        self.path = slow_git(tmp_path / "bin", word, self.mark)
+        self.api = ScriptedApi(COMPLETE if phase == "evaluation" else SCRIPT)
+
+    def is_there(self) -> bool:
+        return len(self.api.requests) == 2 if self.phase == "session" else self.mark.exists()
+
+    def after(self, act: Callable[[int], None]) -> tuple[int, str]:
+        """Exit code and output of a run to which this was done when it was there."""
+        with self.api as api, started(self.project, "run", api=api.url, PATH=self.path) as process:
+            after(self.is_there)
+            act(process.pid)
+            return ended(process)
+
+
+def by_terminal(pid: int) -> None:
+    """Ctrl+C goes to the whole process group of the foreground."""
+    os.killpg(pid, signal.SIGINT)
+
+
+def by_supervisor(pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("act", [by_terminal, by_supervisor])
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
+    tmp_path: Path, phase: str, act: Callable[[int], None]
+) -> None:
+    interruption = Interruption(tmp_path, phase)
+    project = interruption.project
+    before = project.fingerprint()
+    code, output = interruption.after(act)
+    assert code == 130, output
+    assert "Traceback" not in output
+    result = the_result(project)
+    if phase == "evaluation":
+        assert result["status"] in {"completed", "interrupted"}
+    else:
+        assert result["status"] == "interrupted"
+        assert result["failure"]["code"] == "INTERRUPTED"
+    if phase == "session":
+        assert result["changes"]["files"] == ["greeting.txt"]
+        assert transcript(project)["entries"][0]["text"] == "I begin."
+    assert gone(project)
+    assert project.fingerprint() == before
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_path: Path, phase: str) -> None:
+    interruption = Interruption(tmp_path, phase)
+    project = interruption.project
+    before = project.fingerprint()
+    interruption.after(lambda pid: os.kill(pid, signal.SIGKILL))
+    assert results(project) == []
+    after(lambda: not processes(project))
+    with ScriptedApi(COMPLETE) as api:
+        project.write({"zelda/test-greeting.yaml": "prompt: Add a greeting.\n"})
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    killed, completed = results(project)
+    assert killed["status"] == "interrupted"
+    assert completed["status"] == "completed"
+    if phase in {"session", "evaluation"}:
+        first = project.results / "runs" / killed["runId"] / "transcript.json"
+        assert "I begin." in first.read_text()
+        assert killed["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
+    assert not list(project.results.glob("runs/*/*.jsonl"))
+    assert gone(project)
+    project.write({"zelda/test-greeting.yaml": before_suite(project)})
+    assert set(project.fingerprint()) == set(before)
+
+
+def before_suite(project: Project) -> str:
+    return project.git("show", "HEAD:zelda/test-greeting.yaml") + "\n"
+
+
+def test_a_second_interruption_ends_zelda_at_once(tmp_path: Path) -> None:
+    interruption = Interruption(tmp_path, "evaluation")
+
+    def twice(pid: int) -> None:
+        os.killpg(pid, signal.SIGTERM)
+        os.killpg(pid, signal.SIGINT)
+
+    code, output = interruption.after(twice)
+    assert code == 130, output
+    after(lambda: not processes(interruption.project))
+    with ScriptedApi(COMPLETE) as api:
+        assert zelda(interruption.project, "run", api=api.url).returncode == 0
+    assert gone(interruption.project)
+
+
+def test_a_run_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
+    interruption = Interruption(tmp_path, "session")
+    project = interruption.project
+    with interruption.api as slow, started(project, "run", api=slow.url) as living:
+        after(interruption.is_there)
+        with ScriptedApi(COMPLETE) as api:
+            assert zelda(project, "run", api=api.url).returncode == 0
+        assert [result["status"] for result in results(project)] == ["completed"]
+        os.kill(living.pid, signal.SIGTERM)
+        assert ended(living)[0] == 130
+    assert sorted(result["status"] for result in results(project)) == ["completed", "interrupted"]
+    assert gone(project)

@@ -1,0 +1,358 @@
+"""What a session changed is found, whatever it did to hide, break or misuse the way of finding it."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.builders import suite
+from tests.support.projects import ENVIRON, Project, repository
+from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.workspace.workspaces import Workspaces
+
+FILES: dict[str, str | bytes] = {
+    "README.md": "hello\n",
+    "src/a.py": "def a():\n    return 1\n",
+    "src/b.py": "".join(f"line {n}\n" for n in range(50)),
+    "data.bin": bytes(range(256)) * 4,
+    "link.txt": "will become a link\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = repository(tmp_path, FILES)
+    (made.path / "link").symlink_to("README.md")
+    made.commit()
+    return made
+
+
+def applied(project: Project, patch: str, tmp_path: Path) -> Path:
+    """The start state with the patch applied by plain git."""
+    clone = tmp_path / "applied"
+    project.git("clone", "-q", str(project.path), str(clone))
+    subprocess.run(
+        ["git", "apply", "--binary", "-"], cwd=clone, env=ENVIRON, input=patch.encode(), check=True, capture_output=True
+    )
+    return clone
+
+
+def test_nothing_changed(project: Project) -> None:
+    changes, patch = project.changes_after("touch README.md src/*; git status >/dev/null")
+    assert (changes.files, changes.insertions, changes.deletions, patch) == ((), 0, 0, "")
+    assert not changes.truncated
+
+
+def test_every_kind_of_change_is_in_the_patch_and_can_be_applied(project: Project, tmp_path: Path) -> None:
+    changes, patch = project.changes_after(r"""
+        set -e
+        printf 'def a():\n    return 2\n' > src/a.py
+        git mv src/b.py src/renamed.py
+        git commit -qam 'committed'
+        printf '\000\001\002' > data.bin
+        head -c 3000 /dev/urandom > new.bin
+        rm link.txt; ln -s src link.txt
+        rm link; ln -s elsewhere link
+        printf '#!/bin/sh\n' > run.sh; chmod +x run.sh
+        chmod +x README.md
+        mkdir -p deep/er; printf 'no newline' > deep/er/file
+        : > empty
+    """)
+    kept = ("README.md", "data.bin", "deep/er/file", "empty", "link", "link.txt", "new.bin", "run.sh", "src/a.py")
+    assert changes.files == (*kept, "src/renamed.py")
+    assert (changes.insertions, changes.deletions) == (5, 3)
+    assert changes.patch_bytes == len(patch.encode())
+    assert not changes.truncated
+    assert "rename from src/b.py\nrename to src/renamed.py" in patch
+    assert "old mode 100644\nnew mode 100755" in patch
+    clone = applied(project, patch, tmp_path)
+    assert (clone / "src/a.py").read_text().endswith("return 2\n")
+    assert (clone / "data.bin").read_bytes() == b"\0\1\2"
+    assert len((clone / "new.bin").read_bytes()) == 3000
+    assert (clone / "link.txt").readlink() == Path("src")
+    assert (clone / "link").readlink() == Path("elsewhere")
+    assert os.access(clone / "README.md", os.X_OK)
+    assert (clone / "deep/er/file").read_text() == "no newline"
+
+
+def test_files_become_folders_and_folders_files(project: Project, tmp_path: Path) -> None:
+    changes, patch = project.changes_after("""
+        rm README.md && mkdir README.md && echo in > README.md/inside
+        rm -r src && echo flat > src
+    """)
+    assert changes.files == ("README.md", "README.md/inside", "src", "src/a.py", "src/b.py")
+    clone = applied(project, patch, tmp_path)
+    assert (clone / "README.md/inside").read_text() == "in\n"
+    assert (clone / "src").read_text() == "flat\n"
+
+
+def test_deleting_everything_is_a_change(project: Project) -> None:
+    changes, _ = project.changes_after("rm -rf ./* .gitignore .git")
+    assert len(changes.files) == 7
+    assert changes.insertions == 0
+
+
+def test_ignored_files_are_left_out_unless_the_session_committed_them(project: Project) -> None:
+    changes, patch = project.changes_after("""
+        printf 'node_modules/\\n*.log\\ndist/\\n' > .gitignore
+        mkdir -p node_modules/pkg dist; echo x > node_modules/pkg/index.js; echo y > debug.log
+        echo built > dist/app.js; git add -f dist/app.js; git commit -qm 'the build'
+        echo shown > src/new.py
+    """)
+    assert changes.files == (".gitignore", "dist/app.js", "src/new.py")
+    assert "node_modules/pkg" not in patch
+
+
+def test_odd_names_are_changes_like_any_other(project: Project, tmp_path: Path) -> None:
+    changes, patch = project.changes_after(r"""
+        for name in 'with space' '-rf' 'quo"te' 'back\slash' ':(top)x' '*' '~' 'git~1' "new
+line"; do echo odd > "./$name"; done
+        printf odd > "$(printf 'not-utf8-\377')"
+    """)
+    assert len(changes.files) == 10
+    assert "not-utf8-?" in changes.files
+    assert "new\nline" in changes.files
+    clone = applied(project, patch.replace(r"not-utf8-\377", "not-utf8"), tmp_path)
+    assert (clone / "new\nline").read_text() == "odd\n"
+
+
+PLANTS = {
+    "monitor": "git config core.fsmonitor 'touch {trace}'",
+    "hooks": "git config core.hooksPath hooks; mkdir hooks; printf '#!/bin/sh\\ntouch {trace}\\n' > hooks/post-index-change;"
+    "chmod +x hooks/post-index-change",
+    "filter": "git config filter.evil.clean 'touch {trace}; cat'; git config filter.evil.process 'touch {trace}';"
+    "git config filter.evil.required true; echo '* filter=evil' > .gitattributes",
+    "textconv": "git config diff.evil.textconv 'touch {trace}; cat'; git config diff.evil.command 'touch {trace}';"
+    "echo '* diff=evil' > .gitattributes",
+    "external": "git config diff.external 'touch {trace}'",
+    "alias": "git config alias.diff-index '!touch {trace}'",
+    "pager": "git config core.pager 'touch {trace}'; git config core.editor 'touch {trace}'",
+    "home": "git config --global core.fsmonitor 'touch {trace}'; git config --global filter.lfs.clean 'touch {trace}'",
+    "worktree": "git config core.worktree /etc",
+    "include": "printf '[core]\\n\\tfsmonitor = touch {trace}\\n' > evil; git config include.path $PWD/evil",
+    "alternates": "echo /tmp > $(git rev-parse --git-path objects/info/alternates)",
+    "no repository": "rm -rf .git",
+    "own repository": "rm .git; git init -q; git config core.fsmonitor 'touch {trace}'; git add .; git commit -qm mine",
+    "elsewhere": "echo 'gitdir: /nowhere' > .git",
+    "bare in the tree": "git init -q --bare . ; printf '[core]\\n\\tbare = true\\n\\tfsmonitor = touch {trace}\\n' > config",
+    "broken index": "echo broken > $(git rev-parse --git-path index)",
+    "index link": "ln -sf /etc/passwd $(git rev-parse --git-path index)",
+    "index pipe": "rm $(git rev-parse --git-path index); mkfifo $(git rev-parse --git-path index)",
+    "no run repository": "rm -rf ../git",
+    "locked": "touch $(git rev-parse --git-path index.lock)",
+    "replaced objects": "git replace $(git rev-parse HEAD:README.md) $(git rev-parse HEAD:src/a.py)",
+    "assumed": "git update-index --assume-unchanged src/a.py; git update-index --skip-worktree src/b.py",
+    "excluded": "echo '*' > $(git rev-parse --git-path info/exclude)",
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_nothing_that_the_session_planted_is_run_or_believed(project: Project, tmp_path: Path, plant: str) -> None:
+    trace = tmp_path / "ran"
+    script = PLANTS[plant].replace("{trace}", str(trace))
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
+        line = f"echo mine >> src/a.py; echo new > zzz.txt; echo more >> src/b.py\n{script}"
+        done = await workspaces.run_command(workspace, line, 60)
+        assert done.exit_code == 0, done.output
+        trace.unlink(missing_ok=True)
+        return await workspaces.changes(workspace, tmp_path / "patch")
+
+    before = project.fingerprint()
+    changes = project.work(work)
+    assert not trace.exists()
+    assert {"src/a.py", "src/b.py", "zzz.txt"} <= set(changes.files)
+    assert "+mine" in (tmp_path / "patch").read_text()
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules", "src/.gitignore", "x/.gitattributes"])
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "mkfifo {name}",
+        "yes '*.pattern' | head -c 2000000 > {name}",
+        "ln -s /dev/zero {name}",
+        "mkfifo p; ln -s p {name}",
+        "mkdir {name}",
+    ],
+)
+def test_files_that_git_reads_cannot_hold_it_up(project: Project, name: str, trap: str) -> None:
+    script = f"mkdir -p x; rm -rf {name}; {trap.format(name=name)}; echo new > zzz.txt; echo mine >> src/a.py"
+    changes, patch = project.changes_after(script)
+    assert {"src/a.py", "zzz.txt"} <= set(changes.files)
+    assert "+mine" in patch
+
+
+def test_what_is_set_aside_for_the_measurement_is_put_back(project: Project, tmp_path: Path) -> None:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> str:
+        await workspaces.run_command(workspace, "git init -q inner; mkfifo .gitmodules", 60)
+        await workspaces.changes(workspace, tmp_path / "patch")
+        return (await workspaces.run_command(workspace, "test -p .gitmodules; git -C inner status -s", 60)).output
+
+    assert project.work(work) == ""
+
+
+def test_special_files_and_closed_folders_do_no_harm(project: Project) -> None:
+    changes, patch = project.changes_after("""
+        mkfifo pipe README.pipe; rm README.md; mkfifo README.md
+        python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("sock")'
+        mkdir closed; echo x > closed/x; chmod 000 closed
+        echo secret > unreadable; chmod 000 unreadable
+        ln -s / root; ln -s /proc/self/fd/0 zero; ln -s . loop
+    """)
+    assert "README.md" in changes.files
+    assert {"root", "zero", "loop"} <= set(changes.files)
+    assert "deleted file mode 100644" in patch
+    assert "pipe" not in changes.files
+
+
+def test_links_are_not_followed(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/b.py").write_text("the developer's secret\n")
+    changes, patch = project.changes_after(f"rm -rf src; ln -s {tmp_path}/outside src; echo x > src/written")
+    assert changes.files == ("src", "src/a.py", "src/b.py")
+    assert "developer's secret" not in patch
+
+
+def test_a_workspace_that_was_replaced_by_a_link_counts_as_deleted(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim/file").write_text("precious\n")
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
+        line = f"cd ..; mv ws old; ln -s {tmp_path}/victim ws"
+        assert (await workspaces.run_command(workspace, line, 30)).exit_code == 0
+        after = await workspaces.run_command(workspace, "touch here", 30)
+        assert (after.exit_code, "working folder is gone" in after.output) == (126, True)
+        return await workspaces.changes(workspace, tmp_path / "patch")
+
+    changes = project.work(work)
+    assert len(changes.files) == 7
+    assert "precious" not in (tmp_path / "patch").read_text()
+    assert [entry.name for entry in (tmp_path / "victim").iterdir()] == ["file"]
+    assert project.leftovers() == []
+
+
+def test_repositories_inside_count_as_the_files_they_hold(project: Project, tmp_path: Path) -> None:
+    changes, patch = project.changes_after("""
+        git init -q inner; cd inner; echo one > one; git add .; git commit -qm inner
+        git init -q innermost; echo two > innermost/two
+        mkdir ../empty; git init -q ../empty; mkdir ../fake; echo 'gitdir: /nowhere' > ../fake/.git; echo f > ../fake/f
+        git init -q --bare ../bare.git
+    """)
+    assert {"inner/one", "inner/innermost/two", "fake/f"} <= set(changes.files)
+    assert not any("/.git/" in name for name in changes.files)
+    assert (applied(project, patch, tmp_path) / "inner/innermost/two").read_text() == "two\n"
+
+
+def test_a_huge_file_is_named_and_not_read(project: Project) -> None:
+    changes, patch = project.changes_after("truncate -s 1T huge; head -c 12000000 /dev/zero > large; echo x > small")
+    assert changes.files == ("huge", "large", "small")
+    assert changes.truncated
+    assert patch.startswith(
+        "# not in this patch: 'huge' (1099511627776 bytes)\n# not in this patch: 'large' (12000000 bytes)\n"
+    )
+    assert len(patch) < 1000
+
+
+def test_a_patch_that_grows_too_long_is_cut_between_files(project: Project, tmp_path: Path) -> None:
+    changes, patch = project.changes_after("for n in 1 2 3 4; do head -c 7000000 /dev/urandom > random$n; done")
+    assert len(changes.files) == 4
+    assert changes.truncated
+    assert changes.patch_bytes == len(patch) < 20 << 20
+    assert (applied(project, patch, tmp_path) / "random1").stat().st_size == 7_000_000
+
+
+def test_very_many_files(project: Project) -> None:
+    script = "python3 -c \"import os\nfor n in range(20000): open(f'f{n}', 'w').write(str(n))\""
+    changes, _ = project.changes_after(script)
+    assert (len(changes.files), changes.insertions, changes.truncated) == (20_000, 20_000, False)
+
+
+def test_a_tree_deeper_than_a_path_may_be_long(project: Project) -> None:
+    script = """python3 -c "
+import os
+for n in range(600):
+    os.mkdir('d' * 40); os.chdir('d' * 40)
+open('bottom', 'w').write('x')
+"; echo new > zzz.txt"""
+    changes, _ = project.changes_after(script)
+    assert "zzz.txt" in changes.files
+    assert project.leftovers() == []
+
+
+def test_encodings_that_do_not_hold_what_they_promise(project: Project) -> None:
+    changes, patch = project.changes_after(r"""
+        printf '*.txt working-tree-encoding=UTF-16\n*.odd working-tree-encoding=no-such\n' > .gitattributes
+        printf 'not utf-16\377' > a.txt; echo x > b.odd; echo fine > c.md
+    """)
+    assert {"a.txt", "b.odd", "c.md", ".gitattributes"} <= set(changes.files)
+    assert "+fine" in patch
+
+
+def test_attributes_cannot_hide_what_can_be_read(project: Project) -> None:
+    _, patch = project.changes_after("echo '* -diff binary' > .gitattributes; echo visible >> src/a.py")
+    assert "+visible" in patch
+
+
+def test_a_submodule_that_the_session_filled_is_left_alone(project: Project, tmp_path: Path) -> None:
+    library = repository(tmp_path, name="library")
+    project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
+    project.commit()
+    changes, _ = project.changes_after("echo x > new; git init -q lib; echo inside > lib/file")
+    assert "new" in changes.files
+
+
+def test_secrets_do_not_reach_the_patch(project: Project, tmp_path: Path) -> None:
+    redact = Redactor([Secret("hunter2hunter2")])
+
+    async def main() -> Changes:
+        workspaces = project.workspaces(redact)
+        async with workspaces.open("run-1", suite()) as workspace:
+            line = "echo key=hunter2hunter2 > .env; echo sk-ant-fake00000000 > hunter2hunter2.txt"
+            done = await workspaces.run_command(workspace, line + "; echo done hunter2hunter2", 30)
+            assert done.output == "done ***\n"
+            assert "hunter2" not in done.command
+            return await workspaces.changes(workspace, tmp_path / "patch")
+
+    changes = anyio.run(main)
+    assert changes.files == (".env", "***.txt")
+    patch = (tmp_path / "patch").read_text()
+    assert "+key=***" in patch
+    assert "hunter2" not in patch
+    assert "sk-ant" not in patch
+
+
+def test_text_that_is_not_utf8_is_readable_with_replacements(project: Project) -> None:
+    changes, patch = project.changes_after(r"printf 'gr\374n\n' > latin1.txt")
+    assert (changes.files, changes.insertions) == (("latin1.txt",), 1)
+    assert "+gr\N{REPLACEMENT CHARACTER}n" in patch
+
+
+def test_changes_can_be_computed_again_and_again(project: Project, tmp_path: Path) -> None:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> list[tuple[str, ...]]:
+        found = []
+        for number in range(3):
+            (workspace.root / f"new{number}").write_text("x")
+            found.append((await workspaces.changes(workspace, tmp_path / "patch")).files)
+        return found
+
+    assert project.work(work) == [("new0",), ("new0", "new1"), ("new0", "new1", "new2")]
+
+
+def test_the_measurement_changes_nothing_in_the_workspace(project: Project, tmp_path: Path) -> None:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[str, str]:
+        line = "git add src; ls -laR --full-time . ../git | grep -v ' \\.\\.$'"
+        await workspaces.run_command(workspace, "echo x > src/new; git init -q inner", 30)
+        before = await workspaces.run_command(workspace, line, 30)
+        await workspaces.changes(workspace, tmp_path / "patch")
+        after = await workspaces.run_command(workspace, line, 30)
+        return before.output, after.output
+
+    before, after = project.work(work)
+    inner = [line for line in before.splitlines() if line not in after.splitlines()]
+    assert len(inner) <= 1, inner  # the time of the folder whose .git was set aside

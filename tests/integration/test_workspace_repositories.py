@@ -1,0 +1,394 @@
+"""Repositories of every kind: they work, or end in a sentence; and none of them is changed, not even a time of it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.projects import Project, repository
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.workspaces import Workspaces
+
+ODD = (
+    b"with space",
+    b"-rf",
+    b"new\nline",
+    b'quo"te',
+    b"apo'strophe",
+    b"back\\slash",
+    b"col:on",
+    b"not-utf8-\xff\xfe",
+    b"uml\xc3\xa4ut",
+    b"%41",
+    b"*",
+    b"[a]",
+    b":(top)",
+    b"tab\t",
+    b"$(touch x)",
+    b"~",
+    b"HEAD",
+)
+
+
+def unchanged(project: Project, work: Callable[[Workspaces, Workspace], Any] | None = None, **settings: Any) -> Any:
+    """Run a session that changes a file, and see that the project is as it was."""
+    before = project.fingerprint()
+    returned = None
+
+    async def session(workspaces: Workspaces, workspace: Workspace) -> None:
+        nonlocal returned
+        assert (workspace.path / "README.md").read_bytes().strip() == b"hello"
+        if work is not None:
+            returned = await work(workspaces, workspace)
+        done = await workspaces.run_command(workspace, "echo changed > README.md && git commit -qam changed", 30)
+        assert done.exit_code == 0, done.output
+        changes = await workspaces.changes(workspace, project.home / "patch")
+        assert changes.files == (str((workspace.path / "README.md").relative_to(workspace.root)),)
+
+    project.work(session, **settings)
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+    return returned
+
+
+def refused(project: Project, **settings: Any) -> WorkspaceError:
+    before = project.fingerprint()
+
+    async def never(_: Workspaces, __: Workspace) -> None:
+        pytest.fail("it was opened")
+
+    with pytest.raises(WorkspaceError) as caught:
+        project.work(never, **settings)
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+    assert "Traceback" not in caught.value.user_message
+    return caught.value
+
+
+def at(project: Project, path: Path, **environ: str) -> Project:
+    """The same developer in another folder."""
+    (path / ".zelda").mkdir(exist_ok=True)
+    return Project(path, project.home, environ)
+
+
+def test_a_plain_repository(tmp_path: Path) -> None:
+    unchanged(repository(tmp_path))
+
+
+def test_a_shallow_clone(tmp_path: Path) -> None:
+    origin = repository(tmp_path)
+    origin.commit("second")
+    origin.git("clone", "-q", "--depth=1", f"file://{origin.path}", str(tmp_path / "clone"))
+    unchanged(at(origin, tmp_path / "clone"))
+    unchanged(at(origin, tmp_path / "clone"), historyDepth=5)
+
+
+def test_a_detached_merge_as_a_workflow_checks_it_out(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.git("checkout", "-q", "-b", "topic")
+    project.write({"topic.txt": "t"})
+    project.commit("topic")
+    project.git("checkout", "-q", "main")
+    project.write({"main.txt": "m"})
+    project.commit("main")
+    project.git("checkout", "-q", "--detach")
+    project.git("merge", "-q", "--no-edit", "topic")
+    source = anyio.run(project.workspaces().inspect)
+    assert (source.commit, source.branch) == (project.git("rev-parse", "HEAD"), None)
+    unchanged(project)
+
+
+def test_a_commit_that_no_branch_reaches(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.git("checkout", "-q", "--detach")
+    project.commit("nowhere")
+    unchanged(project)
+
+
+def test_a_worktree_of_another_checkout(tmp_path: Path) -> None:
+    main = repository(tmp_path)
+    main.write({".claude/skills/untracked/SKILL.md": "never"})
+    main.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    linked = at(main, tmp_path / "linked")
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert not (workspace.root / ".claude").exists()
+
+    before = main.fingerprint()
+    unchanged(linked, work)
+    assert main.fingerprint() == before
+
+
+def test_a_subfolder_of_a_repository(tmp_path: Path) -> None:
+    top = repository(tmp_path, {"other/file": "x", "CLAUDE.md": "of the whole", "pack age/README.md": "hello\n"})
+    project = at(top, top.path / "pack age")
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        assert workspace.path == workspace.root / "pack age"
+        assert (workspace.root / "CLAUDE.md").read_text() == "of the whole"
+        assert (await workspaces.run_command(workspace, ("pwd",), 30)).output.strip() == str(workspace.path)
+
+    before = top.fingerprint()
+    unchanged(project, work)
+    assert top.fingerprint() == before
+
+
+def test_a_subfolder_that_is_not_committed(tmp_path: Path) -> None:
+    top = repository(tmp_path)
+    top.write({"new/README.md": "x"})
+    error = refused(at(top, top.path / "new"))
+    assert "new/ is not in the last commit" in error.message
+    assert error.code == "NOT_COMMITTED"
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.git("checkout", "-q", "--orphan", "empty")
+    error = refused(project)
+    assert error.code == "NO_COMMIT"
+    assert error.hint is not None
+    assert "needs one commit" in error.hint
+
+
+def test_a_bare_repository_and_the_inside_of_one(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    assert "repository without files" in refused(at(project, project.path / ".git")).message
+    project.git("clone", "-q", "--bare", str(project.path), str(tmp_path / "bare"))
+    assert "repository without files" in refused(at(project, tmp_path / "bare")).message
+
+
+def test_a_broken_repository_is_not_taken_for_a_plain_folder(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    (project.path / ".git/HEAD").write_text("nonsense")
+    assert "is not a repository that git can read" in refused(project).message
+
+    gone = Project(tmp_path / "gone", project.home)
+    gone.path.mkdir()
+    (gone.path / ".git").write_text("gitdir: /nowhere\n")
+    assert "not a git repository" in refused(gone).message
+
+
+@pytest.mark.parametrize("name", ODD[:8], ids=repr)
+def test_odd_names_of_the_project_itself(tmp_path: Path, name: bytes) -> None:
+    unchanged(repository(tmp_path, name=os.fsdecode(name)))
+
+
+def test_odd_names_inside(tmp_path: Path) -> None:
+    project = repository(tmp_path, {os.fsdecode(name): "x" for name in ODD} | {"README.md": "hello\n"})
+    project.write({os.fsdecode(b"dir\n\xff" + name): "y" for name in (b"/a", b"/b c")})
+    (project.path / "dangling").symlink_to("/no/such/file")
+    (project.path / "absolute").symlink_to("/etc/passwd")
+    (project.path / "folder").symlink_to("..")
+    project.commit()
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        inside = {os.fsencode(entry.name) for entry in workspace.root.iterdir()}
+        assert inside >= {*ODD, b"dir\n\xff"}
+        assert (workspace.root / "absolute").readlink() == Path("/etc/passwd")
+
+    unchanged(project, work)
+
+
+@pytest.mark.parametrize("value", ["true", "input", "false"])
+def test_line_endings_are_those_of_the_developers_checkout(tmp_path: Path, value: str) -> None:
+    project = repository(tmp_path, {"a.txt": "one\ntwo\n", "README.md": "hello\n"})
+    project.git("config", "core.autocrlf", value)
+    (project.path / "a.txt").unlink()
+    project.git("checkout", "-q", ".")
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert (workspace.root / "a.txt").read_bytes() == (project.path / "a.txt").read_bytes()
+
+    unchanged(project, work)
+
+
+def test_a_repository_with_sha256(tmp_path: Path) -> None:
+    project = repository(tmp_path, init=("--object-format=sha256",))
+    assert len(unchanged(project, _start)) == 64
+
+
+async def _start(_: Workspaces, workspace: Workspace) -> str:
+    return workspace.start
+
+
+def test_submodules_are_empty_and_said_to_be(tmp_path: Path) -> None:
+    library = repository(tmp_path, name="library")
+    project = repository(tmp_path)
+    project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
+    project.commit()
+
+    async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        assert list((workspace.root / "lib").iterdir()) == []
+        return workspace.notes
+
+    assert unchanged(project, work) == ("Submodules are empty folders in the workspace: lib.",)
+
+
+def test_content_filters_do_not_run_and_are_named(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    trace = tmp_path / "filtered"
+    project.git("config", "filter.lfs.smudge", f"touch {trace}; cat")
+    project.git("config", "filter.lfs.clean", f"touch {trace}; cat")
+    project.git("config", "filter.lfs.required", "true")
+    project.write({"sub/.gitattributes": "# filter=no\n*.bin filter=lfs diff=lfs -text\n", "sub/big.bin": "pointer\n"})
+    project.commit()
+    trace.unlink()
+
+    async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        assert (workspace.root / "sub/big.bin").read_text() == "pointer\n"
+        return workspace.notes
+
+    (note,) = unchanged(project, work)
+    assert note.startswith("Files with the content filter lfs are as Git stores them")
+    assert not trace.exists()
+
+
+def test_hooks_and_monitors_of_the_developer_do_not_run(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    trace = tmp_path / "ran"
+    script = f"#!/bin/sh\ntouch {trace}\n"
+    for hook in ("post-checkout", "reference-transaction", "post-index-change", "pre-auto-gc", "fsmonitor"):
+        (project.path / ".git/hooks" / hook).write_text(script)
+        (project.path / ".git/hooks" / hook).chmod(0o755)
+    project.git("config", "core.fsmonitor", ".git/hooks/fsmonitor")
+    project.git("config", "uploadpack.packObjectsHook", f"touch {trace}; exec")
+    unchanged(project)
+    assert not trace.exists()
+
+
+def test_variables_that_point_git_elsewhere(tmp_path: Path) -> None:
+    other = repository(tmp_path, {"README.md": "the wrong one\n"}, name="other")
+    project = repository(tmp_path)
+    hook = at(
+        project,
+        project.path,
+        GIT_DIR=str(other.path / ".git"),
+        GIT_WORK_TREE=str(other.path),
+        GIT_INDEX_FILE=str(tmp_path / "nowhere"),
+        GIT_OBJECT_DIRECTORY="/nowhere",
+        GIT_CONFIG_PARAMETERS="'core.bare=true'",
+    )
+    before = other.fingerprint()
+    unchanged(hook)
+    assert other.fingerprint() == before
+
+
+def test_a_sparse_checkout_is_tested_in_full(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"a/x": "x", "b/y": "y", "README.md": "hello\n"})
+    project.git("sparse-checkout", "set", "a")
+    assert not (project.path / "b").exists()
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert (workspace.root / "b/y").read_text() == "y"
+
+    unchanged(project, work)
+
+
+def test_a_partial_clone_works_if_it_has_the_files(tmp_path: Path) -> None:
+    origin = repository(tmp_path, {f"f{n}": str(n) * 1000 for n in range(5)} | {"README.md": "hello\n"})
+    origin.write({"f1": "changed"})
+    origin.commit()
+    origin.git("config", "uploadpack.allowFilter", "true")
+    origin.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    url = f"file://{origin.path}"
+    origin.git("clone", "-q", "--filter=blob:none", url, str(tmp_path / "full"))
+    unchanged(at(origin, tmp_path / "full"))
+    origin.git("clone", "-q", "--filter=blob:none", "--no-checkout", url, str(tmp_path / "empty"))
+    error = refused(at(origin, tmp_path / "empty"))
+    assert error.code == "PARTIAL_CLONE"
+    assert "partial clone" in error.message
+
+
+def test_a_repository_that_borrows_objects(tmp_path: Path) -> None:
+    origin = repository(tmp_path)
+    origin.git("clone", "-q", "--shared", str(origin.path), str(tmp_path / "clone"))
+    unchanged(at(origin, tmp_path / "clone"))
+
+
+def test_missing_objects_are_a_sentence(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    blob = project.git("rev-parse", "HEAD:README.md")
+    (project.path / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    assert "git fetch failed" in refused(project).message
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_repository_of_another_user(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    subprocess.run(["chown", "-R", "65534", str(project.path)], check=True)
+    unchanged(project)
+
+
+def test_a_read_only_project(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    for folder, _, files in os.walk(project.path):
+        for name in files:
+            Path(folder, name).chmod(0o444)
+        Path(folder).chmod(0o555)
+    try:
+        unchanged(project)
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", str(project.path)], check=True)
+
+
+def test_zeldas_results_may_be_tracked(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.write({".gitignore": "", ".zelda/runs/old/result.json": "{}", ".zelda/workspaces/run-9.json": "{}"})
+    project.commit()
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert (workspace.root / ".zelda/runs/old/result.json").exists()
+        assert not workspace.source.dirty
+
+    before = project.fingerprint()
+    project.work(work)
+    assert project.fingerprint() == before
+
+
+def test_the_worktree_settings_of_a_repository_are_respected(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.git("config", "extensions.worktreeConfig", "true")
+    project.git("config", "--worktree", "core.autocrlf", "true")
+
+    async def work(_: Workspaces, workspace: Workspace) -> None:
+        assert (workspace.root / "README.md").read_bytes() == b"hello\r\n"
+
+    unchanged(project, work)
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a disk that is full in the middle of the fetch."""
+    project = repository(tmp_path, {"big": os.urandom(3_000_000)})
+    program = """
+import resource, signal, sys, anyio
+from pathlib import Path
+from tests.builders import suite
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace.workspaces import Workspaces
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+
+async def main():
+    environ = {"PATH": sys.argv[4], "ZELDA_WORKSPACES": sys.argv[2]}
+    workspaces = Workspaces(Path(sys.argv[1]), Path(".zelda"), environ, Redactor())
+    try:
+        async with workspaces.open("run-1", suite()):
+            print("opened")
+    except WorkspaceError as error:
+        print("explained:", error.user_message)
+
+anyio.run(main)
+"""
+    for limit in (1_000_000, 100):
+        argv = [sys.executable, "-c", program, str(project.path), str(project.base), str(limit), os.environ["PATH"]]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("explained: ")
+        assert project.leftovers() == []

@@ -1,0 +1,110 @@
+"""The `zelda` command as a user starts it: a process of its own, in a project of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.support.projects import Project, wait_until
+
+COMMAND = [sys.executable, "-m", "zelda_ci"]
+KEY = "sk-ant-fake-key-of-the-developer"
+
+
+def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:
+    """What the developer's shell holds; with a key where there is an API."""
+    access = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api_url} if api_url else {}
+    return {**project.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100", **access, **more}
+
+
+def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the project to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=project.path,
+        env=environment(project, api, **more),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+@contextmanager
+def started(project: Project, *arguments: str, api: str | None = None, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that is under way, like one in the foreground of a terminal; killed if it is still there in the end."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=project.path,
+        env=environment(project, api, **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=30)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and output, once it has ended."""
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+def results(project: Project) -> list[dict[str, Any]]:
+    """Every stored result, by name of the run."""
+    return [json.loads(file.read_bytes()) for file in sorted(project.results.glob("runs/*/result.json"))]
+
+
+def the_result(project: Project) -> dict[str, Any]:
+    (result,) = results(project)
+    return result
+
+
+def transcript(project: Project) -> dict[str, Any]:
+    (file,) = project.results.glob("runs/*/transcript.json")
+    found: dict[str, Any] = json.loads(file.read_bytes())
+    return found
+
+
+def processes(project: Project) -> list[str]:
+    """Command lines of processes that were started for a run of this project, wherever they hide."""
+    mark = os.fsencode(project.base)
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes() and (entry / "exe").exists():
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return [command for command in found if "zelda_ci" not in command]
+
+
+def gone(project: Project) -> bool:
+    """Whether nothing of any run is left: no process, no workspace, no lease."""
+    return not processes(project) and not project.leftovers()
+
+
+def slow_git(folder: Path, word: str, reached: Path) -> str:
+    """A PATH whose git takes ten seconds longer, and says so first, when it is asked for `word`."""
+    folder.mkdir()
+    real = next(path for path in os.environ["PATH"].split(os.pathsep) if Path(path, "git").exists())
+    shim = folder / "git"
+    shim.write_text(
+        f'#!/bin/sh\ncase " $* " in *" {word} "*) touch "{reached}"; sleep 10;; esac\nexec "{real}/git" "$@"\n'
+    )
+    shim.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def after(condition: Callable[[], bool]) -> None:
+    """Wait for a moment of a run."""
+    wait_until(condition)

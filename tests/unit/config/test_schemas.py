@@ -1,0 +1,152 @@
+"""JSON Schemas, templates and the reference: current, complete, and of one mind with the loader."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pytest
+import yaml
+
+from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
+from zelda_ci import __version__
+from zelda_ci.config import json_schema, templates
+from zelda_ci.config.keys import entries, keys
+from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+
+REPOSITORY = Path(__file__).parents[3]
+PROJECT = "zelda.config.schema.json"
+SUITE = "zelda.suite.schema.json"
+
+
+def committed(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads((REPOSITORY / "schemas" / name).read_text("utf-8"))
+    return schema
+
+
+def is_accepted(name: str, text: str) -> bool:
+    checker = jsonschema.Draft202012Validator(committed(name))
+    return bool(checker.is_valid(yaml.safe_load(text) or {}))
+
+
+def run_script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    script = [sys.executable, str(REPOSITORY / "scripts/schemas"), *map(str, arguments)]
+    return subprocess.run(script, capture_output=True, text=True, check=False)
+
+
+def test_schemas_and_reference_in_the_repository_are_current():
+    done = run_script("--check")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_the_script_notices_and_mends_what_is_stale(tmp_path):
+    for folder in ("schemas", "docs"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    document = tmp_path / "docs/configuration.md"
+    document.write_text(document.read_text().replace("`execution.maxTurns`", "`execution.maxTurn`"))
+    (tmp_path / "schemas" / SUITE).unlink()
+    stale = run_script("--check", tmp_path)
+    assert (stale.stdout.splitlines(), stale.returncode) == (
+        [f"stale: schemas/{SUITE}", "stale: docs/configuration.md"],
+        1,
+    )
+    assert run_script(tmp_path).returncode == 0
+    assert run_script("--check", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", [PROJECT, SUITE])
+def test_the_schemas_are_valid_schemas(name):
+    jsonschema.Draft202012Validator.check_schema(committed(name))
+
+
+def test_the_reference_has_every_key():
+    text = (REPOSITORY / "docs/configuration.md").read_text("utf-8")
+    every = {key.dotted for model in (ProjectConfig, SuiteConfig) for key in keys(model)}
+    assert [key for key in sorted(every) if f"| `{key}` |" not in text] == []
+
+
+def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
+    address = f"https://raw.githubusercontent.com/zelda-ci/zelda-ci/v{__version__}/schemas"
+    first = "# yaml-language-server: $schema="
+    assert templates.project_config().splitlines()[0] == f"{first}{address}/{PROJECT}"
+    assert templates.example_suite().splitlines()[0] == f"{first}{address}/{SUITE}"
+
+
+def test_the_templates_are_accepted_by_schema_and_loader(tmp_path):
+    assert is_accepted(PROJECT, templates.project_config())
+    assert is_accepted(SUITE, templates.example_suite())
+    assert problems(make(tmp_path, config=templates.project_config(), test_example=templates.example_suite())) == []
+
+
+def test_the_configuration_template_has_every_key_and_only_defaults(tmp_path):
+    read = loaded(tmp_path, config=templates.project_config(), test_x="prompt: x\n").config
+    assert list(entries(read)) == list(entries(ProjectConfig()))
+    lines = templates.project_config()
+    missing = [key.dotted for key in keys(ProjectConfig) if not re.search(rf"(?m)^ *(# )?{key.name}:", lines)]
+    assert missing == []
+
+
+def test_every_line_of_the_configuration_template_may_be_uncommented(tmp_path):
+    names = "|".join({key.name for key in keys(ProjectConfig)})
+    text = re.sub(rf"^( *)# ((?:{names}): .*)$", r"\1\2", templates.project_config(), flags=re.MULTILINE)
+    read = loaded(tmp_path, config=text, test_x="prompt: x\n").config
+    assert [key for key, value in entries(read) if value is None] == []
+    assert is_accepted(PROJECT, text)
+
+
+def test_the_configuration_template_explains_every_key():
+    text = " ".join(templates.project_config().replace("#", " ").split())
+    assert [key.dotted for key in keys(ProjectConfig) if (key.field.description or "?") not in text] == []
+    assert max(map(len, templates.project_config().splitlines()[1:])) <= 102
+
+
+def test_the_example_suite_is_worth_reading(tmp_path):
+    (suite,) = loaded(tmp_path, config=templates.project_config(), test_example=templates.example_suite()).suites
+    assert 3 <= len(suite.resolved.acceptance_criteria) <= 5
+    assert len(suite.resolved.prompt.split()) >= 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "maxTurn: 5", "execution:\n  maxTurn: 5", "trials: 1.5", 'trials: "3"', "trials: true",
+        "metrics: {speed: true}",
+        "execution: {model: sonnet}", "execution: {maxTurns: 0}", "judge: {votes: 2}", "testDir: ''", "gatewayUrl: x",
+        "testCommand: 5", "gate: {failOn: [x]}", "coverageThreshold: 101", "execution: {env: [A=b]}",
+    ],
+)  # fmt: skip
+def test_what_the_schema_refuses_the_loader_refuses(text, tmp_path):
+    assert not is_accepted(PROJECT, text)
+    assert about_config(tmp_path, text) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "trials: 3", "trials:", "execution:", "execution: {maxTurns: }", "setupCommand: [npm, ci]",
+        "testReport: a/*.xml",
+        "testReport: [a.xml, b.xml]", "gate: {minScore: {efficiency: 50}}", "isolation: {level: auto, require: uid}",
+        "efficiencyTargets: {costUsd: 1}", "judge: {votes: 3}", "resultsDir: out",
+        "gatewayUrl: https://api.portkey.ai/v1",
+    ],
+)  # fmt: skip
+def test_what_the_schema_accepts_the_loader_accepts(text, tmp_path):
+    assert is_accepted(PROJECT, text)
+    assert about_config(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["tags: [a]", "prompt: a\npromptFile: b", "prompt: a\nname: a b", "prompt: a\ntestDir: x"]
+)
+def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
+    assert not is_accepted(SUITE, text)
+    assert about_suite(tmp_path, text) != []
+
+
+def test_a_suites_schema_promises_no_defaults():
+    assert '"default"' not in json.dumps(committed(SUITE)["properties"])
+    assert json_schema.editor_schema(ProjectConfig)["properties"]["trials"]["default"] == 1

@@ -1,0 +1,323 @@
+"""Messages of the real Agent SDK, as its own parser makes them, become records."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from claude_agent_sdk import (
+    AssistantMessage,
+    HookEventMessage,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TaskNotificationMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Denied,
+    Ended,
+    HookRan,
+    Noticed,
+    ResponseEnded,
+    Retried,
+    SessionRecord,
+    Started,
+    ToolCalled,
+    ToolReturned,
+    Usage,
+    UserSaid,
+)
+from zelda_ci.execution.messages import Translator
+from zelda_ci.redact import Redactor, Secret
+
+SECRET = "of-the-user-0815"
+MODEL = "claude-sonnet-5-5"
+INIT = {
+    "session_id": "s",
+    "claude_code_version": "2.1.329",
+    "model": MODEL,
+    "permissionMode": "default",
+    "tools": ["Bash"],
+    "mcp_servers": [{"name": "docs", "status": "pending", "source": "project"}],
+    "skills": ["greet"],
+    "agents": [{"name": "reviewer"}],
+    "slash_commands": ["clear"],
+}
+
+
+class Conversation:
+    """A translator with a clock that ticks once per reading."""
+
+    def __init__(self) -> None:
+        ticks: Iterator[float] = iter(range(1, 1000))
+        self._translator = Translator(Redactor([Secret(SECRET)]), lambda: next(ticks))
+
+    def __call__(self, *messages: object) -> list[SessionRecord]:
+        return [record for message in messages for record in self._translator.translate(message)]
+
+
+@pytest.fixture
+def hear() -> Conversation:
+    return Conversation()
+
+
+def assistant(*blocks: Any, **fields: Any) -> AssistantMessage:
+    return AssistantMessage(content=list(blocks), **{"model": MODEL, "message_id": "msg_1", **fields})
+
+
+def event(kind: str, **fields: Any) -> StreamEvent:
+    return StreamEvent(uuid="u", session_id="s", event={"type": kind, **fields})
+
+
+def system(subtype: str, **data: Any) -> SystemMessage:
+    return SystemMessage(subtype=subtype, data={"type": "system", "subtype": subtype, "uuid": "u", **data})
+
+
+def result(**fields: Any) -> ResultMessage:
+    basics = {"subtype": "success", "duration_ms": 1, "duration_api_ms": 1500, "is_error": False, "num_turns": 1}
+    return ResultMessage(**{**basics, "session_id": "s", **fields})
+
+
+def test_text_thinking_and_tool_calls_are_records_of_one_message(hear: Conversation) -> None:
+    call = ToolUseBlock(id="toolu_1", name="Bash", input={"command": "ls"})
+    records = hear(assistant(ThinkingBlock("hm", "sig"), TextBlock("I look."), call, parent_tool_use_id="toolu_0"))
+    thread = {"at": 1, "parent_tool_call_id": "toolu_0", "message_id": "msg_1", "model": MODEL}
+    assert [record.model_dump(exclude={"type"}) for record in records] == [
+        {**thread, "text": "hm", "thinking": True},
+        {**thread, "text": "I look.", "thinking": False},
+        {**thread, "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}},
+    ]
+
+
+def test_empty_thinking_is_not_recorded(hear: Conversation) -> None:
+    assert hear(assistant(ThinkingBlock("", "sig"))) == []
+
+
+def test_a_tool_input_that_is_no_object_is_kept_inside_one(hear: Conversation) -> None:
+    records = hear(assistant(ToolUseBlock(id="toolu_1", name="Bash", input=["odd"])))  # type: ignore[arg-type]
+    assert isinstance(records[0], ToolCalled)
+    assert records[0].input == {"input": ["odd"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "output"),
+    [
+        ("plain", "plain"),
+        (None, ""),
+        ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
+        (
+            [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA" * 100}}],
+            "[image: image/png, 300 bytes]",
+        ),
+        ([{"type": "tool_reference", "tool_name": "WebFetch"}], '{"type": "tool_reference", "tool_name": "WebFetch"}'),
+        ([], ""),
+    ],
+)
+def test_tool_results_become_text(hear: Conversation, content: Any, output: str) -> None:
+    (returned,) = hear(UserMessage(content=[ToolResultBlock("toolu_1", content, None)]))
+    assert isinstance(returned, ToolReturned)
+    assert (returned.id, returned.output, returned.is_error) == ("toolu_1", output, False)
+
+
+def test_words_on_the_users_side_are_recorded_whether_a_string_or_blocks(hear: Conversation) -> None:
+    records = hear(UserMessage(content="summary"), UserMessage(content=[TextBlock("nudge")], parent_tool_use_id="t"))
+    assert [(said.text, said.parent_tool_call_id) for said in records if isinstance(said, UserSaid)] == [
+        ("summary", None),
+        ("nudge", "t"),
+    ]
+
+
+def test_a_streamed_response_is_recorded_once_with_its_final_counts(hear: Conversation) -> None:
+    start = {"id": "msg_1", "usage": {"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 1}}
+    records = hear(
+        event("message_start", message=start),
+        event("content_block_delta", delta={"type": "text_delta", "text": "fragment"}),
+        assistant(TextBlock("All."), usage={"output_tokens": 1}),
+        event("message_delta", usage={"input_tokens": 0, "output_tokens": 42, "cache_creation_input_tokens": None}),
+        event("message_stop"),
+    )
+    assert [type(record) for record in records] == [AssistantSaid, ResponseEnded]
+    assert isinstance(records[1], ResponseEnded)
+    assert records[1].usage == Usage(input_tokens=7, output_tokens=42, cache_read_tokens=90)
+
+
+def test_a_response_that_was_cut_off_has_no_counts(hear: Conversation) -> None:
+    first, second = ({"id": name, "usage": {"output_tokens": 1}} for name in ("msg_1", "msg_2"))
+    records = hear(event("message_start", message=first), event("message_start", message=second), event("message_stop"))
+    assert [record.message_id for record in records if isinstance(record, ResponseEnded)] == ["msg_2"]
+
+
+def test_a_response_that_was_not_streamed_is_counted_once(hear: Conversation) -> None:
+    final = {"usage": {"input_tokens": 3, "output_tokens": 5}, "stop_reason": "end_turn"}
+    records = hear(assistant(ThinkingBlock("hm", "sig"), **final), assistant(TextBlock("Done."), **final))
+    counts = [record for record in records if isinstance(record, ResponseEnded)]
+    assert [count.usage for count in counts] == [Usage(input_tokens=3, output_tokens=5)]
+
+
+def test_texts_that_the_cli_invented_are_not_counted(hear: Conversation) -> None:
+    invented = assistant(TextBlock("API Error"), model="<synthetic>", stop_reason="stop_sequence", usage={"a": 1})
+    assert [type(record) for record in hear(invented)] == [AssistantSaid]
+
+
+def test_the_init_message_says_what_was_loaded_and_is_repeated_only_with_news(hear: Conversation) -> None:
+    connected = {**INIT, "mcp_servers": [{"name": "docs", "status": "connected"}]}
+    records = hear(system("init", **INIT), system("init", **INIT), system("init", **connected))
+    first, second = records
+    assert isinstance(first, Started)
+    assert isinstance(second, Started)
+    assert first.model_dump(exclude={"type", "at"}) == {
+        "session_id": "s",
+        "cli_version": "2.1.329",
+        "model": MODEL,
+        "permission_mode": "default",
+        "tools": ("Bash",),
+        "mcp_servers": ({"name": "docs", "status": "pending"},),
+        "skills": ("greet",),
+        "agents": ("reviewer",),
+        "slash_commands": ("clear",),
+    }
+    assert second.mcp_servers[0].status == "connected"
+
+
+def test_an_init_message_that_lacks_everything_is_still_a_start(hear: Conversation) -> None:
+    (started,) = hear(system("init", tools=None, mcp_servers=["odd"]))
+    assert isinstance(started, Started)
+    assert (started.model, started.tools, started.mcp_servers) == ("", (), ())
+
+
+def test_retries_hooks_and_denials_have_records_of_their_own(hear: Conversation) -> None:
+    hook = {"hook_name": "PreToolUse:Bash", "hook_event": "PreToolUse", "outcome": "error"}
+    records = hear(
+        system("api_retry", attempt=2, error_status=529, error="overloaded", retry_delay_ms=600),
+        system("api_retry", attempt=1, error_status=None, error="unknown"),
+        HookEventMessage(subtype="hook_started", hook_event_name="PreToolUse", data=hook),
+        HookEventMessage(
+            subtype="hook_response",
+            hook_event_name="PreToolUse",
+            data={**hook, "stdout": "out\n", "stderr": "err\n", "output": "err\n"},
+        ),
+        system("permission_denied", tool_name="Write", tool_use_id="toolu_1", message="not granted"),
+    )
+    assert [record.model_dump(exclude={"type", "at"}) for record in records] == [
+        {"attempt": 2, "status": 529, "error": "overloaded", "delay_seconds": 0.6},
+        {"attempt": 1, "status": None, "error": "unknown", "delay_seconds": 0.0},
+        {"name": "PreToolUse:Bash", "event": "PreToolUse", "outcome": "error", "output": "out\nerr\n"},
+        {"tool": "Write", "tool_call_id": "toolu_1", "reason": "not granted"},
+    ]
+    assert [type(record) for record in records] == [Retried, Retried, HookRan, Denied]
+
+
+def test_a_denial_that_only_the_result_tells_of_has_the_tools_own_words_for_a_reason(hear: Conversation) -> None:
+    refused = [{"tool_name": "Bash", "tool_use_id": f"toolu_{number}"} for number in (1, 2, 3)]
+    records = hear(
+        system("permission_denied", tool_name="Bash", tool_use_id="toolu_1", message="not granted"),
+        UserMessage(content=[ToolResultBlock("toolu_2", "hook error: not that", is_error=True)]),
+        result(permission_denials=refused),
+        result(permission_denials=refused),
+    )
+    denials = [(record.tool_call_id, record.reason) for record in records if isinstance(record, Denied)]
+    assert denials == [
+        ("toolu_1", "not granted"),
+        ("toolu_2", "hook error: not that"),
+        ("toolu_3", "refused by permissions or by a hook"),
+    ]
+
+
+def test_a_result_keeps_what_the_verdict_and_the_bill_need(hear: Conversation) -> None:
+    usage = {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
+    (ended,) = hear(
+        result(
+            subtype="error_max_turns",
+            is_error=True,
+            num_turns=3,
+            total_cost_usd=0.5,
+            model_usage={
+                MODEL: {**usage, "costUSD": 0.4, "costBasis": "list"},
+                "claude-unheard-of": {"costUSD": 0.1, "costBasis": "unknown"},
+            },
+            errors=["Reached maximum number of turns (2)"],
+            terminal_reason="max_turns",
+            stop_reason="tool_use",
+        )
+    )
+    counted = {"input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 3, "cache_write_tokens": 4}
+    nothing = dict.fromkeys(counted, 0)
+    assert isinstance(ended, Ended)
+    assert ended.model_dump(exclude={"type", "at"}) == {
+        "subtype": "error_max_turns",
+        "is_error": True,
+        "terminal_reason": "max_turns",
+        "stop_reason": "tool_use",
+        "api_error_status": None,
+        "turns": 3,
+        "api_seconds": 1.5,
+        "cost_usd": 0.5,
+        "model_usage": {
+            MODEL: {**counted, "cost_usd": 0.4, "cost_known": True},
+            "claude-unheard-of": {**nothing, "cost_usd": 0.1, "cost_known": False},
+        },
+        "text": None,
+        "errors": ("Reached maximum number of turns (2)",),
+    }
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        system("session_state_changed", state="idle"),
+        system("status", status="requesting"),
+        system("thinking_tokens", estimated_tokens=3),
+        system("background_tasks_changed", tasks=[]),
+        event("content_block_start"),
+    ],
+)
+def test_messages_that_only_drive_a_display_leave_no_record(hear: Conversation, message: object) -> None:
+    assert hear(message) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "text"),
+    [
+        (system("status", status="compacting"), "status", '{"status": "compacting"}'),
+        (system("status", status=None, compact_result="success"), "status", '{"compact_result": "success"}'),
+        (system("informational", content="Blank prompt", level="warning"), "informational", "Blank prompt"),
+        (system("model_fallback", to="x"), "model_fallback", '{"to": "x"}'),
+        (system("empty"), "empty", ""),
+        (KeyError("usage"), "unreadable", "KeyError: 'usage'"),
+        (object(), "object", ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_everything_else_is_noted_and_never_fatal(hear: Conversation, message: object, kind: str, text: str) -> None:
+    (noticed,) = hear(message)
+    assert isinstance(noticed, Noticed)
+    assert (noticed.kind, noticed.text) == (kind, text)
+
+
+def test_the_end_of_background_work_is_noted_with_its_status(hear: Conversation) -> None:
+    fields = {"task_id": "b", "status": "stopped", "output_file": "", "summary": "tail -f", "uuid": "u"}
+    data = {"type": "system", "subtype": "task_notification", **fields}
+    message = TaskNotificationMessage(subtype="task_notification", data=data, session_id="s", **fields)  # type: ignore[arg-type]
+    (noticed,) = hear(message)
+    assert isinstance(noticed, Noticed)
+    assert noticed.text == "stopped: tail -f"
+
+
+def test_no_record_holds_a_secret(hear: Conversation) -> None:
+    records = hear(
+        assistant(TextBlock(SECRET), ToolUseBlock(id="t", name=SECRET, input={SECRET: [SECRET]}), message_id=SECRET),
+        UserMessage(content=[ToolResultBlock(SECRET, [{"type": "text", "text": SECRET}], is_error=True)]),
+        system("odd", words=SECRET),
+        system("init", **{**INIT, "skills": [SECRET], "mcp_servers": [{"name": SECRET, "status": SECRET}]}),
+        system("api_retry", error=SECRET),
+        result(result=SECRET, errors=[SECRET], permission_denials=[{"tool_use_id": SECRET}], model_usage={SECRET: {}}),
+        ValueError(SECRET),
+    )
+    assert len(records) == 9
+    assert SECRET not in "".join(record.model_dump_json() for record in records)

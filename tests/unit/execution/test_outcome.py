@@ -1,0 +1,186 @@
+"""The verdict on a session: the exact test of success, and a code for every way to fail."""
+
+import pytest
+
+from zelda_ci.domain.session import Ended, SessionStatus
+from zelda_ci.execution.outcome import Crash, Cut, Evidence, Fall, judge
+from zelda_ci.redact import Redactor
+
+redact = Redactor()
+
+
+def ended(  # the fields on which verdicts rest
+    subtype: str = "success",
+    terminal: str | None = "completed",
+    *,
+    error: bool = False,
+    status: int | None = None,
+    stop: str | None = None,
+    text: str = "the words of the CLI",
+) -> Ended:
+    return Ended(
+        at=1,
+        subtype=redact(subtype),
+        terminal_reason=redact(terminal) if terminal else None,
+        is_error=error,
+        api_error_status=status,
+        stop_reason=redact(stop) if stop else None,
+        text=redact(text),
+    )
+
+
+def failed(terminal: str = "api_error", **fields: object) -> Ended:
+    return ended(terminal=terminal, error=True, **fields)  # type: ignore[arg-type]
+
+
+def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_was_asked() -> None:
+    verdict = judge(Evidence(ended=ended(), quiet=True, responses=1, prompted=True))
+    assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.COMPLETED, None, None)
+
+
+@pytest.mark.parametrize(
+    ("result", "responses"),
+    [
+        (ended(error=True), 1),
+        (ended(terminal=None), 1),
+        (ended(terminal="hook_stopped"), 1),
+        (ended(subtype="error_during_execution"), 1),
+        (ended(), 0),
+    ],
+    ids=["error flag", "no reason", "other reason", "other subtype", "no model call"],
+)
+def test_a_session_is_not_complete_if_one_of_them_is_missing(result: Ended, responses: int) -> None:
+    verdict = judge(Evidence(ended=result, quiet=True, responses=responses, prompted=True))
+    assert verdict.status is SessionStatus.FAILED
+    assert verdict.code
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("result", "api_error", "status", "code"),
+    [
+        (ended("error_max_turns", "max_turns", error=True), None, "maxTurns", "MAX_TURNS"),
+        (ended("error_max_budget_usd", "budget_exhausted", error=True), None, "budgetExceeded", "BUDGET_EXCEEDED"),
+        (ended("error_during_execution", "aborted_tools", error=True), None, "interrupted", "INTERRUPTED"),
+        (ended("error_during_execution", "aborted_streaming", error=True), None, "interrupted", "INTERRUPTED"),
+        (failed(status=401), "authentication_failed", "failed", "AUTHENTICATION_FAILED"),
+        (failed(status=403), "authentication_failed", "failed", "ACCESS_DENIED"),
+        (failed(status=400), "billing_error", "failed", "BILLING_FAILED"),
+        (failed(status=404), "model_not_found", "failed", "MODEL_NOT_FOUND"),
+        (failed(status=404), None, "failed", "MODEL_NOT_FOUND"),
+        (failed(status=400), "unknown", "failed", "REQUEST_REFUSED"),
+        (failed("prompt_too_long", status=400), "invalid_request", "failed", "PROMPT_TOO_LONG"),
+        (failed("image_error", status=413), "invalid_request", "failed", "REQUEST_TOO_LARGE"),
+        (failed(status=429), "rate_limit", "failed", "RATE_LIMITED"),
+        (failed(status=529), "server_error", "failed", "API_OVERLOADED"),
+        (failed(status=500), "server_error", "failed", "API_FAILED"),
+        (failed(), None, "failed", "API_UNREACHABLE"),
+        (failed(), "max_output_tokens", "failed", "OUTPUT_LIMIT"),
+        (failed(stop="refusal"), None, "failed", "MODEL_REFUSED"),
+        (ended(terminal="hook_stopped"), None, "failed", "HOOK_STOPPED"),
+        (ended("error_during_execution", None, error=True), None, "failed", "SESSION_FAILED"),
+    ],
+)
+def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str | None, status: str, code: str) -> None:
+    verdict = judge(Evidence(ended=result, quiet=True, responses=1, api_error=api_error, prompted=True))
+    assert (verdict.status, verdict.code) == (status, code)
+
+
+def test_a_failure_quotes_the_cli_in_one_line() -> None:
+    result = failed(status=401, text="Invalid API key\n\nFix it")
+    verdict = judge(Evidence(ended=result, quiet=True, prompted=True))
+    assert verdict.reason == "The API refused the key (401). Claude Code says: Invalid API key Fix it"
+
+
+@pytest.mark.parametrize("result", [None, ended(), failed(status=529)])
+@pytest.mark.parametrize(
+    ("cut", "status"),
+    [
+        (Cut.DEADLINE, SessionStatus.TIMED_OUT),
+        (Cut.BUDGET, SessionStatus.BUDGET_EXCEEDED),
+        (Cut.RECORDING, SessionStatus.FAILED),
+        (Cut.CANCELLED, SessionStatus.INTERRUPTED),
+    ],
+)
+def test_what_zelda_did_weighs_more_than_what_the_cli_said(
+    cut: Cut, status: SessionStatus, result: Ended | None
+) -> None:
+    crash = Crash(Fall.EXITED, exit_code=143)
+    assert judge(Evidence(ended=result, quiet=True, responses=1, cut=cut, crash=crash)).status is status
+
+
+def test_a_recording_failure_has_the_code_of_its_cause() -> None:
+    verdict = judge(Evidence(cut=Cut.RECORDING, recording_failure=("DISK_FULL", "The disk is full.")))
+    assert verdict.code == "DISK_FULL"
+    assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
+
+
+@pytest.mark.parametrize(
+    ("crash", "stderr", "prompted", "code", "reason"),
+    [
+        (
+            Crash(Fall.EXITED, exit_code=1),
+            ["--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"],
+            False,
+            "ROOT_REFUSED",
+            "Claude Code refuses to bypass permissions as root outside a sandbox.",
+        ),
+        (
+            Crash(Fall.EXITED, exit_code=1),
+            ["error: option '--permission-mode <mode>' is invalid."],
+            False,
+            "CLI_START_FAILED",
+            "Claude Code ended with exit code 1 while starting: error: option '--permission-mode <mode>' is invalid.",
+        ),
+        (Crash(Fall.EXITED, exit_code=137), [], True, "CLI_KILLED", "Claude Code was killed by signal 9."),
+        (Crash(Fall.EXITED, exit_code=-11), ["oh"], True, "CLI_KILLED", "Claude Code was killed by signal 11: oh"),
+        (
+            Crash(Fall.EXITED, exit_code=3),
+            ["one", "two"],
+            True,
+            "CLI_CRASHED",
+            "Claude Code ended with exit code 3 before the session was over: one two",
+        ),
+        (
+            None,
+            [],
+            True,
+            "CLI_CRASHED",
+            "Claude Code ended with exit code 0 before the session was over.",
+        ),
+        (
+            Crash(Fall.NOT_STARTED, "Working directory does not exist: /gone"),
+            [],
+            False,
+            "CLI_START_FAILED",
+            "Claude Code could not be started: Working directory does not exist: /gone",
+        ),
+        (Crash(Fall.SILENT_START), [], False, "CLI_START_TIMED_OUT", "Claude Code did not get ready within a minute."),
+        (
+            Crash(Fall.LINE_TOO_LONG, "more than 64 MiB."),
+            [],
+            True,
+            "CLI_OUTPUT_TOO_LONG",
+            "Claude Code wrote a message too long to read: more than 64 MiB.",
+        ),
+        (Crash(Fall.BROKEN, "OSError: no"), [], True, "SESSION_FAILED", "The session broke off: OSError: no"),
+    ],
+)
+def test_every_breakdown_has_a_code_and_a_sentence(
+    crash: Crash | None, stderr: list[str], *, prompted: bool, code: str, reason: str
+) -> None:
+    verdict = judge(Evidence(crash=crash, stderr_tail=stderr, prompted=prompted))
+    assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.FAILED, code, reason)
+
+
+def test_a_cli_that_dies_after_a_first_good_result_has_not_completed_the_session() -> None:
+    crash = Crash(Fall.EXITED, exit_code=137)
+    verdict = judge(Evidence(ended=ended(), quiet=False, responses=1, crash=crash, prompted=True))
+    assert verdict.code == "CLI_KILLED"
+
+
+def test_a_cli_that_exits_on_its_own_error_result_is_judged_by_the_result() -> None:
+    crash = Crash(Fall.EXITED, exit_code=1)
+    result = ended("error_max_turns", "max_turns", error=True)
+    verdict = judge(Evidence(ended=result, quiet=False, responses=2, crash=crash, prompted=True))
+    assert verdict.status is SessionStatus.MAX_TURNS

@@ -1,0 +1,159 @@
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
+from tests.unit.model_proxy.requests import PLACES, body, called, noted, returned, said
+from zelda_ci.domain.session import ModelUsage
+from zelda_ci.model_proxy.cassette import Cassette
+from zelda_ci.model_proxy.meter import MeteredExchange, Meter
+from zelda_ci.model_proxy.placeholders import Placeholders
+from zelda_ci.model_proxy.replay import ReplaySource
+from zelda_ci.model_proxy.wire import Call
+from zelda_ci.redact import Redactor
+
+SSE = [(b"content-type", b"text/event-stream; charset=utf-8")]
+JSON = [(b"content-type", b"application/json")]
+PROMPT = said("Add a route.")
+
+
+def meter(budget_usd: float | None = None) -> Meter:
+    redact = Redactor()
+    nothing = ReplaySource(Cassette(zelda="1", cli=redact("x"), label="a"), Placeholders(PLACES), redact)
+    return Meter("http://127.0.0.1:1", "token", budget_usd, nothing)
+
+
+def call(request: dict[str, Any], agent: str | None = None) -> Call:
+    headers = [(b"x-claude-code-agent-id", agent.encode())] if agent else []
+    return Call("/v1/messages?beta=true", headers, json.dumps(request).encode(), request)
+
+
+def stream(reply: Message) -> list[bytes]:
+    message = reply.as_json(ApiRequest("/v1/messages", {}, body(PROMPT), b"", None, 0))
+    return [sse(event) for event in events(message, reply.tokens)]
+
+
+def begin(counts: Meter, request: dict[str, Any] | None = None) -> MeteredExchange:
+    exchange = counts.begin(call(request or body(PROMPT)))
+    exchange.start(200, SSE)
+    return exchange
+
+
+def test_tokens_are_counted_while_the_answer_streams() -> None:
+    counts = meter()
+    exchange = begin(counts)
+    first, *others = stream(text("Done.", tokens=Tokens(100, 50, cache_read=7, cache_write_1h=3)))
+    exchange.chunk(first)
+    assert counts.usage().models["claude-sonnet-5-5"].total == 100 + 1 + 7 + 3
+    for event in others:
+        exchange.chunk(event)
+    counts.end(exchange)
+    assert counts.usage().models == {
+        "claude-sonnet-5-5": ModelUsage(
+            input_tokens=100,
+            output_tokens=50,
+            cache_read_tokens=7,
+            cache_write_tokens=3,
+            cost_usd=pytest.approx((100 * 2 + 50 * 10 + 7 * 0.1 + 3 * 4) / 1e6),
+        )
+    }
+
+
+def test_a_json_answer_is_counted_like_a_stream() -> None:
+    counts = meter()
+    exchange = counts.begin(call(body(PROMPT)))
+    exchange.start(200, JSON)
+    answer = json.dumps({"model": "claude-haiku-5-5", "usage": {"input_tokens": 5, "output_tokens": 6}}).encode()
+    exchange.chunk(answer[:10])
+    exchange.chunk(answer[10:])
+    counts.end(exchange)
+    assert counts.usage().models["claude-haiku-5-5"].total == 11
+
+
+def test_models_are_counted_apart_and_a_dated_answer_under_the_name_that_was_asked_for() -> None:
+    counts = meter()
+    for asked, answered in [
+        ("claude-haiku-4-5", "claude-haiku-4-5-20251001"),
+        ("claude-haiku-4-5", "claude-opus-5-5"),
+        ("gpt-7", "gpt-7-mini"),
+    ]:
+        exchange = begin(counts, body(PROMPT, model=asked))
+        for event in stream(text("x", model=answered)):
+            exchange.chunk(event)
+        counts.end(exchange)
+    assert {name: model.cost_known for name, model in counts.usage().models.items()} == {
+        "claude-haiku-4-5": True,
+        "claude-opus-5-5": True,
+        "gpt-7-mini": False,
+    }
+
+
+def test_errors_are_counted_by_status_and_inside_a_stream_too() -> None:
+    counts = meter()
+    for status in (529, 529, 401):
+        exchange = counts.begin(call(body(PROMPT)))
+        exchange.start(status, JSON)
+        exchange.chunk(b'{"type": "error"}')
+        counts.end(exchange)
+    exchange = begin(counts)
+    exchange.chunk(sse({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}))
+    counts.end(exchange)
+    assert counts.usage().errors == {"401": 1, "529": 3}
+    assert counts.usage().models == {}
+
+
+def test_a_request_that_repeats_a_failed_one_is_a_retry() -> None:
+    counts = meter()
+    failed = counts.begin(call(body(PROMPT)))
+    failed.start(529, JSON)
+    counts.end(failed)
+    again = body(PROMPT, noted("x"), stream=False, max_tokens=1, thinking=None)
+    counts.end(counts.begin(call(again)))  # other options, the CLI's own notes: still the same conversation
+    assert counts.usage().retries == 1
+    counts.end(counts.begin(call(body(PROMPT, called("Bash"), returned("ok")))))
+    counts.end(counts.begin(call(body(PROMPT), agent="a1")))
+    assert (counts.usage().requests, counts.usage().retries) == (4, 1)
+
+
+def test_a_request_that_repeats_a_successful_one_is_no_retry() -> None:
+    counts = meter()
+    for _ in range(2):
+        counts.end(begin(counts))
+    assert (counts.usage().requests, counts.usage().retries) == (2, 0)
+
+
+def test_the_budget_is_spent_when_cost_reaches_it_but_the_answer_may_end() -> None:
+    counts = meter(budget_usd=0.01)
+    exchange = begin(counts)
+    for event in stream(text("x", tokens=Tokens(0, 999))):
+        exchange.chunk(event)
+    assert not counts.is_spent
+    counts.end(exchange)
+    assert not counts.exhausted.is_set()
+    last = begin(counts)
+    last.chunk(stream(text("x", tokens=Tokens(5)))[0])
+    assert counts.is_spent
+    assert not counts.exhausted.is_set()
+    counts.end(last)
+    assert counts.exhausted.is_set()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "message_start"},
+        {"type": "message_start", "message": "x"},
+        {"type": "message_start", "message": {"model": 5, "usage": [1]}},
+        {"type": "message_delta", "usage": {"output_tokens": "many"}},
+        {"type": "error", "error": "x"},
+    ],
+)
+def test_nonsense_counts_nothing(event: dict[str, Any]) -> None:
+    counts = meter()
+    exchange = begin(counts)
+    exchange.chunk(sse(event))
+    exchange.chunk(b'data: no json "message_start"\n\n')
+    counts.end(exchange)
+    assert counts.cost_usd == 0
+    assert counts.usage().errors == {}

@@ -1,0 +1,92 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.model_proxy.placeholders import Placeholders, plain
+
+HERE = Placeholders({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"})
+THERE = Placeholders({"workspace": "/there/other place", "root": "/there", "home": "/h"})
+
+
+def moved(text: str) -> str:
+    return THERE.fill(HERE.blank(text))
+
+
+def test_the_longest_path_wins() -> None:
+    assert HERE.blank("/here/ws/.home/x /here/ws/y /here/z") == "{{home}}/x {{workspace}}/y {{root}}/z"
+    assert moved("cat /here/ws/.home/x /here/ws/y") == "cat /h/x /there/other place/y"
+
+
+def test_a_path_ends_where_its_name_ends() -> None:
+    assert HERE.blank("/here/ws2 /here/ws-2 /here/ws.") == "{{root}}/ws2 {{workspace}}-2 {{workspace}}."
+    assert Placeholders({"workspace": "/ws"}).blank("/ws2/x /ws_3 /ws") == "/ws2/x /ws_3 {{workspace}}"
+
+
+def test_of_two_names_for_one_path_the_first_is_used() -> None:
+    assert Placeholders({"workspace": "/a/b", "root": "/a/b"}).blank("/a/b") == "{{workspace}}"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "mark"),
+    [
+        ("/a/b%20%22c%22%C3%A9", "{{p:url}}"),
+        (json.dumps('/a/b "c"é')[1:-1], "{{p:json}}"),
+        (json.dumps('/a/b "c"é', ensure_ascii=False)[1:-1], "{{p:wide}}"),
+        (json.dumps('/a/b "c"é')[1:-1].replace("/", "\\/"), "{{p:slashes}}"),
+        ("/config/projects/-a-b--c--/tool-results", "/config/projects{{p:slug}}/tool-results"),
+    ],
+)
+def test_other_spellings_are_taken_out_and_put_back(spelled: str, mark: str) -> None:
+    places = Placeholders({"p": '/a/b "c"é'})
+    assert places.blank(spelled) == mark
+    assert places.fill(places.blank(spelled)) == spelled
+    assert plain(places.blank(spelled)).count("{{p}}") == 1
+
+
+def test_marks_that_were_in_the_text_stay_what_they_were() -> None:
+    template = "Hello {{workspace}} and {{literal:workspace}} and {{home:json}} and {{ workspace }} and {{name}}"
+    assert HERE.blank(template).startswith("Hello {{literal:workspace}} and {{literal:literal:workspace}}")
+    assert moved(template) == template
+
+
+def test_keys_and_nested_values_are_mapped() -> None:
+    value = {"/here/ws": ["/here/ws/a", {"n": 1, "none": None}]}
+    assert HERE.blank_tree(value) == {"{{workspace}}": ["{{workspace}}/a", {"n": 1, "none": None}]}
+    assert HERE.fill_tree(HERE.blank_tree(value)) == value
+
+
+@pytest.mark.parametrize("value", ["", "/"])
+def test_a_value_that_is_everywhere_is_no_placeholder(value: str) -> None:
+    assert Placeholders({"root": value}).blank("a /b/ c") == "a /b/ c"
+
+
+def test_no_placeholders_change_nothing() -> None:
+    assert Placeholders({}).fill(Placeholders({}).blank("{{workspace}} /x")) == "{{workspace}} /x"
+
+
+PIECES = st.sampled_from(
+    [
+        "/here",
+        "/here/ws",
+        "/ws",
+        "{{",
+        "}}",
+        "literal:",
+        "workspace",
+        "root",
+        ":json",
+        ":slug",
+        "-here-ws",
+        "a",
+        " ",
+        "\n",
+    ]
+)
+
+
+@given(st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=12))
+def test_what_is_taken_out_comes_back(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert HERE.fill(HERE.blank(text)) == text

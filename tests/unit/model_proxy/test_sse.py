@@ -1,0 +1,58 @@
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.model_proxy import sse
+from zelda_ci.model_proxy.sse import EventReader
+
+EVENTS: list[dict[str, Any]] = [
+    {"type": "message_start", "n": 1},
+    {"type": "ping"},
+    {"type": "x", "text": "ä\u2028 \n\n data: no"},
+]
+STREAM = b"".join(map(sse.written, EVENTS))
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
+def test_events_are_the_same_however_the_network_cuts_them(cuts: list[int], line_end: bytes) -> None:
+    stream = STREAM.replace(b"\n", line_end)
+    borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    reader = EventReader()
+    found = [json.loads(data) for start, end in pairwise(borders) for data in reader.feed(stream[start:end])]
+    assert found == EVENTS
+    assert (reader.rest, reader.malformed) == (b"", False)
+
+
+def test_data_of_several_lines_is_joined_and_comments_are_skipped() -> None:
+    reader = EventReader()
+    assert list(reader.feed(b': hello\n\nid: 7\ndata: {"a":\ndata:1}\n\n')) == [b'{"a":\n1}']
+    assert not reader.malformed
+
+
+def test_an_event_that_has_not_ended_is_kept() -> None:
+    reader = EventReader()
+    assert list(reader.feed(b'data: {"a": 1}\n')) == []
+    assert reader.rest == b'data: {"a": 1}\n'
+
+
+@pytest.mark.parametrize("garbage", [b"<html><body>502</body>\n\n</html>", b"HTTP 1.1\n\n"])
+def test_garbage_is_noticed(garbage: bytes) -> None:
+    reader = EventReader()
+    assert list(reader.feed(garbage)) == []
+    assert reader.malformed
+
+
+def test_an_endless_event_does_not_eat_the_memory() -> None:
+    reader = EventReader()
+    for _ in range(70):
+        assert list(reader.feed(b"x" * (1 << 20))) == []
+    assert len(reader.rest) <= sse.MOST_BYTES
+    assert reader.malformed
+
+
+def test_a_half_emoji_can_be_written() -> None:
+    assert sse.written({"type": "x", "text": "\ud83d"}) == b'event: x\ndata: {"type":"x","text":"\\ud83d"}\n\n'

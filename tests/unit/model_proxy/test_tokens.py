@@ -1,0 +1,39 @@
+from typing import Any
+
+import pytest
+
+from zelda_ci.model_proxy.tokens import Tokens, from_usage, merged
+
+
+def test_cache_writes_are_split_by_lifetime() -> None:
+    usage = {
+        "input_tokens": 1,
+        "output_tokens": 2,
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 10,
+        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 4},
+        "server_tool_use": {"web_search_requests": 2},
+    }
+    assert from_usage(usage) == Tokens(1, 2, 3, 6, 4, 2)
+    assert from_usage(usage).prompt == 14
+
+
+def test_cache_writes_without_a_split_live_five_minutes() -> None:
+    assert from_usage({"cache_creation_input_tokens": 10, "cache_creation": None}).cache_write_5m == 10
+
+
+def test_speed_and_place_are_read() -> None:
+    tokens = from_usage({"speed": "fast", "inference_geo": "us"})
+    assert (tokens.fast, tokens.us_only) == (True, True)
+
+
+@pytest.mark.parametrize("nonsense", [None, "12", -5, 1.5, [], {}, {"x": 1}])
+def test_what_is_no_count_is_zero(nonsense: Any) -> None:
+    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation", "server_tool_use")
+    assert from_usage(dict.fromkeys(keys, nonsense)) == Tokens()
+
+
+def test_later_counts_replace_earlier_ones_and_missing_ones_do_not() -> None:
+    start = {"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1}
+    end = {"input_tokens": 0, "cache_read_input_tokens": None, "output_tokens": 50}
+    assert merged(start, end) == {"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 50}

@@ -1,0 +1,44 @@
+"""JSON Schema of result.json, for programs that read results."""
+
+from typing import Any, Literal
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EfficiencyDetails
+from zelda_ci.domain.run import RunResult
+
+FILE = "zelda.result.schema.json"
+
+
+class _AsWritten(GenerateJsonSchema):
+    """A key is absent, never null, where its value is not known; unknown keys are allowed."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        described = super().default_schema(schema)
+        return {key: value for key, value in described.items() if key != "default" or value is not None}
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        described = super().model_schema(schema)
+        return {key: value for key, value in described.items() if key != "additionalProperties"}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def result_schema() -> dict[str, Any]:
+    """The schema as it is published; `EfficiencyDetails` describes the `details` of the metric of that name."""
+    wanted: list[tuple[type[Record], Literal["validation"]]] = [
+        (RunResult, "validation"),
+        (EfficiencyDetails, "validation"),
+    ]
+    _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        **definitions["$defs"].pop("RunResult"),
+        "$defs": definitions["$defs"],
+    }
