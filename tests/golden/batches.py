@@ -34,7 +34,7 @@ def suite(name: str = "rest-endpoint", **settings: Any) -> ResolvedSuite:
     return ResolvedSuite.model_validate(given)
 
 
-def efficiency(score: float | None = 87.5, reasoning: str = "", **numbers: Any) -> EvalResult:
+def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) -> EvalResult:
     """The efficiency of a session like many; `numbers` replace some of its own."""
     models = numbers.pop("models", {"claude-sonnet-5-5": SONNET})
     details = {
@@ -57,7 +57,7 @@ def efficiency(score: float | None = 87.5, reasoning: str = "", **numbers: Any) 
         metric=Metric.EFFICIENCY,
         version="1",
         score=score,
-        reasoning=safe(reasoning or "9 of 30 turns; no targets are set"),
+        reasoning=safe(reasoning or "maxTurns 9 of 30 (73.3)."),
         details=safe.json(EfficiencyDetails(**details).model_dump(mode="json", by_alias=True)),
     )
 
@@ -136,8 +136,9 @@ def one_passed() -> BatchResult:
 def one_rich() -> BatchResult:
     """Everything a run of this issue can have: targets, two models, sub-agents, errors, setup, uncommitted changes."""
     details = efficiency(
-        62.4,
-        "cost 100.0, tokens 49.8, turns 37.4",
+        81.8,
+        "costUsd 0.1802 of 0.5 (100.0), tokens 165237 of 100000 (60.5), turns 9 of 6 (66.7), "
+        "durationSeconds 83.2 of 120 (100.0).",
         models={"claude-sonnet-5-5": SONNET, "claude-haiku-4-5": HAIKU},
         subagent_turns=4,
         tool_calls={"Read": 5, "Edit": 3, "Bash": 12, "Skill(rest-conventions)": 1, "mcp__catalog__lookup": 2},
@@ -223,7 +224,11 @@ def nothing() -> BatchResult:
     return batch(seconds=0.0)
 
 
-HOSTILE = "\x1b[2J\x1b[H\x1b]0;owned\x07[bold red]PASS[/] :smile:\r\n PASS  other-suite\u202e0.001\u2069 ##[error]x\n::stop-commands::y"
+HOSTILE = (
+    "\x1b[2J\x1b[H\x1b]0;owned\x07[bold red]PASS[/] :smile:\r\n"
+    " PASS  other-suite\u202e0.001\u2069 ##[error]x\n"
+    "::stop-commands::y"
+)
 
 
 def hostile() -> BatchResult:

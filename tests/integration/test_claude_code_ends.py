@@ -150,7 +150,6 @@ def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -
         (http_error(400, "Your credit balance is too low to access the Anthropic API."), "BILLING_FAILED"),
         (http_error(400, "prompt is too long: 250000 tokens > 200000 maximum"), "PROMPT_TOO_LONG"),
         (http_error(529), "API_OVERLOADED"),
-        (http_error(500), "API_FAILED"),
         (raw(b"event: message_start\ndata: {not json\n\n"), "API_UNREACHABLE"),
         (Message(({"type": "text", "text": "I must not."},), stop_reason="refusal"), "MODEL_REFUSED"),
     ],
@@ -270,13 +269,16 @@ def test_a_session_that_cannot_be_recorded_is_ended(tmp_path: Path, error: Excep
     assert session.survivors() == []
 
 
-@pytest.mark.parametrize("prompt", ["/clear", "  \n"])
-def test_a_prompt_that_never_reaches_a_model_fails_the_session(tmp_path: Path, prompt: str) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "said"), [("/clear", "the prompt was taken as a command of Claude Code"), ("  \n", "Blank prompt")]
+)
+def test_a_prompt_that_never_reaches_a_model_fails_the_session(tmp_path: Path, prompt: str, said: str) -> None:
     with ScriptedApi([]) as api:
         session = Session(make_workspace(tmp_path), api.url, prompt=prompt)
         outcome = lead(session)
 
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
+    assert said in str(outcome.reason)
     assert not session.of(Ended)[0].is_error
 
 

@@ -41,7 +41,7 @@ class Interruption:
         setup = f"setupCommand: touch {self.mark}; sleep 300\n" if phase == "setup" else ""
         suite = f"prompt: Add a greeting.\n{setup}"
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
-        word = {"workspace": "worktree", "evaluation": "diff"}.get(phase, "nothing")
+        word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
         self.api = ScriptedApi(COMPLETE if phase == "evaluation" else SCRIPT)
 

@@ -108,11 +108,11 @@ def test_ignored_files_are_left_out_unless_the_session_committed_them(project: P
 
 def test_odd_names_are_changes_like_any_other(project: Project, tmp_path: Path) -> None:
     changes, patch = project.changes_after(r"""
-        for name in 'with space' '-rf' 'quo"te' 'back\slash' ':(top)x' '*' '~' 'git~1' "new
+        for name in 'with space' '-rf' 'quo"te' 'back\slash' ':(top)x' '*' '~' "new
 line"; do echo odd > "./$name"; done
         printf odd > "$(printf 'not-utf8-\377')"
     """)
-    assert len(changes.files) == 10
+    assert len(changes.files) == 9
     assert "not-utf8-?" in changes.files
     assert "new\nline" in changes.files
     clone = applied(project, patch.replace(r"not-utf8-\377", "not-utf8"), tmp_path)
@@ -121,8 +121,8 @@ line"; do echo odd > "./$name"; done
 
 PLANTS = {
     "monitor": "git config core.fsmonitor 'touch {trace}'",
-    "hooks": "git config core.hooksPath hooks; mkdir hooks; printf '#!/bin/sh\\ntouch {trace}\\n' > hooks/post-index-change;"
-    "chmod +x hooks/post-index-change",
+    "hooks": "git config core.hooksPath hooks; mkdir hooks; cd hooks;"
+    "printf '#!/bin/sh\\ntouch {trace}\\n' > post-index-change; chmod +x post-index-change",
     "filter": "git config filter.evil.clean 'touch {trace}; cat'; git config filter.evil.process 'touch {trace}';"
     "git config filter.evil.required true; echo '* filter=evil' > .gitattributes",
     "textconv": "git config diff.evil.textconv 'touch {trace}; cat'; git config diff.evil.command 'touch {trace}';"
@@ -137,7 +137,8 @@ PLANTS = {
     "no repository": "rm -rf .git",
     "own repository": "rm .git; git init -q; git config core.fsmonitor 'touch {trace}'; git add .; git commit -qm mine",
     "elsewhere": "echo 'gitdir: /nowhere' > .git",
-    "bare in the tree": "git init -q --bare . ; printf '[core]\\n\\tbare = true\\n\\tfsmonitor = touch {trace}\\n' > config",
+    "bare in the tree": "git init -q --bare . ;"
+    "printf '[core]\\n\\tbare = true\\n\\tfsmonitor = touch {trace}\\n' > config",
     "broken index": "echo broken > $(git rev-parse --git-path index)",
     "index link": "ln -sf /etc/passwd $(git rev-parse --git-path index)",
     "index pipe": "rm $(git rev-parse --git-path index); mkfifo $(git rev-parse --git-path index)",
@@ -170,19 +171,19 @@ def test_nothing_that_the_session_planted_is_run_or_believed(project: Project, t
     assert project.leftovers() == []
 
 
-@pytest.mark.parametrize("name", [".gitignore", ".gitattributes", ".gitmodules", "src/.gitignore", "x/.gitattributes"])
 @pytest.mark.parametrize(
     "trap",
     [
-        "mkfifo {name}",
-        "yes '*.pattern' | head -c 2000000 > {name}",
-        "ln -s /dev/zero {name}",
-        "mkfifo p; ln -s p {name}",
-        "mkdir {name}",
+        "mkfifo $name",
+        "yes '*.pattern' | head -c 2000000 > $name",
+        "ln -s /dev/zero $name",
+        "mkfifo $name.pipe; ln -s $name.pipe $name",
+        "mkdir $name",
     ],
 )
-def test_files_that_git_reads_cannot_hold_it_up(project: Project, name: str, trap: str) -> None:
-    script = f"mkdir -p x; rm -rf {name}; {trap.format(name=name)}; echo new > zzz.txt; echo mine >> src/a.py"
+def test_files_that_git_reads_cannot_hold_it_up(project: Project, trap: str) -> None:
+    names = ".gitignore .gitattributes .gitmodules src/.gitignore src/.gitattributes"
+    script = f"for name in {names}; do rm -f $name; {trap}; done; echo new > zzz.txt; echo mine >> src/a.py"
     changes, patch = project.changes_after(script)
     assert {"src/a.py", "zzz.txt"} <= set(changes.files)
     assert "+mine" in patch
@@ -268,9 +269,9 @@ def test_a_patch_that_grows_too_long_is_cut_between_files(project: Project, tmp_
 
 
 def test_very_many_files(project: Project) -> None:
-    script = "python3 -c \"import os\nfor n in range(20000): open(f'f{n}', 'w').write(str(n))\""
+    script = "python3 -c \"import os\nfor n in range(5000): open(f'f{n}', 'w').write(str(n))\""
     changes, _ = project.changes_after(script)
-    assert (len(changes.files), changes.insertions, changes.truncated) == (20_000, 20_000, False)
+    assert (len(changes.files), changes.insertions, changes.truncated) == (5000, 5000, False)
 
 
 def test_a_tree_deeper_than_a_path_may_be_long(project: Project) -> None:
@@ -299,12 +300,15 @@ def test_attributes_cannot_hide_what_can_be_read(project: Project) -> None:
     assert "+visible" in patch
 
 
-def test_a_submodule_that_the_session_filled_is_left_alone(project: Project, tmp_path: Path) -> None:
+def test_a_submodule_that_the_session_filled_is_named(project: Project, tmp_path: Path) -> None:
     library = repository(tmp_path, name="library")
     project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
     project.commit()
-    changes, _ = project.changes_after("echo x > new; git init -q lib; echo inside > lib/file")
-    assert "new" in changes.files
+    assert not project.changes_after("true")[0].truncated
+    changes, patch = project.changes_after("echo x > new; git init -q lib; echo inside > lib/file")
+    assert changes.files == ("lib", "new")
+    assert changes.truncated
+    assert patch.startswith("# not in this patch: 'lib' (a submodule)\n")
 
 
 def test_secrets_do_not_reach_the_patch(project: Project, tmp_path: Path) -> None:
@@ -335,7 +339,7 @@ def test_text_that_is_not_utf8_is_readable_with_replacements(project: Project) -
 
 def test_changes_can_be_computed_again_and_again(project: Project, tmp_path: Path) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> list[tuple[str, ...]]:
-        found = []
+        found: list[tuple[str, ...]] = []
         for number in range(3):
             (workspace.root / f"new{number}").write_text("x")
             found.append((await workspaces.changes(workspace, tmp_path / "patch")).files)
@@ -346,13 +350,13 @@ def test_changes_can_be_computed_again_and_again(project: Project, tmp_path: Pat
 
 def test_the_measurement_changes_nothing_in_the_workspace(project: Project, tmp_path: Path) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[str, str]:
-        line = "git add src; ls -laR --full-time . ../git | grep -v ' \\.\\.$'"
-        await workspaces.run_command(workspace, "echo x > src/new; git init -q inner", 30)
+        line = "ls -lR --full-time . ../git; find . inner/.git -type f | xargs cat | cksum"
+        await workspaces.run_command(workspace, "echo x > src/new; git init -q inner; git add src", 30)
         before = await workspaces.run_command(workspace, line, 30)
         await workspaces.changes(workspace, tmp_path / "patch")
         after = await workspaces.run_command(workspace, line, 30)
         return before.output, after.output
 
     before, after = project.work(work)
-    inner = [line for line in before.splitlines() if line not in after.splitlines()]
-    assert len(inner) <= 1, inner  # the time of the folder whose .git was set aside
+    differing = [line for line in before.splitlines() if line not in after.splitlines()]
+    assert [line.split()[-1] for line in differing] == ["inner"]  # the time of the folder whose .git was set aside

@@ -14,7 +14,7 @@ class Outcome(IntEnum):
     | completed                                                       | passed      | 0         |
     | out of turns, budget or time                                    | failed      | 1         |
     | session failed, or an evaluator could not do its work           | broken      | 2         |
-    | interrupted                                                     | interrupted | 130       |
+    | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
 
@@ -32,7 +32,8 @@ def run_outcome(run: RunResult) -> Outcome:
 
 def batch_outcome(batch: BatchResult) -> Outcome:
     """What an invocation means as a whole."""
-    return max(map(run_outcome, batch.runs), default=Outcome.BROKEN)
+    cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
+    return max((*map(run_outcome, batch.runs), *cut_short), default=Outcome.BROKEN)
 
 
 def _status_outcome(status: SessionStatus) -> Outcome:

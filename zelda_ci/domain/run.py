@@ -72,7 +72,7 @@ class RunResult(Record):
     schema_version: Literal[1] = SCHEMA_VERSION
     run_id: str
     batch_id: str
-    """Run id of the first run of the same invocation."""
+    """The same for all runs of one invocation."""
     suite: str
     trial: int = Field(1, ge=1)
     status: SessionStatus
@@ -101,4 +101,6 @@ class BatchResult(Record):
     batch_id: str
     started_at: datetime
     finished_at: datetime
+    interrupted: bool = False
+    """True where it was ended before its plan was carried out."""
     runs: tuple[RunResult, ...]

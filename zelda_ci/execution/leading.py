@@ -118,6 +118,7 @@ class Leading:
             crash=self._crash,
             stderr_tail=tuple(recorder.stderr_tail),
             prompted=self._line.prompted,
+            command=self._request.prompt.lstrip().startswith("/"),
             seconds_allowed=self._request.execution.timeout_seconds,
             recording_failure=_explained(recorder.failure) if recorder.failure else None,
         )

@@ -54,6 +54,8 @@ class Evidence:
     stderr_tail: Sequence[str] = ()
     prompted: bool = False
     """Whether the CLI came up and got the prompt."""
+    command: bool = False
+    """Whether the prompt looks like a command, with a leading `/`."""
     seconds_allowed: float = 0.0
     recording_failure: tuple[str, str] | None = None
     """Code and sentence of what kept the session from being recorded."""
@@ -133,7 +135,10 @@ def _of_result(ended: Ended, evidence: Evidence) -> Verdict:
         case "success", "completed" if not ended.is_error and evidence.responses:
             return Verdict(SessionStatus.COMPLETED)
     if not ended.is_error and not evidence.responses:
-        return _failed("NO_MODEL_CALL", f"The session ended without asking a model. Claude Code says: {_said(ended)}")
+        why = ": the prompt was taken as a command of Claude Code" if evidence.command else ""
+        return _failed(
+            "NO_MODEL_CALL", f"The session ended without asking a model{why}. Claude Code says: {_said(ended)}"
+        )
     code, sentence = _api_failure(ended, evidence.api_error)
     return _failed(code, f"{sentence} Claude Code says: {_said(ended)}")
 

@@ -6,9 +6,9 @@ import re
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
@@ -39,11 +39,17 @@ class RecordedResponse(Record):
 
     status: int = Field(ge=100, le=599)
     headers: dict[str, SafeText] = Field(default_factory=dict)
-    events: tuple[SafeJson, ...] | None = None
+    events: tuple[SafeJson, ...] | None = Field(None, min_length=1)
     body: SafeJson | None = None
     text: SafeText | None = None
     cut: Literal[True] | None = None
     """Present where the answer broke off."""
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if sum(content is not None for content in (self.events, self.body, self.text)) != 1:
+            raise ValueError("an answer has either events or a body or a text")
+        return self
 
 
 class Exchange(Record):

@@ -33,7 +33,13 @@ async def run_batch(
                 turns.start_soon(take_turn, run)
         group.cancel_scope.cancel()
     finished = tuple(run.result for run in runs if run.result)
-    return BatchResult(batch_id=batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=finished)
+    return BatchResult(
+        batch_id=batch_id,
+        started_at=started_at,
+        finished_at=datetime.now(UTC),
+        interrupted=interrupted.is_set(),
+        runs=finished,
+    )
 
 
 async def _cancel_when(interrupted: anyio.Event, scope: anyio.CancelScope) -> None:

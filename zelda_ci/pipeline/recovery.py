@@ -23,10 +23,12 @@ async def recover(tools: Tools, emit: Emit) -> None:
 
 async def _finish(remains: Remains, tools: Tools) -> None:
     transcript = remains.transcript()
-    run = remains.provisional.model_copy(update={"finished_at": remains.last_heard})
-    evaluators = tools.evaluators(run.config) if transcript.entries else ()
-    context = EvalContext(run.config, None, transcript, run.api, None)
-    results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
-    remains.folder.finish(
-        run.model_copy(update={"evaluations": {result.metric: result for result in results}}), transcript
-    )
+    run = remains.provisional
+    # A run that was over, and only found no room for its files, has been evaluated already.
+    if not run.evaluations:
+        evaluators = tools.evaluators(run.config) if transcript.entries else ()
+        context = EvalContext(run.config, None, transcript, run.api, None)
+        results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
+        evaluations = {result.metric: result for result in results}
+        run = run.model_copy(update={"finished_at": remains.last_heard, "evaluations": evaluations})
+    remains.folder.finish(run, transcript)

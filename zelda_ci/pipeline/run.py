@@ -12,6 +12,7 @@ import anyio
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.evaluators.base import run_evaluator
@@ -63,26 +64,32 @@ class Run:
             suite=self.suite.name,
             trial=self.planned.trial,
             status=SessionStatus.INTERRUPTED,
-            failure=Failure(code="INTERRUPTED", message=self.tools.redact("Zelda was ended before the run was over.")),
+            failure=self._interruption(),
             started_at=now,
             finished_at=now,
             versions=self.tools.versions,
-            config=self.suite,
+            config=snapshot(self.suite, self.tools.redact),
             replayed=self.tools.replayed,
         )
         return RunLedger(folder, provisional, self.tools.redact)
 
+    def _interruption(self) -> Failure:
+        return Failure(code="INTERRUPTED", message=self.tools.redact("Zelda was ended before the run was over."))
+
     async def _work(self, workspace: Workspace) -> None:
         try:
-            await self._set_up(workspace)
-            await self._lead(workspace)
-        except ZeldaError as exc:
-            self._fail(exc)
+            try:
+                await self._set_up(workspace)
+                await self._lead(workspace)
+            except ZeldaError as exc:
+                self._fail(exc)
+            await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(CONCLUSION_SECONDS, shield=True):
-                await self._conclude(workspace)
+            if self.result is None:
+                self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
+                with anyio.move_on_after(CONCLUSION_SECONDS, shield=True):
+                    await self._conclude(workspace)
             raise
-        await self._conclude(workspace)
 
     async def _set_up(self, workspace: Workspace) -> None:
         command, limit = self.suite.setup_command, self.suite.command_timeout_seconds

@@ -19,7 +19,6 @@ class RunLedger:
         self.known = provisional
         self.records: list[SessionRecord] = []
         self.wall_seconds = 0.0
-        self.stored = False
         self._redact = redact
         self._prompt = redact(provisional.config.prompt)
         self._responses: set[str] = set()
@@ -68,15 +67,15 @@ class RunLedger:
             started_at=self.known.started_at,
             status=self.known.status,
             reason=self.known.failure.message if self.known.failure else None,
-            wall_seconds=self.wall_seconds,
+            wall_seconds=self.wall_seconds or (self.records[-1].at if self.records else 0.0),
         )
 
     def store(self, transcript: SessionTranscript) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
         self.learn(finished_at=datetime.now(UTC))
-        self.stored = True
         try:
             self.folder.finish(self.known, transcript)
         except StorageError as exc:
             self.fail(exc)
+            self.folder.close()
         return self.known

@@ -75,7 +75,7 @@ class RunFolder:
             elif line.strip():
                 passed += 1
         if passed:
-            log.warning("%s: %d lines could not be read", self._journal.path, passed)
+            log.warning("%s: lines that could not be read: %d", self._journal.path, passed)
 
     def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
         """Write transcript and result, and remove what led to them.

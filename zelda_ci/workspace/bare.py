@@ -18,6 +18,7 @@ def create(
     """
     (folder / "refs" / "heads").mkdir(parents=True)
     (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "info").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "config").write_text(_configuration(object_format, settings or {}))
     if borrow is not None:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -20,6 +20,7 @@ from zelda_ci.workspace.survey import look_over, set_aside
 LARGEST_RAW = 256 << 20
 DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000")
 MOST_NAMED = 50
+DEADLINE_SECONDS = 120.0
 CONFIGURATION = {"core.protecthfs": "false", "core.protectntfs": "false", "core.compression": "1", "core.fsync": "none"}
 """Nothing from here is ever checked out, and nothing of it is kept."""
 
@@ -51,28 +52,42 @@ async def compute(folder: RunFolder, start: Start, target: Path, plumbing: Git, 
 async def _compute(
     folder: RunFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
 ) -> Changes:
-    repository = scratch / "git"
+    repository, nowhere = scratch / "git", scratch / "nowhere"
     settings = {**start.settings, **CONFIGURATION}
     bare.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
-    root = _tree(folder, scratch)
-    git = plumbing.within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
+    nowhere.mkdir()
+    root = folder.root if folder.is_intact() else nowhere
+    git = replace(plumbing.within(nowhere, GIT_DIR=str(repository)), timeout_seconds=DEADLINE_SECONDS)
+    left_out = await _taken(folder, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
+    left_out |= _filled(root, start.store.submodules)
+    # From here on nothing of the work tree is read, where the traps are back.
+    return await _written(
+        git.within(nowhere, GIT_WORK_TREE=str(nowhere)), start.commit, left_out, scratch, target, redact
+    )
+
+
+async def _taken(folder: RunFolder, root: Path, git: Git, scratch: Path) -> dict[bytes, str]:
+    """Bring the index to the work tree's state; returns what could not be read, and why."""
     survey = await anyio.to_thread.run_sync(look_over, root)
     with set_aside(root, [*survey.nested, *survey.traps], scratch / "aside"):
-        snapshot = Snapshot(git, repository, root)
-        left_out = await snapshot.take(folder.index, folder.git_dir / "worktrees" / folder.root.name / "index")
-    for trap in survey.traps:
-        left_out[trap] = "not a plain file"
-    left_out |= dict.fromkeys(survey.closed, "cannot be listed")
-    return await _written(git, start.commit, left_out, scratch, target, redact)
+        session_index = folder.git_dir / "worktrees" / folder.root.name / "index"
+        left_out = await Snapshot(git, scratch / "git", root).take(folder.index, session_index)
+    left_out |= dict.fromkeys(survey.traps, "not a plain file")
+    return left_out | dict.fromkeys(survey.closed, "cannot be listed")
 
 
-def _tree(folder: RunFolder, scratch: Path) -> Path:
-    """The work tree, or an empty folder where the session put something else in its place."""
-    if folder.is_intact():
-        return folder.root
-    empty = scratch / "empty"
-    empty.mkdir()
-    return empty
+def _filled(root: Path, submodules: Sequence[str]) -> dict[bytes, str]:
+    """Submodules, which were empty, where there is something now."""
+    places = {os.fsencode(name): root / name for name in submodules}
+    return {name: "a submodule" for name, place in places.items() if not place.is_symlink() and _holds_something(place)}
+
+
+def _holds_something(place: Path) -> bool:
+    try:
+        with os.scandir(place) as entries:
+            return any(entries)
+    except OSError:
+        return False
 
 
 async def _written(

@@ -64,9 +64,7 @@ class Snapshot:
         return self.repository / "index"
 
     def _use(self, attributes: str) -> None:
-        folder = self.repository / "info"
-        folder.mkdir(exist_ok=True)
-        (folder / "attributes").write_text(attributes)
+        (self.repository / "info" / "attributes").write_text(attributes)
 
     async def _names(self, *command: str) -> list[bytes]:
         return [name for name in (await self.git(*command, "-z")).split(b"\0") if name]

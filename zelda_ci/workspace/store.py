@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +31,12 @@ UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
 
 @dataclass(frozen=True)
 class Store:
-    """A bare repository with one commit and its files. `notes`: what a checkout of it cannot show, in sentences."""
+    """A bare repository with one commit and its files."""
 
     folder: Path
     notes: tuple[str, ...] = ()
+    """What a checkout of it cannot show, in sentences."""
+    submodules: tuple[str, ...] = ()
 
     @property
     def objects(self) -> Path:
@@ -91,8 +93,7 @@ async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, 
         bare.create(draft, object_format=repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, repository, commit, depth, number)
-        notes = [*await _submodules(git), *await _filters(git)]
-        _seal(draft, notes)
+        _seal(draft, filters=await _filters(git), submodules=await _submodules(git))
         draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -115,17 +116,21 @@ async def _fetch_objects(git: Git, repository: Repository, commit: str, depth: i
 
 async def _submodules(git: Git) -> list[str]:
     entries = (await git("ls-tree", "-r", "-z", "--full-tree", START)).split(b"\0")
-    names = [entry.partition(b"\t")[2].decode("utf-8", "replace") for entry in entries if entry.startswith(b"160000 ")]
-    return [f"Submodules are empty folders in the workspace: {_some(names)}."] if names else []
+    return [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")]
 
 
 async def _filters(git: Git) -> list[str]:
     """Content filters run commands of the user's configuration, which no run has."""
     pattern = r"^[^#].*[[:space:]]filter=[^[:space:]]+"
     found = await git.attempt("grep", "-I", "-h", "-o", "-E", pattern, START, "--", ":(glob)**/.gitattributes")
-    names = sorted({line.rpartition("filter=")[2] for line in found.stdout.decode("utf-8", "replace").splitlines()})
-    sentence = f"Files with the content filter {_some(names)} are as Git stores them (for Git LFS: pointers)."
-    return [sentence] if names else []
+    return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(found.stdout).splitlines()})
+
+
+def _notes(filters: Sequence[str], submodules: Sequence[str]) -> Iterator[str]:
+    if submodules:
+        yield f"Submodules are empty folders in the workspace: {_some(submodules)}."
+    if filters:
+        yield f"Files with the content filter {_some(filters)} are as Git stores them (for Git LFS: pointers)."
 
 
 def _some(names: Sequence[str]) -> str:
@@ -133,11 +138,11 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
-def _seal(draft: Path, notes: Sequence[str]) -> None:
+def _seal(draft: Path, **found: Sequence[str]) -> None:
     """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
     sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
     (draft / "used").touch(mode=0o600)
-    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, "notes": list(notes)}))
+    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, **found}))
 
 
 def _complete(folder: Path) -> Store | None:
@@ -146,7 +151,10 @@ def _complete(folder: Path) -> Store | None:
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
     except (OSError, ValueError):
         return None
-    return Store(folder, tuple(contents["notes"])) if whole else None
+    if not whole:
+        return None
+    submodules = tuple(contents["submodules"])
+    return Store(folder, tuple(_notes(contents["filters"], submodules)), submodules)
 
 
 def _clear(stores: Path, folder: Path) -> None:

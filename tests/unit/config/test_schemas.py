@@ -14,11 +14,13 @@ import yaml
 
 from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
 from zelda_ci import __version__
-from zelda_ci.config import json_schema, templates
+from zelda_ci.config import json_schema, project, templates
 from zelda_ci.config.keys import entries, keys
 from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.errors import ConfigError
 
 REPOSITORY = Path(__file__).parents[3]
+REFERENCE = REPOSITORY / "docs/configuration.md"
 PROJECT = "zelda.config.schema.json"
 SUITE = "zelda.suite.schema.json"
 
@@ -64,7 +66,7 @@ def test_the_schemas_are_valid_schemas(name):
 
 
 def test_the_reference_has_every_key():
-    text = (REPOSITORY / "docs/configuration.md").read_text("utf-8")
+    text = REFERENCE.read_text("utf-8")
     every = {key.dotted for model in (ProjectConfig, SuiteConfig) for key in keys(model)}
     assert [key for key in sorted(every) if f"| `{key}` |" not in text] == []
 
@@ -150,3 +152,24 @@ def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
 def test_a_suites_schema_promises_no_defaults():
     assert '"default"' not in json.dumps(committed(SUITE)["properties"])
     assert json_schema.editor_schema(ProjectConfig)["properties"]["trials"]["default"] == 1
+
+
+def test_the_error_messages_in_the_docs_are_real(tmp_path):
+    make(
+        tmp_path,
+        config="trials: 3\n\nmaxTurns: 5\n",
+        test_api="prompt: x\nacceptanceCriteria:\n  - One.\n  - Returns 404: not 500\n"
+        "execution:\n  maxTurn: 5\n  timeoutSeconds: '5'\napiKey: hunter2\n",
+    )
+    with pytest.raises(ConfigError) as caught:
+        project.load(tmp_path)
+    text = REFERENCE.read_text("utf-8")
+    assert f"error: {caught.value.user_message}\n```" in text
+
+
+def test_the_suite_in_the_docs_is_valid(tmp_path):
+    (suite,) = re.findall(
+        r"```yaml\n(# zelda/test-rest-endpoint.yaml\n.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL
+    )
+    assert about_suite(tmp_path, suite) == []
+    assert is_accepted(SUITE, suite)

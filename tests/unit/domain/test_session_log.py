@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -211,6 +211,7 @@ any_record = st.one_of(
 journals = st.lists(any_record, max_size=40)
 
 
+@settings(deadline=None)
 @given(journals)
 def test_every_record_is_accounted_for(journal: list[SessionRecord]) -> None:
     transcript = folded(*journal)
@@ -232,6 +233,7 @@ def test_every_record_is_accounted_for(journal: list[SessionRecord]) -> None:
     assert letters == sum(len(r.text) for r in journal if isinstance(r, AssistantSaid))
 
 
+@settings(deadline=None)
 @given(journals, st.integers(0, 40))
 def test_a_journal_cut_off_anywhere_begins_like_the_whole(journal: list[SessionRecord], cut: int) -> None:
     whole, part = folded(*journal), folded(*journal[:cut])
@@ -240,6 +242,7 @@ def test_a_journal_cut_off_anywhere_begins_like_the_whole(journal: list[SessionR
     ][: len(part.turns)]
 
 
+@settings(deadline=None)
 @given(journals)
 def test_records_survive_their_way_through_json(journal: list[SessionRecord]) -> None:
     adapter = TypeAdapter[SessionRecord](SessionRecord)

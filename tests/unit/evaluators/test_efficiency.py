@@ -1,7 +1,7 @@
 """Efficiency: the numbers, their witnesses, and the score made of them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import MODEL, records, safe, session, suite, transcript
@@ -191,6 +191,7 @@ def test_retries_are_those_the_proxy_saw_or_else_those_claude_code_told() -> Non
     assert measured(told, PROXY).api_retries == 2
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0.001, 1e6))
 def test_using_more_never_scores_more(one: float, other: float, target: float) -> None:
     less, more = sorted([one, other])
@@ -201,6 +202,7 @@ def test_using_more_never_scores_more(one: float, other: float, target: float) -
     assert 0 <= at(more) <= at(less) <= 100
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 60))
 def test_more_turns_never_score_more(used: int, allowed: int) -> None:
     def at(number: int) -> float:

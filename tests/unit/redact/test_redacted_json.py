@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelda_ci.redact import DEEPEST_JSON, MASK, Redactor, Secret
@@ -61,6 +61,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_every_object_can_be_stored_and_comes_back_equal(value: dict[str, Any]) -> None:
     safe = redact.json(value)
@@ -68,6 +69,7 @@ def test_every_object_can_be_stored_and_comes_back_equal(value: dict[str, Any]) 
     assert len(safe) == len(value)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), json_values, max_size=5))
 def test_masking_an_object_twice_changes_nothing_more(value: dict[str, Any]) -> None:
     safe = redact.json(value)

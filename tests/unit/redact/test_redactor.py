@@ -9,7 +9,7 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelda_ci.errors import ConfigError
@@ -221,12 +221,14 @@ maskable = st.text(st.characters(exclude_characters="*", exclude_categories=["Cs
 )
 
 
+@settings(deadline=None)
 @given(st.text(), st.lists(maskable, max_size=4))
 def test_no_known_secret_survives(text: str, secrets: list[str]) -> None:
     safe = masking(*secrets)("-".join([text, *secrets, text]))
     assert [secret for secret in secrets if secret in safe] == []
 
 
+@settings(deadline=None)
 @given(st.text(), st.lists(maskable, max_size=3))
 def test_masking_twice_changes_nothing_more(text: str, secrets: list[str]) -> None:
     redact = masking(*secrets)

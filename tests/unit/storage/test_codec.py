@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
@@ -95,11 +95,13 @@ def test_nulls_in_a_tools_input_are_kept() -> None:
     assert codec.decode_record(codec.encode_record(record)) == record
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_garbage_is_no_record(line: bytes) -> None:
     assert codec.decode_record(line) is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 300))
 def test_a_torn_line_is_no_record(length: int) -> None:
     line = codec.encode_record(records("Read a.py", '"Done."')[2])

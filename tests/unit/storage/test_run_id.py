@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelda_ci.storage.run_id import is_run_id, run_id
@@ -45,6 +45,7 @@ def test_what_does_not_belong_in_a_file_name_is_replaced(suite: str, name: str) 
 moments = st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
 
 
+@settings(deadline=None)
 @given(st.text(), moments, st.integers(1, 99))
 def test_every_name_is_one_harmless_path_component(suite: str, at: datetime, number: int) -> None:
     name = run_id(suite, at, number)

@@ -99,8 +99,12 @@ class LiveProgress:
         label.truncate(label_width, overflow="crop", pad=True)
         line = Text(" ") + self._ink.write(frames[int(now * SPINS_PER_SECOND) % len(frames)], LABEL) + " " + label
         for cell, column in zip_longest(activity.facts(now), COLUMNS):
-            if cell:
-                line = line + "  " + self._ink.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
+            if cell is None:
+                break
+            text = self._ink.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
+            if column and line.cell_len + 2 + text.cell_len >= self._console.width:
+                break  # half a number misleads
+            line = line + "  " + text
         return self._fitted(line)
 
     def _fitted(self, line: Text) -> Text:

@@ -44,8 +44,8 @@ class Page:
         self.lines.append(text)
 
     def beside(self, label: Text, cells: Sequence[Cell], *, lines: Iterable[Cell] = ()) -> None:
-        """Cells to the right of a label, then lines below the cells; a label that takes half the width stands alone."""
-        if label.cell_len > max(self.width // 2, NARROWEST):
+        """Cells to the right of a label, then lines below the cells; a label that leaves too little room stands alone."""
+        if label.cell_len > ALONE and self.width - label.cell_len < NARROWEST:
             first, *rest = self._wrapped(label, self._room(ALONE))
             self.line(first)
             for text in rest:

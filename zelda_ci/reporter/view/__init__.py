@@ -25,8 +25,9 @@ def report_view(batch: BatchResult, files: Mapping[str, RunFiles]) -> ReportView
 
 
 def _suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
-    trials = max(len(runs), *(max(run.config.trials, run.trial) for run in runs))
-    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), trials) for run in runs)
+    # What the suite asks for may have been overruled: only the runs themselves tell how many trials there were.
+    several = max(run.trial for run in runs) > 1
+    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several) for run in runs)
     outcome = max(map(run_outcome, runs))
-    facts = passed(runs) if trials > 1 else views[0].facts
+    facts = passed(runs) if several else views[0].facts
     return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)

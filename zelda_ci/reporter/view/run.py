@@ -21,14 +21,14 @@ VERDICTS = {
 }
 
 
-def run_view(run: RunResult, files: RunFiles, trials: int) -> RunView:
-    """The view of one run among `trials` of its suite."""
+def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunView:
+    """The view of one run; `several` where it is one trial among others."""
     outcome = run_outcome(run)
     session = tuple(_session_rows(run))
     return RunView(
         run_id=visible(run.run_id),
         suite=visible(run.suite),
-        trial=f"trial {run.trial}" if trials > 1 else "",
+        trial=f"trial {run.trial}" if several else "",
         outcome=outcome,
         verdict=VERDICTS[outcome],
         facts=run_facts(run),

@@ -1,0 +1,89 @@
+"""Whole reports against expected files, which people have looked at.
+
+After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the difference in `tests/golden/expected/`.
+"""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.golden.batches import CASES, Case, files
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.reporter.terminal import print_report
+from zelda_ci.reporter.view import report_view
+
+EXPECTED = Path(__file__).parent / "expected"
+UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
+
+
+def rendered(
+    batch: BatchResult,
+    width: int,
+    *,
+    colour: bool = False,
+    encoding: str = "utf-8",
+    environ: dict[str, str] | None = None,
+) -> str:
+    """What a console of this width, of a terminal or not, gets to show."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        _environ=environ or {},
+    )
+    print_report(console, report_view(batch, files(batch)))
+    stream.seek(0)
+    return stream.read()
+
+
+def compare(name: str, text: str) -> None:
+    file = EXPECTED / f"{name}.txt"
+    if UPDATE:
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+PLAIN = [(case, width) for case in CASES for width in case.widths]
+
+
+@pytest.mark.parametrize(("case", "width"), PLAIN, ids=[f"{case.name}-{width}" for case, width in PLAIN])
+def test_the_report_looks_as_it_should(case: Case, width: int) -> None:
+    compare(f"{case.name}-{width}", rendered(case.make(), width))
+
+
+COLOURED = [case for case in CASES if case.name in {"one-rich", "several", "trials", "hostile"}]
+
+
+@pytest.mark.parametrize("case", COLOURED, ids=lambda case: case.name)
+def test_the_report_is_coloured_on_a_terminal(case: Case) -> None:
+    compare(f"{case.name}-80-colour", rendered(case.make(), 80, colour=True))
+
+
+def test_a_terminal_that_knows_only_ascii_gets_a_report_too() -> None:
+    case = next(case for case in CASES if case.name == "trials")
+    compare("trials-80-ascii", rendered(case.make(), 80, encoding="ascii"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_color_takes_the_colours_and_nothing_else(case: Case) -> None:
+    calm = rendered(case.make(), 100, colour=True, environ={"NO_COLOR": "1", "TERM": "xterm-256color"})
+    for colour in range(30, 50):
+        assert f"\x1b[{colour}m" not in calm
+        assert f";{colour}m" not in calm
+    assert _without_styles(calm) == rendered(case.make(), 100)
+
+
+def test_every_expected_file_is_compared() -> None:
+    compared = {f"{case.name}-{width}" for case, width in PLAIN} | {f"{case.name}-80-colour" for case in COLOURED}
+    assert {file.stem for file in EXPECTED.iterdir()} == compared | {"trials-80-ascii"}
+
+
+def _without_styles(text: str) -> str:
+    for code in ("0", "1", "2"):
+        text = text.replace(f"\x1b[{code}m", "")
+    return text

@@ -1,0 +1,285 @@
+"""Recording to a cassette and answering from it, over real HTTP."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from tests.support.proxied import KEY, REDACT, ask, client, open_run, upstream
+from tests.support.scripted_api import Reply, ScriptedApi, Tokens, cut_after, http_error, raw, text, tool_call
+from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy.cassette import cassette_file, load, partial_file
+from zelda_ci.model_proxy.proxy import Meter, ModelProxy, Record, Replay
+
+pytestmark = pytest.mark.anyio
+
+HERE = {"workspace": "/here/ws"}
+THERE = {"workspace": '/there/"other" place'}
+WRITE = tool_call("Write", {"file_path": "/here/ws/a.txt", "content": "x\n/here/ws\n"}, text="I write /here/ws/a.txt.")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def record(folder: Path, *replies: Reply, said: str = "Look into /here/ws.", **options: Any) -> Meter:
+    """Record one request per reply: the same words, each at a later place."""
+    with ScriptedApi(replies) as api:
+        async with open_run(Record(upstream(api.url), folder), places=HERE) as meter:
+            for _ in replies:
+                await ask(meter, said, **options)
+    return meter
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def messages(body: bytes) -> list[Any]:
+    """The data of an event stream."""
+    return [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: ")]
+
+
+def tool_input(answer: httpx2.Response) -> Any:
+    """The tool input of a streamed answer."""
+    deltas = [event["delta"] for event in messages(answer.content) if event["type"] == "content_block_delta"]
+    return json.loads("".join(delta.get("partial_json", "") for delta in deltas))
+
+
+async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_path: Path) -> None:
+    recorded = await record(tmp_path, WRITE)
+    async with open_run(Replay(tmp_path), places=THERE) as meter:
+        answer = await ask(meter, f"Look into {THERE['workspace']}.")
+    assert tool_input(answer) == {
+        "file_path": '/there/"other" place/a.txt',
+        "content": 'x\n/there/"other" place\n',
+    }
+    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert meter.usage().models == recorded.usage().models
+
+
+async def test_a_streamed_recording_answers_without_streaming_too(tmp_path: Path) -> None:
+    await record(tmp_path, WRITE)
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        message = (await ask(meter, "Look into /here/ws.", stream=False)).json()
+    assert message["content"][0] == {"type": "text", "text": "I write /here/ws/a.txt."}
+    assert message["content"][1]["input"] == WRITE.content[1]["input"]
+    assert (message["stop_reason"], message["usage"]["output_tokens"]) == ("tool_use", 20)
+    assert meter.usage().models["claude-sonnet-5-5"].output_tokens == 20
+
+
+async def test_an_answer_without_streaming_is_recorded_as_it_is(tmp_path: Path) -> None:
+    await record(tmp_path, text("At /here/ws."), stream=False)
+    async with open_run(Replay(tmp_path), places=THERE) as meter:
+        message = (await ask(meter, f"Look into {THERE['workspace']}.", stream=False)).json()
+    assert message["content"] == [{"type": "text", "text": 'At /there/"other" place.'}]
+
+
+async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_path: Path) -> None:
+    recorded = await record(tmp_path, http_error(529, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        first, second = [await ask(meter, "Look into /here/ws.") for _ in range(2)]
+    assert (first.status_code, second.status_code) == (529, 200)
+    assert first.json()["error"] == {"type": "overloaded_error", "message": "busy"}
+    assert (first.headers["retry-after"], "x-other" in first.headers) == ("0", False)
+    for used in (recorded.usage(), meter.usage()):
+        assert (used.requests, used.retries, used.errors) == (2, 1, {"529": 1})
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>/here/ws</html>\n\n", b"event: message_start\ndata: {no json\n\n", b"data: [1]\n\n", b""]
+)
+async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: bytes) -> None:
+    await record(tmp_path, raw(body))
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        assert (await ask(meter, "Look into /here/ws.")).content == body
+
+
+async def test_an_answer_that_broke_off_breaks_off_again(tmp_path: Path) -> None:
+    with ScriptedApi([cut_after(5, text("Some words that are cut.", tokens=Tokens(input=7)))]) as api:
+        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await ask(meter)
+    async with open_run(Replay(tmp_path)) as again:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await ask(again)
+    assert again.usage().models == meter.usage().models
+
+
+async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
+    with ScriptedApi([text(f"Your key is {KEY}, you are in /here/ws.")]) as api:
+        async with open_run(Record(upstream(api.url), tmp_path), places=HERE) as meter:
+            await ask(meter, f"I have {KEY} and {meter.token} at {meter.base_url} in /here/ws.")
+    content = (tmp_path / "run.json").read_text()
+    assert [word for word in (KEY, meter.token, meter.base_url, "/here") if word in content] == []
+    assert "I have *** and {{proxyToken}} at {{proxyUrl}} in {{workspace}}." in content
+    assert "Your key is ***, you are in {{workspace}}." in content
+
+
+async def test_deltas_are_joined_so_that_no_path_is_split(tmp_path: Path) -> None:
+    await record(tmp_path, WRITE)
+    events = load(tmp_path / "run.json").exchanges[0].response.events or ()
+    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
+    assert [delta["type"] for delta in deltas] == ["text_delta", "input_json_delta"]
+    assert deltas[0]["text"] == "I write {{workspace}}/a.txt."
+    assert deltas[1]["input"]["file_path"] == "{{workspace}}/a.txt"
+
+
+async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_nearest(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"))
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        answers = [await ask(meter, "Look into /here/else.") for _ in range(2)]
+    assert [(answer.status_code, answer.headers["x-should-retry"]) for answer in answers] == [(409, "false")] * 2
+    message = answers[0].json()["error"]["message"]
+    assert message.startswith(
+        "Zelda's replay stops here: the recording has no answer for the request of the main thread"
+    )
+    assert "-Look into {{workspace}}.\n+Look into /here/else." in message
+    assert message.endswith(str(meter.failure))
+    assert meter.unused == ("exchange 1 (main, after 0 model responses)",)
+
+
+async def test_the_same_words_with_other_options_are_answered_and_reported(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"), system="Be good.")
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        assert (await ask(meter, "Look into /here/ws.", system="Be bad.")).status_code == 200
+    assert meter.failure is None
+    assert meter.divergences == ("exchange 1 was used although these differ: the system prompt",)
+
+
+async def test_what_nobody_asked_for_is_left_over(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"), text("y"))
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        await ask(meter, "Look into /here/ws.")
+        assert meter.unused == ("exchange 2 (main, after 0 model responses)",)
+
+
+async def test_a_budget_holds_in_a_replay_too(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"), text("y"))
+    async with open_run(Replay(tmp_path), places=HERE, budget_usd=1e-9) as meter:
+        statuses = [(await ask(meter, "Look into /here/ws.")).status_code for _ in range(2)]
+    assert statuses == [200, 402]
+
+
+async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
+    with ScriptedApi([text("x")]) as api:
+        async with open_run(Record(upstream(api.url), tmp_path)) as meter, client(meter) as http:
+            await http.post("/v1/messages/count_tokens", json={})
+            await ask(meter)
+    assert len(load(tmp_path / "run.json").exchanges) == 1
+    async with open_run(Replay(tmp_path)) as meter, client(meter) as http:
+        assert (await http.post("/v1/messages/count_tokens", json={"x": "y" * 400})).json() == {"input_tokens": 102}
+
+
+# --- the file ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_crash_loses_at_most_the_exchange_on_the_way(tmp_path: Path) -> None:
+    with ScriptedApi([text("x"), text("y")]) as api:
+        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+            await ask(meter)
+            assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 1
+            await ask(meter)
+            assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 2
+            assert not (tmp_path / "run.json").exists()
+    assert files(tmp_path) == ["run.json"]
+
+
+async def test_a_recording_that_is_interrupted_keeps_the_good_one_before_it(tmp_path: Path) -> None:
+    await record(tmp_path, text("good"))
+    before = (tmp_path / "run.json").read_bytes()
+    with ScriptedApi([text("bad")]) as api, anyio.CancelScope() as scope:
+        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+            await ask(meter)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert (tmp_path / "run.json").read_bytes() == before
+    assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 1
+
+
+async def test_a_run_without_any_exchange_replaces_nothing(tmp_path: Path) -> None:
+    await record(tmp_path, text("good"))
+    before = (tmp_path / "run.json").read_bytes()
+    await record(tmp_path)
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Path) -> None:
+    (tmp_path / "no-folder").write_text("")
+    meter = await record(tmp_path / "no-folder", text("x"), text("y"))
+    assert meter.usage().requests == 2
+    assert str(meter.failure).startswith(f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: ")
+
+
+async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
+    async with ModelProxy(Record(upstream("http://127.0.0.1:1"), tmp_path), REDACT) as proxy:
+        with proxy.session(run_label="a", budget_usd=None, placeholders={}):
+            with pytest.raises(ProxyError, match="two runs would be recorded"):
+                proxy.session(run_label="a", budget_usd=None, placeholders={}).__enter__()
+            with proxy.session(run_label="b", budget_usd=None, placeholders={}):
+                pass
+        with proxy.session(run_label="a", budget_usd=None, placeholders={}):
+            pass
+
+
+async def test_a_missing_recording_is_an_error_before_the_session_starts(tmp_path: Path) -> None:
+    async with ModelProxy(Replay(tmp_path), REDACT) as proxy:
+        with pytest.raises(ProxyError) as caught:
+            proxy.session(run_label="a", budget_usd=None, placeholders={}).__enter__()
+    assert caught.value.code == "CASSETTE_MISSING"
+
+
+async def test_one_recording_serves_several_runs_at_once(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"))
+    async with ModelProxy(Replay(tmp_path), REDACT) as proxy:
+        with (
+            proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as one,
+            proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as other,
+        ):
+            answers = [await ask(meter, "Look into /here/ws.") for meter in (one, other)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+
+
+async def test_a_label_may_hold_anything(tmp_path: Path) -> None:
+    label = "../a b/ü?*"
+    with ScriptedApi([text("x")]) as api:
+        async with open_run(Record(upstream(api.url), tmp_path), label=label) as meter:
+            await ask(meter)
+    assert files(tmp_path) == [cassette_file(tmp_path, label).name]
+    assert load(cassette_file(tmp_path, label)).label == label
+
+
+def edit(folder: Path, response: dict[str, Any]) -> None:
+    value = json.loads((folder / "run.json").read_text())
+    value["exchanges"][0]["response"] = {"status": 200, **response}
+    (folder / "run.json").write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize("response", [{}, {"events": []}, {"body": {}, "text": ""}, {"text": "", "status": 7}])
+async def test_a_recording_edited_into_nonsense_is_an_error_before_the_session(
+    tmp_path: Path, response: dict[str, Any]
+) -> None:
+    await record(tmp_path, text("x"))
+    edit(tmp_path, response)
+    with pytest.raises(ProxyError, match=r"is damaged: exchanges\.0\.response"):
+        load(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"events": [{"type": "content_block_delta", "index": "x", "delta": 5}, {"no": "type"}]},
+        {"body": {"type": "message", "usage": "none", "model": 5}},
+        {"text": "x", "headers": {"content-type": "\u2026\n"}},
+    ],
+)
+async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, response: dict[str, Any]) -> None:
+    await record(tmp_path, text("x"))
+    edit(tmp_path, response)
+    for streaming in (True, False):
+        async with open_run(Replay(tmp_path), places=HERE) as meter:
+            assert (await ask(meter, "Look into /here/ws.", stream=streaming)).status_code in (200, 500)

@@ -1,0 +1,237 @@
+"""The real Claude Code CLI through the proxy: recording and replay, budget, prices, broken connections."""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.proxied import open_run, upstream
+from tests.support.real_cli import CliSession, folders, run_cli
+from tests.support.scripted_api import (
+    ApiRequest,
+    Message,
+    Reply,
+    ScriptedApi,
+    Tokens,
+    http_error,
+    text,
+    tool_call,
+    tool_calls,
+)
+from zelda_ci.model_proxy.cassette import load
+from zelda_ci.model_proxy.proxy import Live, Meter, Record, Replay
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def lead(mode: Live | Record | Replay, base: Path, *, budget_usd: float | None = None, **options: str) -> Any:
+    """One session in fresh folders below `base` (or in those that are there); returns session and meter."""
+    workspace, home = (base / "workspace", base / "home") if base.exists() else folders(base)
+    places = {"workspace": str(workspace), "home": str(home)}
+    async with open_run(mode, budget_usd=budget_usd, places=places) as meter:
+        return await run_cli(meter.base_url, meter.token, workspace, home, **options), meter
+
+
+async def record(base: Path, cassettes: Path, script: Any, **options: str) -> CliSession:
+    with ScriptedApi(script) as api:
+        session, _ = await lead(Record(upstream(api.url), cassettes), base, **options)
+    return session  # type: ignore[no-any-return]
+
+
+def elsewhere(transcript: list[Any], base: Path, other: Path) -> Any:
+    """The transcript as it would read in another folder."""
+    return json.loads(json.dumps(transcript).replace(str(base), str(other)))
+
+
+async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "two" / "deeper"
+    note = first / "workspace" / "note.txt"
+    script = [
+        tool_call("Bash", {"command": "mkdir sub && echo 1 > sub/a.txt; ls -la; date"}, text="First I look around."),
+        tool_calls(
+            [("Write", {"file_path": str(note), "content": 'a\n"b"\n'}), ("Bash", {"command": "cat sub/a.txt; pwd"})]
+        ),
+        text(f"I wrote {note}.", tokens=Tokens(100, 10, cache_read=1000, cache_write_1h=50)),
+    ]
+    recorded = await record(first, tmp_path / "cassettes", script)
+    session, meter = await lead(Replay(tmp_path / "cassettes"), second)
+
+    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
+    assert session.result["result"] == f"I wrote {second}/workspace/note.txt."
+    # `ls -la` and `date` print times: everything else is the same.
+    assert spoken(session) == elsewhere(spoken(recorded), first, second)
+    assert session.model_usage == recorded.model_usage
+    assert meter.usage().cost_usd == pytest.approx(session.result["total_cost_usd"])
+
+
+def spoken(session: CliSession) -> list[Any]:
+    """The transcript without what the first command printed."""
+    return [entry for entry in session.transcript if "total " not in str(entry)]
+
+
+async def test_parallel_sub_agents_get_their_own_answers_in_every_replay(tmp_path: Path) -> None:
+    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=False))
+    for number in range(3):
+        session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / str(number))
+        assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+        assert Counter(said(session)) == Counter(said(recorded))
+
+
+async def test_background_agents_report_at_the_same_points_of_every_replay(tmp_path: Path) -> None:
+    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=True))
+    for number in range(3):
+        session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / str(number))
+        assert (meter.failure, meter.unused) == (None, ())
+        assert Counter(said(session)) == Counter(said(recorded))
+        assert session.result["result"] == recorded.result["result"]
+
+
+def agents(*, background: bool) -> Callable[[ApiRequest], Reply]:
+    """A session with two sub-agents, whose answers take their time as those of a model do."""
+
+    def start(name: str) -> tuple[str, dict[str, Any]]:
+        options = {"description": name, "subagent_type": "general-purpose", "run_in_background": background}
+        return "Agent", {"prompt": name, **options}
+
+    def script(request: ApiRequest) -> Message:
+        if request.agent is None:
+            first = tool_calls([start("alpha"), start("beta")])
+            return first if request.index == 0 else text(f"Main {request.index}.", delay=0.05)
+        name = request.messages[0]["content"][-1]["text"]
+        turn = sum(message["role"] == "assistant" for message in request.messages)
+        if turn == 2:
+            return text(f"I was {name}.", id=f"msg_{name}", delay=0.05)
+        call = tool_call("Bash", {"command": f"echo {name} {turn}"}, delay=0.05 if name == "alpha" else 0.08)
+        named = tuple({**block, "id": f"toolu_{name}_{turn}"} for block in call.content)
+        return dataclasses.replace(call, id=f"msg_{name}_{turn}", content=named)
+
+    return script
+
+
+def said(session: CliSession) -> list[str]:
+    """Texts and tool calls with the thread they belong to."""
+    spoken = [message for message in session.messages if message["type"] == "assistant"]
+    blocks = [(one.get("parent_tool_use_id"), block) for one in spoken for block in one["message"]["content"]]
+    return [f"{parent}: {block.get('text')} {block.get('id')}" for parent, block in blocks]
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("CLAUDE.md", "-Always be kind.\n+Never be kind."),
+        (".claude/skills/greet/SKILL.md", "-Always be kind.\n+Never be kind."),
+    ],
+)
+async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(
+    tmp_path: Path, file: str, why: str
+) -> None:
+    def project(base: Path, words: str) -> Path:
+        workspace, _ = folders(base)
+        steering = workspace / file
+        steering.parent.mkdir(parents=True, exist_ok=True)
+        front = "---\nname: greet\ndescription: Greets.\n---\n" if "skills" in file else ""
+        steering.write_text(front + words)
+        return base
+
+    script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")] if "skills" in file else [text("Hello.")]
+    await record(project(tmp_path / "one", "Always be kind."), tmp_path / "cassettes", script)
+    session, meter = await lead(Replay(tmp_path / "cassettes"), project(tmp_path / "two", "Never be kind."))
+    assert session.result["api_error_status"] == 409
+    assert why in meter.failure
+    assert why in session.result["result"]
+
+
+async def test_a_replay_for_another_model_stops(tmp_path: Path) -> None:
+    await record(tmp_path / "one", tmp_path / "cassettes", [text("Hello.")])
+    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two", model="claude-opus-5-5")
+    assert session.result["is_error"]
+    assert "claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked" in meter.failure
+
+
+async def test_a_session_with_retries_is_replayed_with_them(tmp_path: Path) -> None:
+    recorded = await record(tmp_path / "one", tmp_path / "cassettes", [http_error(529, "busy"), text("Hello.")])
+    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two")
+    assert session.transcript == recorded.transcript
+    assert (meter.usage().errors, meter.usage().retries) == ({"529": 1}, 1)
+
+
+async def test_a_cassette_of_a_real_session_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+    script = [tool_call("Bash", {"command": "pwd; echo $HOME; echo $TMPDIR"}), text("Hello.")]
+    await record(tmp_path / "one", tmp_path / "cassettes", script)
+    content = (tmp_path / "cassettes" / "run.json").read_text()
+    assert str(tmp_path) not in content
+    assert load(tmp_path / "cassettes" / "run.json").cli.startswith("claude-cli/")
+
+
+async def test_when_the_budget_is_spent_the_session_ends_at_once_and_says_why(tmp_path: Path) -> None:
+    dear = tool_call("Bash", {"command": "echo 1"}, tokens=Tokens(output=1_000_000))
+    with ScriptedApi([dear]) as api:
+        session, meter = await lead(Live(upstream(api.url)), tmp_path / "one", budget_usd=5)
+    assert len(api.requests) == 1
+    assert meter.exhausted.is_set()
+    assert session.result["api_error_status"] == 402
+    assert session.result["result"] == (
+        "API Error: 402 Zelda's cost limit for this run is reached: 10.0000 of 5.0000 US dollars are spent"
+    )
+    assert meter.usage().errors == {}
+
+
+async def test_an_api_that_cannot_be_reached_is_tried_again_and_then_explained(tmp_path: Path) -> None:
+    with ScriptedApi([]) as api:
+        dead = api.url
+    session, meter = await lead(Live(upstream(dead)), tmp_path / "one", CLAUDE_CODE_MAX_RETRIES="1")
+    assert "Zelda's model proxy could not reach 127.0.0.1" in session.result["result"]
+    assert (meter.usage().errors, meter.usage().retries) == ({"connection": 2}, 1)
+
+
+PRICED = [
+    ("claude-sonnet-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
+    ("claude-opus-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
+    ("claude-fable-5-2", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
+    ("claude-haiku-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
+    ("claude-haiku-5-5", Tokens(50_001, 200, cache_read=20_000, cache_write_5m=20_000, cache_write_1h=10_000)),
+    ("claude-haiku-4-5-20251001", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, web_searches=2)),
+    ("claude-of-tomorrow", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
+]
+
+
+@pytest.mark.parametrize(("model", "tokens"), PRICED)
+async def test_our_prices_are_those_of_the_cli(tmp_path: Path, model: str, tokens: Tokens) -> None:
+    with ScriptedApi([text("Hello.", tokens=tokens)]) as api:
+        session, meter = await lead(Live(upstream(api.url)), tmp_path / "one", model=model)
+    theirs = session.model_usage[model]
+    ours = meter.usage().models[model]
+    assert ours.cost_usd == pytest.approx(theirs["costUSD"])
+    assert ours.cost_known == (theirs["costBasis"] == "list")
+    assert (ours.input_tokens, ours.output_tokens, ours.cache_read_tokens, ours.cache_write_tokens) == (
+        theirs["inputTokens"],
+        theirs["outputTokens"],
+        theirs["cacheReadInputTokens"],
+        theirs["cacheCreationInputTokens"],
+    )
+
+
+async def test_two_sessions_at_once_are_counted_apart(tmp_path: Path) -> None:
+    meters: dict[str, Meter] = {}
+
+    async def one(name: str, url: str) -> None:
+        _, meters[name] = await lead(Live(upstream(url)), tmp_path / name, prompt=name)
+
+    with ScriptedApi(lambda request: text("x", tokens=Tokens(output=len(request.last_user_text)))) as api:
+        async with anyio.create_task_group() as group:
+            group.start_soon(one, "short", api.url)
+            group.start_soon(one, "a much longer prompt", api.url)
+    short, long = (meters[name].usage() for name in ("short", "a much longer prompt"))
+    assert (short.requests, long.requests) == (1, 1)
+    assert short.cost_usd < long.cost_usd

@@ -1,0 +1,226 @@
+"""What Zelda processes leave that were killed, and how the next one finds and removes it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.builders import suite
+from tests.support.projects import Project, folder, is_running, repository, wait_until
+from zelda_ci.workspace.workspaces import Workspaces
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def zelda(
+    project: Project, run_id: str = "run-1", deed: str = "hold", line: str = "sleep 300"
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another Zelda process, which has a workspace open."""
+    argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), run_id, deed, line]
+    with subprocess.Popen(argv, cwd=ROOT, env=project.environ, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            yield child
+        finally:
+            child.kill()
+
+
+def sweep(project: Project) -> tuple[str, ...]:
+    return anyio.run(project.workspaces().sweep)
+
+
+async def nothing(*_: object) -> None:
+    pass
+
+
+def test_there_may_be_nothing_to_sweep(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    assert sweep(project) == ()
+    assert sweep(project) == ()
+
+
+@pytest.mark.parametrize("kind", ["repository", "folder"])
+def test_a_killed_run_is_swept_with_its_processes(tmp_path: Path, kind: str) -> None:
+    project = repository(tmp_path) if kind == "repository" else folder(tmp_path)
+    before = project.fingerprint()
+    pids = tmp_path / "pids"
+    with zelda(project, line=f"sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; wait") as other:
+        wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        other.kill()
+        other.wait()
+    assert len(project.leftovers()) == 3
+    assert sweep(project) == ("run-1",)
+    assert project.leftovers() == []
+    wait_until(lambda: not any(is_running(pid) for pid in pids.read_text().split()))
+    assert project.fingerprint() == before
+    assert sweep(project) == ()
+
+
+def test_a_living_run_is_never_swept(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    with zelda(project, "alive"):
+        with zelda(project, "dead") as other:
+            other.kill()
+            other.wait()
+        there = sorted(project.leftovers())
+        assert sweep(project) == ("dead",)
+        left = [name for name in there if name in project.leftovers()]
+        assert len(left) == 3
+        assert (project.results / "workspaces/alive/README.md").exists()
+
+
+def test_a_run_that_this_process_has_open_is_not_swept(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+
+    async def work(workspaces: Workspaces, _: object) -> tuple[str, ...]:
+        return await workspaces.sweep()
+
+    assert project.work(work) == ()
+
+
+@pytest.mark.parametrize("moment", [0.02, 0.05, 0.08, 0.11, 0.15, 0.2])
+def test_killing_at_any_moment_leaves_nothing_that_a_sweep_does_not_find(tmp_path: Path, moment: float) -> None:
+    """The pauses only spread the kills over the making; none of them is a claim about speed."""
+    project = repository(tmp_path, {f"f{n}": os.urandom(20_000) for n in range(50)})
+    before = project.fingerprint()
+    for _ in range(2):
+        shutil.rmtree(project.base, ignore_errors=True)
+        with zelda(project, deed="make") as other:
+            time.sleep(moment)
+            other.kill()
+            other.wait()
+
+        def swept() -> bool:  # a git that outlives its Zelda keeps the run's lock until it is done
+            sweep(project)
+            return project.leftovers() == []
+
+        wait_until(swept)
+        project.work(nothing)
+    assert project.fingerprint() == before
+
+
+def test_two_sweepers_and_a_maker_at_once(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    with zelda(project, "dead") as other:
+        other.kill()
+        other.wait()
+    swept: list[str] = []
+
+    async def main() -> None:
+        async def once() -> None:
+            swept.extend(await project.workspaces().sweep())
+
+        async def make(number: int) -> None:
+            async with project.workspaces().open(f"new-{number}", suite()) as workspace:
+                assert (workspace.root / "README.md").exists()
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(once)
+                tasks.start_soon(make, number)
+
+    anyio.run(main)
+    assert swept == ["dead"]
+    assert project.leftovers() == []
+
+
+def test_the_remains_of_other_projects_are_swept_too(tmp_path: Path) -> None:
+    gone, project = repository(tmp_path, name="gone"), repository(tmp_path, name="project")
+    with zelda(gone) as other:
+        other.kill()
+        other.wait()
+    shutil.rmtree(gone.path)
+    assert sweep(project) == ("run-1",)
+    assert project.leftovers() == []
+
+
+def test_links_whose_workspace_vanished_are_removed(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    with zelda(project) as other:
+        other.kill()
+        other.wait()
+    shutil.rmtree(project.base)
+    (project.results / "workspaces/mine.json").write_text("[]")
+    (project.results / "workspaces/note.txt").write_text("of the user")
+    sweep(project)
+    assert sorted(path.name for path in (project.results / "workspaces").iterdir()) == ["mine.json", "note.txt"]
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"runId": "../../precious", "results": "{tmp}"}',
+        '{"runId": "precious", "results": "{tmp}"}',
+        '{"runId": 3, "results": []}',
+        "[" * 100_000,
+        "nonsense",
+        "",
+    ],
+)
+def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: Path, meta: str) -> None:
+    project = repository(tmp_path)
+    precious = tmp_path / "workspaces/precious"
+    precious.parent.mkdir()
+    precious.symlink_to(tmp_path)
+    precious.with_suffix(".json").write_text(json.dumps({"folder": "/elsewhere"}))
+    (tmp_path / "precious").write_text("x")
+    with zelda(project) as other:
+        other.kill()
+        other.wait()
+    (run,) = project.base.glob("*/runs/*")
+    (run / "meta.json").write_text(meta.replace("{tmp}", str(tmp_path)))
+    (run / "ws/out").symlink_to(tmp_path)
+    assert len(sweep(project)) == 1
+    assert precious.is_symlink()
+    assert precious.with_suffix(".json").exists()
+    assert (tmp_path / "precious").exists()
+    assert list(project.base.glob("*/runs/*")) == []
+
+
+def test_a_run_replaced_by_a_link_loses_only_the_link(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    with zelda(project) as other:
+        other.kill()
+        other.wait()
+    (run,) = project.base.glob("*/runs/*")
+    shutil.rmtree(run)
+    victim = tmp_path / "victim"
+    (victim / "home").mkdir(parents=True)
+    run.symlink_to(victim)
+    assert len(sweep(project)) == 1
+    assert (victim / "home").exists()
+    assert not run.is_symlink()
+
+
+def test_stores_that_nobody_used_for_long_are_removed(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    project.work(nothing)
+    (used,) = project.base.glob("*/stores/*/used")
+    sweep(project)
+    assert used.exists()
+    os.utime(used, (0, 0))
+    sweep(project)
+    assert not used.parent.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_zelda_even_before_a_sweep(tmp_path: Path, number: signal.Signals) -> None:
+    project = repository(tmp_path)
+    pids = tmp_path / "pids"
+    line = f"env -i setsid sh -c 'cd /; echo $$ > {pids}; sleep 300; true' & wait"
+    with zelda(project, line=line) as other:
+        wait_until(lambda: pids.exists() and bool(pids.read_text()))
+        other.send_signal(number)
+        other.wait()
+    wait_until(lambda: not is_running(pids.read_text()))

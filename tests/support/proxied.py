@@ -1,0 +1,55 @@
+"""The model proxy in front of an API, and clients of it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy, Record, Replay, Upstream
+from zelda_ci.redact import Redactor, Secret
+
+KEY = "sk-ant-fake-the-real-one"
+REDACT = Redactor([Secret(KEY)])
+BODY: dict[str, Any] = {
+    "model": "claude-sonnet-5-5",
+    "max_tokens": 100,
+    "stream": True,
+    "messages": [{"role": "user", "content": "Hello"}],
+}
+
+
+def upstream(base_url: str, environ: Mapping[str, str] | None = None) -> Upstream:
+    """An API that takes the fake key."""
+    return Upstream.with_api_key(Secret(KEY), base_url, environ)
+
+
+@asynccontextmanager
+async def open_run(
+    mode: Live | Record | Replay,
+    *,
+    label: str = "run",
+    budget_usd: float | None = None,
+    places: Mapping[str, str] | None = None,
+) -> AsyncIterator[Meter]:
+    """One run of a proxy of its own."""
+    async with ModelProxy(mode, REDACT) as proxy:
+        with proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}) as meter:
+            yield meter
+
+
+def plain_client(**options: Any) -> httpx2.AsyncClient:
+    """A client for loopback: reading the system's certificates would take longer than most tests."""
+    return httpx2.AsyncClient(trust_env=False, verify=False, timeout=30, **options)
+
+
+def client(meter: Meter, **headers: str) -> httpx2.AsyncClient:
+    """A client that has the run's token."""
+    return plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token, **headers})
+
+
+async def ask(meter: Meter, said: str = "Hello", **options: Any) -> httpx2.Response:
+    """One whole request and answer."""
+    body = {**BODY, "messages": [{"role": "user", "content": said}], **options}
+    async with client(meter) as http:
+        return await http.post("/v1/messages?beta=true", json=body)
