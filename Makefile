@@ -41,7 +41,7 @@ schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 	$(BIN)/python scripts/schemas
 
 bench: .venv/dev ## Measure Zelda against the bare Agent SDK
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python -m benchmarks.overhead
 
 lock: ## Rewrite the lock files from pyproject.toml (needs uv)
 	scripts/lock

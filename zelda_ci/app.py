@@ -61,6 +61,7 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
     suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
+    _refuse_isolation(suites)
     tools = _tools(loaded, order, environ)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     threading.Thread(target=claude_code.preload, daemon=True).start()
@@ -83,6 +84,19 @@ def _plan(suites: Sequence[ResolvedSuite], trials: int | None) -> list[PlannedRu
         for count in [trials or suite.trials]
         for trial in range(1, count + 1)
     ]
+
+
+def _refuse_isolation(suites: Sequence[ResolvedSuite]) -> None:
+    """Protection that was asked for and is not there must stop the run, not weaken it in silence."""
+    for suite in suites:
+        wanted = {suite.isolation.level, suite.isolation.require} - {None, "auto", "none"}
+        if wanted:
+            raise ConfigError(
+                f"{suite.file} asks for isolation {max(map(str, wanted))}, which this version of Zelda does not offer.",
+                hint="Take isolation.level and isolation.require away to run without a sandbox; "
+                "docs/workspace.md says what is protected then.",
+                code="ISOLATION_UNAVAILABLE",
+            )
 
 
 def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:

@@ -1,5 +1,8 @@
 """What holds for every report, at every width and in every encoding."""
 
+from functools import cache
+from itertools import pairwise
+
 import pytest
 
 from tests.golden.batches import CASES, Case
@@ -7,6 +10,9 @@ from tests.golden.test_reports import rendered
 
 WIDTHS = (40, 50, 60, 72, 80, 100, 200)
 ENCODINGS = ("ascii", "latin-1", "cp1252", "utf-8", "utf-16")
+VERDICTS = ("  PASS", "  FAIL", "  ERROR", "  STOP")
+
+every_width = pytest.mark.parametrize("width", WIDTHS)
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
@@ -15,53 +21,47 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_only_paths_and_what_cannot_be_broken_are_wider_than_the_terminal(case: Case, width: int) -> None:
-    for line in rendered(case.make(), width).splitlines():
-        words = max((len(word) for word in line.split()), default=0)
-        assert len(line) <= width or "/" in line or words > width // 2
+@cache
+def lines(case: Case, width: int) -> list[str]:
+    return rendered(case.make(), width).splitlines()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@every_width
+def test_only_paths_are_wider_than_the_terminal(case: Case, width: int) -> None:
+    assert [line for line in lines(case, width) if len(line) > width and ".zelda/runs/" not in line] == []
+
+
+@every_width
 def test_no_line_ends_in_blanks_and_no_two_are_empty(case: Case, width: int) -> None:
-    text = rendered(case.make(), width)
-    assert [line for line in text.splitlines() if line != line.rstrip()] == []
-    assert "\n\n\n" not in text
+    shown = lines(case, width)
+    assert [line for line in shown if line != line.rstrip()] == []
+    assert [pair for pair in pairwise(shown) if pair == ("", "")] == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_paths_are_printed_in_one_piece(case: Case, width: int) -> None:
-    batch = case.make()
-    text = rendered(batch, width)
-    if not any(run.config.trials > 1 for run in batch.runs):
-        assert [run.run_id for run in batch.runs if f".zelda/runs/{run.run_id}/result.json" not in text] == []
+@every_width
+def test_every_run_has_a_path_in_one_piece(case: Case, width: int) -> None:
+    shown = "\n".join(lines(case, width))
+    assert [run.run_id for run in case.make().runs if f".zelda/runs/{run.run_id}/" not in shown] == []
+
+
+@every_width
+def test_no_line_commands_the_log_of_a_ci_service(case: Case, width: int) -> None:
+    """As the runner of GitHub reads them: `::` after blanks at the start of a line, `##[` anywhere."""
+    assert [line for line in lines(case, width) if line.lstrip().startswith("::") or "##[" in line] == []
+
+
+@every_width
+def test_nothing_but_printable_lines_reaches_the_terminal(case: Case, width: int) -> None:
+    assert [line for line in lines(case, width) if not line.isprintable()] == []
+
+
+@every_width
+def test_a_verdict_stands_where_verdicts_stand_once_for_each_suite(case: Case, width: int) -> None:
+    """A session that prints a verdict of its own gets it nowhere near."""
+    verdicts = [line for line in lines(case, width) if line.startswith(VERDICTS)]
+    assert len(verdicts) == len({run.suite for run in case.make().runs})
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_every_encoding_can_show_it(case: Case, encoding: str) -> None:
     assert "Summary" in rendered(case.make(), 80, encoding=encoding)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_line_commands_the_log_of_a_ci_service(case: Case, width: int) -> None:
-    """As the runner of GitHub reads them: `::` after blanks at the start of a line, `##[` anywhere."""
-    for line in rendered(case.make(), width).splitlines():
-        assert not line.lstrip().startswith("::")
-        assert "##[" not in line
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_but_lines_reaches_the_terminal(case: Case, width: int) -> None:
-    assert [char for char in rendered(case.make(), width) if char != "\n" and not char.isprintable()] == []
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_verdict_is_printed_once_for_each_suite(case: Case, width: int) -> None:
-    """At the place where verdicts stand; a session that prints one of its own gets it nowhere near."""
-    batch = case.make()
-    verdicts = [
-        line
-        for line in rendered(batch, width).splitlines()
-        if line.startswith(("  PASS", "  FAIL", "  ERROR", "  STOP"))
-    ]
-    assert len(verdicts) == len({run.suite for run in batch.runs})

@@ -2,10 +2,8 @@
 
 import asyncio
 import errno
-import gc
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
@@ -30,7 +28,6 @@ from tests.support.scripted_api import (
 from zelda_ci.domain.session import (
     AssistantSaid,
     Ended,
-    Noticed,
     Retried,
     SessionRecord,
     SessionStatus,
@@ -42,8 +39,6 @@ from zelda_ci.execution.agent import SessionOutcome
 
 ENDLESS = tool_call("Bash", {"command": "touch running; tail -f /dev/null"})
 """A tool call that says when it runs, and never returns."""
-
-UNREACHABLE = "http://127.0.0.1:9"
 
 
 def stalled() -> Message:
@@ -280,67 +275,3 @@ def test_a_prompt_that_never_reaches_a_model_fails_the_session(tmp_path: Path, p
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
     assert said in str(outcome.reason)
     assert not session.of(Ended)[0].is_error
-
-
-FAKE = """#!{python}
-import json, sys
-def say(**message): print(json.dumps(message), flush=True)
-request = json.loads(sys.stdin.readline())
-say(type="control_response", response={{"subtype": "success", "request_id": request["request_id"], "response": {{}}}})
-sys.stdin.readline()
-{body}
-"""
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "said"),
-    [
-        ("sys.exit('something is missing')", "CLI_CRASHED", "exit code 1 before the session was over: something is"),
-        ("", "CLI_CRASHED", "exit code 0"),
-        ("print('{' + 'x' * (65 << 20), flush=True); sys.stdin.read()", "CLI_OUTPUT_TOO_LONG", "64 MiB"),
-        ("print('{broken', flush=True); sys.stdin.read()", "SESSION_FAILED", "broke off"),
-    ],
-    ids=["crash", "silent end", "long line", "broken line"],
-)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_cli_that_breaks_down_is_explained(tmp_path: Path, body: str, code: str, said: str) -> None:
-    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body)))
-    gc.collect()  # the SDK drops the pipe of a CLI that it gave up on, and the warning must come here
-
-    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
-    assert said in str(outcome.reason)
-
-
-def test_messages_that_nobody_knows_or_can_read_are_noted_and_not_fatal(tmp_path: Path) -> None:
-    messages = [
-        {"type": "from_the_future", "a": 1},
-        {"type": "assistant", "message": "not an object with content"},
-        {"type": "system", "subtype": "brand_new", "words": "hear me"},
-    ]
-    body = f"for message in {messages!r}: say(**message)"
-    session = Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body))
-    outcome = lead(session)
-
-    assert outcome.code == "CLI_CRASHED"
-    unreadable, brand_new = session.of(Noticed)
-    assert unreadable.kind == "unreadable"
-    assert (brand_new.kind, brand_new.text) == ("brand_new", '{"words": "hear me"}')
-
-
-def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: Path) -> None:
-    cli = _program(tmp_path, "#!/bin/sh\necho 'error: unknown option' >&2\nexit 1\n")
-    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=cli))
-
-    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_START_FAILED")
-    assert outcome.reason == "Claude Code ended with exit code 1 while starting: error: unknown option"
-
-
-def _fake(folder: Path, body: str) -> Path:
-    return _program(folder, FAKE.format(python=sys.executable, body=body))
-
-
-def _program(folder: Path, source: str) -> Path:
-    program = folder / "fake-claude"
-    program.write_text(source)
-    program.chmod(0o755)
-    return program

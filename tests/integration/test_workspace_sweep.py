@@ -25,12 +25,15 @@ ROOT = Path(__file__).parents[2]
 def zelda(
     project: Project, run_id: str = "run-1", deed: str = "hold", line: str = "sleep 300"
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Another Zelda process, which has a workspace open."""
+    """Another Zelda process, which has a workspace open, or makes one after the other."""
+    started = project.home / f"{run_id}.started"
+    line = f"touch {started}; {line}"
     argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), run_id, deed, line]
     with subprocess.Popen(argv, cwd=ROOT, env=project.environ, stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == b"ready\n"
+            wait_until(lambda: started.exists() or deed == "make")
             yield child
         finally:
             child.kill()

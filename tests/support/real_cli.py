@@ -33,13 +33,13 @@ class CliSession:
     def transcript(self) -> list[Any]:
         """What model and tools said, in order, without ids of messages and times."""
         spoken = [message for message in self.messages if message["type"] in ("assistant", "user")]
-        return [(message["type"], message["message"]["content"]) for message in spoken]
+        return [[message["type"], message["message"]["content"]] for message in spoken]
 
 
 def folders(base: Path) -> tuple[Path, Path]:
     """A workspace and a home below `base`."""
     for name in ("workspace", "home"):
-        (base / name).mkdir(parents=True)
+        (base / name).mkdir(parents=True, exist_ok=True)
     return base / "workspace", base / "home"
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "ApiRequest",
     "Message",
     "Reply",
+    "Script",
     "ScriptedApi",
     "Tokens",
     "cut_after",
@@ -50,6 +51,8 @@ __all__ = [
 ]
 
 Script = Sequence[Reply] | Callable[[ApiRequest], Reply]
+"""Replies in the order of the requests, or a function that chooses them."""
+
 POLL_SECONDS = 0.05
 
 

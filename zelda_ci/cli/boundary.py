@@ -1,5 +1,6 @@
 """The edge: failures become one clear sentence and an exit code; the details go to a log."""
 
+import io
 import os
 import signal
 import sys
@@ -18,6 +19,10 @@ OUR_FAILURE = 2
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code. Prints failures; raises nothing."""
     signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding cannot show becomes a question mark instead of an end.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = zelda.main(argv, prog_name="zelda", standalone_mode=False)
     except (KeyboardInterrupt, Exception) as exc:  # noqa: BLE001 - the last line of defence: nobody sees a bare traceback

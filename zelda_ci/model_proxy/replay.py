@@ -1,5 +1,7 @@
 """Answers from a cassette: no key, no network."""
 
+import re
+
 from zelda_ci.model_proxy import json_text, sse, stream
 from zelda_ci.model_proxy.cassette import Cassette, RecordedResponse
 from zelda_ci.model_proxy.fingerprint import Fingerprints
@@ -8,6 +10,8 @@ from zelda_ci.model_proxy.order import Place, RecordedOrder
 from zelda_ci.model_proxy.placeholders import Placeholders
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, Sink, Source, send_error, send_whole
 from zelda_ci.redact import Redactor, SafeText
+
+_UNPRINTABLE = re.compile(r"[^ -~]")
 
 BYTES_PER_TOKEN = 4
 """Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers."""
@@ -85,4 +89,4 @@ class ReplaySource(Source):
 
 def _headers(response: RecordedResponse, *, without: str = "") -> Headers:
     kept = ((name, value) for name, value in response.headers.items() if name != without)
-    return [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in kept]
+    return [(name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode()) for name, value in kept]

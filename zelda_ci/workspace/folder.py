@@ -72,7 +72,7 @@ async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIt
 def announce(folder: RunFolder, run_id: str, results_dir: Path) -> bool:
     """Link to the work tree from the project and write the lease; false where the project cannot be written."""
     shown = results_dir / "workspaces"
-    draft = shown / f".{folder.path.name}"
+    draft = _draft(folder.path, results_dir)
     try:
         shown.mkdir(parents=True, exist_ok=True)
         draft.symlink_to(folder.root)
@@ -147,6 +147,12 @@ def _retract(path: Path, run_id: str, results_dir: Path) -> None:
     with suppress(OSError):
         if _read(lease).get("folder") == str(path):
             lease.unlink()
+    with suppress(OSError):
+        _draft(path, results_dir).unlink()
+
+
+def _draft(path: Path, results_dir: Path) -> Path:
+    return results_dir / "workspaces" / f".{path.name}"
 
 
 def _lock(project_home: Path) -> Path:

@@ -64,7 +64,8 @@ async def borrowed(
     async with lock.locked(_lock(stores)) as number:
         store = _complete(folder)
         if store is None:
-            _clear(stores, folder)
+            _clear(stores)
+            shutil.rmtree(folder, ignore_errors=True)
             await _fetch(repository, commit, depth, folder, plumbing, number)
             store = _complete(folder)
         if store is None:
@@ -80,10 +81,11 @@ async def borrowed(
 
 
 async def prune(project_home: Path) -> None:
-    """Remove the stores of one project that nobody used for two weeks."""
+    """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
     stores = project_home / "stores"
     if _exists(stores):
         async with lock.locked(_lock(stores)):
+            _clear(stores)
             _retire(stores, KEPT, older_than=time.time() - KEPT_SECONDS)
 
 
@@ -157,10 +159,10 @@ def _complete(folder: Path) -> Store | None:
     return Store(folder, tuple(_notes(contents["filters"], submodules)), submodules)
 
 
-def _clear(stores: Path, folder: Path) -> None:
-    """Remove a damaged store and drafts of killed processes, whose last git has let go of the lock."""
-    for remains in (*stores.glob("draft-*"), folder):
-        shutil.rmtree(remains, ignore_errors=True)
+def _clear(stores: Path) -> None:
+    """Remove drafts of killed processes: the lock was free, so the last git of theirs is gone."""
+    for draft in stores.glob("draft-*"):
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _retire(stores: Path, kept: int, older_than: float | None = None) -> None:

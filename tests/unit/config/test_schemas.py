@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import jsonschema
 import pytest
 import yaml
 

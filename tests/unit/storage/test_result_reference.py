@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import jsonschema
 import pytest
 from pydantic import BaseModel
 

@@ -1,0 +1,60 @@
+"""Whatever a session writes, and wherever, the lines of a report stay Zelda's own."""
+
+import unicodedata
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.golden.batches import batch, efficiency, run, safe
+from tests.golden.test_reports import rendered
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult
+from zelda_ci.domain.session import SessionStatus
+
+TRICKY = st.sampled_from(
+    [
+        "\x1b[2J",
+        "\n",
+        "\r",
+        "\n  PASS  other",
+        "::error::",
+        "##[",
+        "[bold]",
+        ":smile:",
+        "\u202e",
+        "\u200b",
+        " " * 80,
+        "\x9b",
+    ]
+)
+OUTSIDE = st.lists(st.one_of(TRICKY, st.text(max_size=20)), max_size=8).map("".join)
+
+
+def hostile(text: str) -> RunResult:
+    setup = CommandResult(command=safe(text), exit_code=1, seconds=1, output=safe(f"{text}\n{text}"), output_bytes=9)
+    details = efficiency(10.0, text, tool_calls={text: 1})
+    return run(
+        status=SessionStatus.FAILED,
+        failure=Failure(code=text, message=safe(text), hint=safe(text)),
+        setup=setup,
+        changes=ChangeSummary(files=(safe(text),)),
+        evaluations={Metric.EFFICIENCY: details},
+        models=(text,),
+        phase_seconds={text: 1.0},
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=OUTSIDE, width=st.integers(30, 120))
+def test_no_text_acts_forges_a_verdict_or_commands_the_log(text: str, width: int) -> None:
+    shown = rendered(batch(hostile(text)), width).split("\n")
+    ours = [line for line in shown if line.startswith(("  PASS", "  FAIL", "  ERROR", "  STOP"))]
+    assert len(ours) == 1
+    assert [line for line in shown if line.lstrip().startswith("::") or "##[" in line] == []
+    assert {unicodedata.category(char) for line in shown for char in line} & {"Cc", "Cf", "Cs", "Zl", "Zp"} == set()
+
+
+@settings(deadline=None, max_examples=30)
+@given(text=OUTSIDE)
+def test_any_text_can_be_shown_in_any_encoding(text: str) -> None:
+    assert "Summary" in rendered(batch(hostile(text)), 80, encoding="ascii")
