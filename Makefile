@@ -16,7 +16,7 @@ help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/runtime ## Run the demo: two suites through a real Claude Code session, replayed, no key needed
-	@$(BIN)/zelda demo
+	@$(BIN)/zelda demo --keep
 
 test: .venv/dev lint types imports unit ## Run everything: lint, types, import contracts, tests
 

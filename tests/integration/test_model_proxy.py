@@ -4,16 +4,24 @@ import gzip
 import http.client
 import json
 import signal
+import ssl
 import threading
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import AnyByteStream, SocketAttribute
+from anyio.streams.tls import TLSListener
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, cut_after, hang, http_error, raw, text
@@ -39,11 +47,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def listening(serve: Callable[[SocketStream], Awaitable[None]]) -> AsyncIterator[str]:
+async def listening(
+    serve: Callable[[AnyByteStream], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
     """A server of a few lines; the value is its base URL."""
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
-        group.start_soon(listener.serve, serve)
-        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        served = TLSListener(listener, tls, standard_compatible=False) if tls else listener
+        group.start_soon(served.serve, serve)
+        yield f"http{'s' if tls else ''}://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
         group.cancel_scope.cancel()
 
 
@@ -308,13 +319,21 @@ async def test_an_api_that_cannot_be_reached_is_a_502_that_says_so() -> None:
 
 
 async def test_an_api_that_hangs_up_without_an_answer_is_a_502() -> None:
-    async def hang_up(stream: SocketStream) -> None:
+    async def hang_up(stream: AnyByteStream) -> None:
         await stream.receive()
         await stream.aclose()
 
     async with listening(hang_up) as url, open_run(Live(upstream(url))) as meter:
         assert (await ask(meter)).status_code == 502
     assert meter.usage().errors == {"connection": 1}
+
+
+async def test_an_error_that_breaks_off_is_a_502() -> None:
+    with ScriptedApi([raw(b'{"type":', status=500, length=100)]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            answer = await ask(meter)
+    assert answer.json()["error"]["message"] == "127.0.0.1 broke off an answer with status 500"
+    assert (answer.status_code, meter.usage().errors) == (502, {"connection": 1})
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["chunked", "with length"])
@@ -455,7 +474,7 @@ async def test_an_address_that_is_none_is_an_error_before_anything_starts(addres
 async def test_requests_go_through_the_users_http_proxy(environ: dict[str, str]) -> None:
     seen: list[bytes] = []
 
-    async def http_proxy(stream: SocketStream) -> None:
+    async def http_proxy(stream: AnyByteStream) -> None:
         async with stream:
             seen.append(await stream.receive())
             await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
@@ -490,3 +509,38 @@ async def test_certificates_that_cannot_be_read_are_one_sentence(variable: str, 
             Live(upstream("https://api.invalid", {variable: str(tmp_path / "ca.pem")})), REDACT
         ).__aenter__()
     assert variable in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"])
+async def test_a_certificate_of_the_users_own_authority_is_trusted_when_the_environment_names_it(
+    variable: str, tmp_path: Path
+) -> None:
+    async def answer(stream: AnyByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+
+    async with listening(answer, self_signed(tmp_path)) as url:
+        async with open_run(Live(upstream(url, {variable: str(tmp_path / "cert.pem")}))) as meter:
+            assert (await ask(meter)).status_code == 200
+        async with open_run(Live(upstream(url))) as meter:
+            refused = await ask(meter)
+    assert refused.status_code == 502
+    assert "CERTIFICATE_VERIFY_FAILED" in refused.json()["error"]["message"]
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """A server's context with a fresh certificate for 127.0.0.1, which lies in `cert.pem`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+    host = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+    authority = x509.BasicConstraints(ca=True, path_length=None)
+    certificate = builder.add_extension(host, critical=False).add_extension(authority, critical=True)
+    (folder / "cert.pem").write_bytes(certificate.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(secret)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context

@@ -151,6 +151,15 @@ async def test_the_same_words_with_other_options_are_answered_and_reported(tmp_p
     assert meter.divergences == ("exchange 1 was used although these differ: the system prompt",)
 
 
+async def test_another_version_of_the_cli_is_reported(tmp_path: Path) -> None:
+    await record(tmp_path, text("x"))
+    value = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**value, "cli": "claude-cli/1.0"}))
+    async with open_run(Replay(tmp_path), places=HERE) as meter:
+        await ask(meter, "Look into /here/ws.")
+    assert [note.split(",")[0] for note in meter.divergences] == ["the recording was made with claude-cli/1.0"]
+
+
 async def test_what_nobody_asked_for_is_left_over(tmp_path: Path) -> None:
     await record(tmp_path, text("x"), text("y"))
     async with open_run(Replay(tmp_path), places=HERE) as meter:

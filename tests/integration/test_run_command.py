@@ -1,6 +1,7 @@
 """`zelda run` from the developer's chair: the real command, the real Claude Code CLI, a scripted API."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.scripted_api import (
     Tokens,
     hang,
     http_error,
+    raw,
     text,
     tool_call,
     tool_calls,
@@ -133,6 +135,8 @@ ENDS = {
         "failed",
         "MODEL_NOT_FOUND",
     ),
+    "killed": ("", [tool_call("Bash", {"command": "kill -9 $PPID"})], 2, "failed", "CLI_KILLED"),
+    "malformed": ("", [raw(b"event: nonsense\ndata: {\n\n")] * 12, 2, "failed", None),
     "setup": ("setupCommand: echo no network >&2; exit 4", [], 2, "failed", "SETUP_FAILED"),
 }
 
@@ -149,6 +153,17 @@ def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: P
         assert the_result(project)["failure"]["code"] == failure
     assert the_result(project)["failure"]["message"].split("\n")[0][:40] in output.replace("\n", " ") or "\n" in output
     assert "Traceback" not in output
+
+
+def test_a_tool_of_an_mcp_server_is_counted_by_its_full_name(tmp_path: Path) -> None:
+    server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
+    settings = {"mcpServers": {"greeter": {"command": sys.executable, "args": ["server.py"]}}}
+    project = project_with(tmp_path, **{"server.py": server.read_text(), ".mcp.json": json.dumps(settings)})
+    with ScriptedApi([tool_call("mcp__greeter__greet", {"name": "Ada"}), text("Greeted.")]) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 0, output
+    assert the_result(project)["evaluations"]["efficiency"]["details"]["toolCalls"] == {"mcp__greeter__greet": 1}
+    assert "mcp__greeter__greet 1" in output
 
 
 def test_retries_after_an_overload_are_counted_and_the_session_completes(tmp_path: Path) -> None:

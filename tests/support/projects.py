@@ -123,7 +123,8 @@ class Project:
             for name in (".", *names, *files):
                 place = Path(folder, name)
                 status = place.lstat()
-                content = place.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+                small = stat.S_ISREG(status.st_mode) and status.st_size < 10_000_000
+                content = place.read_bytes() if small else b""
                 found[str(place)] = (
                     status.st_ino,
                     status.st_mode,

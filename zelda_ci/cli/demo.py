@@ -38,7 +38,7 @@ def demo(*, keep: bool, jobs: int) -> int:
         loaded = app.load(project)
         with report.progress(as_json=False) as emit:
             batch = app.run(loaded, RunOrder(jobs=jobs, replay=CASSETTES), os.environ, emit)
-        code = report.show(batch, loaded.results_dir, as_json=False)
+        code = report.show(batch, loaded.results_dir if keep else None, as_json=False)
     if keep:
         click.echo(f"\nThe project and its results are kept in {project}")
     else:

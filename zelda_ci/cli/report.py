@@ -25,12 +25,12 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
         yield emit
 
 
-def show(batch: BatchResult, results_dir: Path, *, as_json: bool) -> int:
-    """Print the results; the exit code that they mean."""
+def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
+    """Print the results, and where the files are if they stay; the exit code that they mean."""
     if as_json:
         click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
-        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs}
+        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files))
     sys.stdout.flush()
     return int(batch_outcome(batch))

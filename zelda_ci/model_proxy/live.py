@@ -85,7 +85,10 @@ class LiveSource(Source):
 
     async def _pass_on_error(self, response: httpx2.Response, headers: Headers, sink: Sink) -> None:
         """Errors are short, and some gateways quote the key in them: the session must not read it there."""
-        body = self._masked((await response.aread()).decode("utf-8", "surrogateescape"))
+        try:
+            body = self._masked((await response.aread()).decode("utf-8", "surrogateescape"))
+        except httpx2.HTTPError as exc:
+            raise Unreachable(f"{response.url.host} broke off an answer with status {response.status_code}") from exc
         kept = _without(headers, b"content-encoding", b"content-length")
         safe = [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in kept]
         await send_whole(sink, response.status_code, safe, body.encode("utf-8", "surrogateescape"))

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import anyio
 
-PATIENCE_SECONDS = 60.0
-"""Longest wait for an exchange of another thread that does not come; a tool may be running there."""
+PATIENCE_SECONDS = 45.0
+"""Longest wait for an exchange of another thread: a tool may be running there, but the CLI gives up on a silent stream
+after a minute."""
 
 SETTLING_SECONDS = 0.05
 """Between answers to different threads, so that the CLI has dealt with the first before the second arrives.

@@ -22,6 +22,7 @@ class ReplaySource(Source):
 
     def __init__(self, cassette: Cassette, placeholders: Placeholders, redact: Redactor) -> None:
         self._exchanges = cassette.exchanges
+        self._cli: str | None = cassette.cli
         self._placeholders = placeholders
         self._redact = redact
         self._fingerprints = Fingerprints(placeholders, redact)
@@ -41,6 +42,7 @@ class ReplaySource(Source):
             count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
             await send_whole(sink, 200, [(b"content-type", b"application/json")], json_text.write(count))
             return
+        self._compare_cli(call.header("user-agent") or "")
         found = self._matcher.match(call.agent_id, self._fingerprints(call.body))
         if isinstance(found, Mismatch):
             await self._refuse(found, sink)
@@ -82,6 +84,11 @@ class ReplaySource(Source):
         self._order.give_up()
         message = f"Zelda's replay stops here: {mismatch.reason}"
         await send_error(sink, 409, "invalid_request_error", self._redact(message), DO_NOT_RETRY)
+
+    def _compare_cli(self, agent: str) -> None:
+        if self._cli and agent != self._cli:
+            self._note(f"the recording was made with {self._cli}, this is {agent or 'unknown'}")
+        self._cli = None  # once is enough
 
     def _note(self, what: str) -> None:
         self.divergences.append(self._redact(what))

@@ -94,6 +94,12 @@ def test_an_empty_invocation_says_so() -> None:
     assert row(nothing(), "Exit code") == ["2, Zelda could not do its work"]
 
 
+def test_a_plan_that_was_cut_short_says_so() -> None:
+    result = batch(run()).model_copy(update={"interrupted": True})
+    assert row(result, "Suites") == ["1 passed", "not every run was begun"]
+    assert row(result, "Exit code") == ["130, interrupted"]
+
+
 def test_suites_and_trials_are_counted_by_outcome() -> None:
     assert row(crowd(), "Suites") == ["10 errors", "10 passed", "20 in all"]
     assert row(crowd(), "Trials") == ["50 errors", "50 passed", "100 in all"]

@@ -44,7 +44,7 @@ class Page:
         self.lines.append(text)
 
     def beside(self, label: Text, cells: Sequence[Cell], *, lines: Iterable[Cell] = ()) -> None:
-        """Cells to the right of a label, then lines below the cells; a label that leaves too little room stands alone."""
+        """Cells to the right of a label, then lines below the cells; a label that leaves no room stands alone."""
         if label.cell_len > ALONE and self.width - label.cell_len < NARROWEST:
             first, *rest = self._wrapped(label, self._room(ALONE))
             self.line(first)

@@ -68,7 +68,8 @@ def _name(suite: str, trials: Sequence[str]) -> str:
 
 
 def _rows(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome) -> Iterator[Row]:
-    yield Row("Suites", _tally([suite.outcome for suite in suites], "suite"))
+    begun = [Cell("not every run was begun", Tone.WARN)] * batch.interrupted
+    yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *begun))
     if len(batch.runs) > len(suites):
         yield Row("Trials", _tally([run.outcome for suite in suites for run in suite.runs], "trial"))
     if batch.runs:

@@ -1,0 +1,54 @@
+"""`zelda demo`: what a newcomer sees first."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.command import COMMAND, environment
+from tests.support.projects import Project, folder
+
+
+def demo(project: Project, tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A newcomer's machine: no key, and no way out (nothing listens where the network is said to be)."""
+    closed = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9")
+    temporary = tmp_path / "temporary folder"
+    temporary.mkdir()
+    return subprocess.run(
+        [*COMMAND, "demo", *arguments],
+        cwd=project.path,
+        env=environment(project, **closed, TMPDIR=str(temporary), COLUMNS="120"),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    before = project.fingerprint()
+    done = demo(project, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    assert "Skill(changelog) 1" in done.stdout
+    assert project.fingerprint() == before
+    assert not list((tmp_path / "temporary folder").iterdir())
+    assert not project.leftovers()
+
+
+def test_what_the_demo_keeps_can_be_looked_at_and_its_tests_pass(tmp_path: Path) -> None:
+    done = demo(folder(tmp_path), tmp_path, "--keep")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kept,) = re.findall(r"are kept in (.+)", done.stdout)
+    shop = Path(kept)
+    found = [json.loads(file.read_bytes()) for file in sorted(shop.glob(".zelda/runs/*/result.json"))]
+    assert [(run["suite"], run["status"], run["replayed"]) for run in found] == [
+        ("discount-code", "completed", True),
+        ("receipt-tax", "completed", True),
+    ]
+    for patch in shop.glob(".zelda/runs/*/changes.patch"):
+        subprocess.run(["git", "apply", str(patch)], cwd=shop, check=True)
+        subprocess.run([sys.executable, "-m", "unittest"], cwd=shop, check=True, capture_output=True)
+    assert "apply_code" in (shop / "shop" / "cart.py").read_text()

@@ -1,0 +1,133 @@
+"""Commands of a suite: their environment, their output, their end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.projects import Project, is_running, repository
+from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.suite import Command
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.workspace.workspaces import Workspaces
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return repository(tmp_path)
+
+
+def run(project: Project, command: Command, timeout: float = 60, **settings: Any) -> CommandResult:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
+        return await workspaces.run_command(workspace, command, timeout)
+
+    result: CommandResult = project.work(work, **settings)
+    return result
+
+
+def test_a_line_goes_to_the_shell_and_arguments_to_the_program(project: Project) -> None:
+    line = run(project, "echo $((1 + 1)) && exit 3")
+    assert (line.exit_code, line.output, line.command) == (3, "2\n", "echo $((1 + 1)) && exit 3")
+    arguments = run(project, ("printf", "%s|", "a b", "$HOME"))
+    assert (arguments.exit_code, arguments.output) == (0, "a b|$HOME|")
+    assert arguments.command == "printf '%s|' 'a b' '$HOME'"
+
+
+def test_a_program_that_does_not_exist_is_a_failure_of_the_command(project: Project) -> None:
+    assert run(project, ("no-such-program",)).exit_code == 127
+    assert "not found" in run(project, "no-such-program").output
+
+
+def test_a_signal_is_an_exit_code_as_in_a_shell(project: Project) -> None:
+    assert run(project, "kill -9 $$").exit_code == 137
+
+
+def test_a_command_has_a_deadline_and_so_have_its_daemons(project: Project, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; sleep 300"
+    result = run(project, line, timeout=1)
+    assert (result.exit_code, result.timed_out, result.output) == (None, True, "begun\n")
+    assert not any(is_running(pid) for pid in pids.read_text().split())
+
+
+def test_daemons_do_not_outlive_their_command(project: Project, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    result = run(project, f"setsid nohup sleep 300 > /dev/null & echo $! > {pids}; echo over")
+    assert (result.exit_code, result.output) == (0, "over\n")
+    assert not is_running(pids.read_text())
+
+
+def test_there_is_no_input(project: Project) -> None:
+    assert run(project, "cat; read line || echo end").output == "end\n"
+
+
+def test_a_flood_of_output_is_cut_in_the_middle(project: Project) -> None:
+    result = run(project, "echo first; yes | head -c 100000000; echo last")
+    assert result.output_bytes == 100_000_011
+    assert result.truncated
+    assert result.output.startswith("first\n")
+    assert result.output.endswith("last\n")
+    assert len(result.output) < 250_000
+
+
+SECRETS = {
+    "ANTHROPIC_API_KEY": "sk-ant-fake00000000",
+    "GITHUB_TOKEN": "ghs_fake",
+    "ACTIONS_RUNTIME_TOKEN": "fake",
+    "AWS_SECRET_ACCESS_KEY": "fake",
+    "SSH_AUTH_SOCK": "/tmp/fake",
+    "npm_config__authToken": "fake",
+    "MY_PASSWORD": "fake",
+    "GIT_DIR": "/elsewhere",
+    "LD_PRELOAD": "/evil.so",
+    "PYTHONPATH": "/elsewhere",
+    "NODE_OPTIONS": "--require /evil.js",
+    "GITHUB_WORKSPACE": "/elsewhere",
+    "XDG_RUNTIME_DIR": "/run/user/1000",
+}
+
+
+def environment(project: Project, **settings: Any) -> dict[str, str]:
+    said = run(project, ("env", "-0"), **settings).output
+    return dict(entry.split("=", 1) for entry in said.split("\0") if entry)
+
+
+def test_the_environment_holds_nothing_but_what_is_allowed(project: Project) -> None:
+    project.environ |= SECRETS | {"LANG": "C.UTF-8", "TZ": "UTC", "LC_TIME": "C", "SSL_CERT_FILE": "/ca.pem"}
+    seen = environment(project)
+    assert not set(SECRETS) & set(seen)
+    assert (seen["LANG"], seen["TZ"], seen["LC_TIME"], seen["SSL_CERT_FILE"]) == ("C.UTF-8", "UTC", "C", "/ca.pem")
+    assert seen["CI"] == "true"
+    assert seen["HOME"] != project.environ["HOME"]
+    assert Path(seen["HOME"]).parent == Path(seen["TMPDIR"]).parent == Path(seen["GIT_CEILING_DIRECTORIES"])
+
+
+def test_the_suite_may_ask_for_more(project: Project) -> None:
+    project.environ |= SECRETS
+    seen = environment(project, execution={"env": ["MY_PASSWORD", "NOT_SET"]})
+    assert seen["MY_PASSWORD"] == "fake"
+    assert "NOT_SET" not in seen
+    assert "GITHUB_TOKEN" not in seen
+
+
+def test_git_works_without_any_configuration_of_the_developer(project: Project) -> None:
+    (project.home / ".gitconfig").write_text("[user]\n\tname = Developer\n[commit]\n\tgpgSign = true\n")
+    result = run(project, "echo x > new && git add . && git commit -qm new && git log -1 --format='%an %ae'")
+    assert (result.exit_code, result.output) == (0, "Zelda CI zelda-ci@localhost\n")
+    assert (
+        run(project, "cd $TMPDIR && git init -q . && git commit -q --allow-empty -m x && git branch").output
+        == "* main\n"
+    )
+
+
+def test_git_never_looks_above_the_workspace(project: Project) -> None:
+    project.git("init", "-q", cwd=project.home.parent)
+    result = run(project, "rm .git; git status")
+    assert result.exit_code == 128
+    assert "not a git repository" in result.output
+
+
+def test_temporary_files_have_room_for_a_socket(project: Project) -> None:
+    """The folder's own part of the path is short; where the base lies is the user's choice."""
+    seen = environment(project)
+    assert len(seen["TMPDIR"]) - len(str(project.base)) <= 28

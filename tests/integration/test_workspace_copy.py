@@ -1,0 +1,127 @@
+"""Folders without a repository: copied, given a repository of their own, measured in the same way."""
+
+import os
+import socket
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.projects import Project, folder
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.workspaces import Workspaces
+
+
+async def names(_: Workspaces, workspace: Workspace) -> set[str]:
+    found = (path for path in workspace.root.rglob("*") if not path.is_dir() or path.is_symlink())
+    return {str(path.relative_to(workspace.root)) for path in found if path.name != ".git"}
+
+
+def test_the_copy_is_a_repository_and_its_changes_are_found(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"a.txt": "one\n", "sub/b.txt": "two\n", "run": "#!/bin/sh\n"})
+    (project.path / "run").chmod(0o755)
+    os.utime(project.path / "a.txt", (1, 1))
+    before = project.fingerprint()
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        source = workspace.source
+        assert (source.kind, source.commit, source.branch, source.dirty) == ("copy", None, None, False)
+        assert (workspace.root / "a.txt").stat().st_mtime == 1
+        assert os.access(workspace.root / "run", os.X_OK)
+        line = "git status -s; git log --format=%s; echo more >> a.txt; git add .; git commit -qm more; rm sub/b.txt"
+        done = await workspaces.run_command(workspace, line, 30)
+        assert (done.exit_code, done.output) == (0, "The folder as it was found\n")
+        changes = await workspaces.changes(workspace, tmp_path / "patch")
+        assert (changes.files, changes.insertions, changes.deletions) == (("a.txt", "sub/b.txt"), 1, 1)
+
+    project.work(work)
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+
+
+def test_results_and_repositories_inside_stay_behind(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"a.txt": "a", ".zelda/runs/x/result.json": "{}", "lib/code.py": "x"})
+    project.git("init", "-q", cwd=project.path / "lib")
+    project.write({"lib/.git/config": "[remote]\n\turl = https://token@example.com\n"})
+    assert project.work(names) == {"a.txt", "lib/code.py"}
+
+
+def test_what_git_ignores_is_copied_but_is_no_change(tmp_path: Path) -> None:
+    project = folder(tmp_path, {".gitignore": "node_modules/\n", "node_modules/p/index.js": "x", "a.txt": "a"})
+    assert "node_modules/p/index.js" in project.work(names)
+    changes, _ = project.changes_after("echo y > node_modules/p/index.js; echo z > node_modules/new; echo b > a.txt")
+    assert changes.files == ("a.txt",)
+
+
+def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"a.txt": "a"})
+    (project.path / "link").symlink_to("a.txt")
+    (project.path / "dangling").symlink_to("/no/such/file")
+    (project.path / "up").symlink_to("..")
+    os.mkfifo(project.path / "pipe")
+    listener = socket.socket(socket.AF_UNIX)
+    here = Path.cwd()
+    os.chdir(project.path)  # the whole path would be too long for a socket
+    listener.bind("sock")
+    os.chdir(here)
+
+    async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        assert (workspace.root / "link").readlink() == Path("a.txt")
+        assert (workspace.root / "dangling").is_symlink()
+        assert (workspace.root / "up").is_symlink()
+        assert not (workspace.root / "pipe").exists()
+        return workspace.notes
+
+    (note,) = project.work(work)
+    listener.close()
+    assert note.startswith("Left out of the copy: ")
+    assert "pipe (not a file)" in note
+    assert "sock (not a file)" in note
+
+
+def test_odd_names_are_copied(tmp_path: Path) -> None:
+    odd = {os.fsdecode(name) for name in (b"new\nline", b"-rf", b"\xff\xfe", b":(top)", b"a b")}
+    assert project_names(folder(tmp_path, dict.fromkeys(odd, "x"))) == odd
+
+
+def project_names(project: Project) -> set[str]:
+    found: set[str] = project.work(names)
+    return found
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    (project.path / "README.md").unlink()
+    assert project_names(project) == set()
+    changes, _ = project.changes_after("echo first > file")
+    assert changes.files == ("file",)
+
+
+def test_read_only_folders_are_copied_and_removed(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"locked/file": "x"})
+    (project.path / "locked/file").chmod(0o444)
+    (project.path / "locked").chmod(0o555)
+    changes, _ = project.changes_after("echo y >> locked/file; echo z > locked/new")
+    (project.path / "locked").chmod(0o755)
+    assert changes.files == ("locked/file", "locked/new")
+    assert project.leftovers() == []
+
+
+def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"a.txt": "a"})
+    with (project.path / "huge").open("wb") as file:
+        file.truncate(5 << 30)
+    before = project.fingerprint()
+    with pytest.raises(WorkspaceError, match="too large to be copied") as caught:
+        project.work(names)
+    assert caught.value.hint is not None
+    assert "git init" in caught.value.hint
+    assert project.leftovers() == []
+    assert project.fingerprint() == before
+
+
+def test_a_project_that_is_not_there(tmp_path: Path) -> None:
+    project = Project(tmp_path / "nowhere", tmp_path / "home")
+    with pytest.raises(WorkspaceError, match="is not a folder"):
+        anyio.run(project.workspaces().inspect)

@@ -1,0 +1,22 @@
+"""Progress of one run without an end, for tests that cut it off: `python progress_of_a_run.py [ROUNDS]`."""
+
+import sys
+import time
+
+from tests.golden.batches import run, safe
+from zelda_ci.domain.session import Retried
+from zelda_ci.events import BatchStarted, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed
+from zelda_ci.reporter import terminal
+
+rounds = int(sys.argv[1])
+console = terminal.open_console(sys.stdout)
+with terminal.progress(console, plain=terminal.is_plain(console)) as emit:
+    emit(BatchStarted(("example", "other"), 2))
+    emit(RunStarted("example", "example"))
+    for number in range(rounds):
+        emit(PhaseStarted("example", Phase.SESSION))
+        retried = Retried(at=1, attempt=1, status=529, error=safe("overloaded"))
+        emit(SessionProgressed("example", retried, number, 0.01 * number))
+        time.sleep(0.01)
+    emit(RunFinished(run("example")))
+sys.stderr.write("the end\n")

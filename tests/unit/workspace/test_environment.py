@@ -1,0 +1,73 @@
+"""The allow-list from which a session's environment is built."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace import environment
+from zelda_ci.workspace.folder import RunFolder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path / "run", -1)
+    folder.home.mkdir(parents=True)
+    return folder
+
+
+def build(run: RunFolder, environ: dict[str, str], *names: str) -> dict[str, str]:
+    return environment.build(run, run.path.parent / "project", environ, names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "HOME",
+        "PATH",
+        "GIT_DIR",
+        "GIT_SSH_COMMAND",
+        "LD_PRELOAD",
+        "ZELDA_RUN",
+    ],
+)
+def test_names_that_would_break_the_isolation_are_refused(name: str) -> None:
+    with pytest.raises(WorkspaceError, match=f"execution.env lists {name}") as caught:
+        environment.check(["JAVA_OPTS", name])
+    assert caught.value.code == "ENVIRONMENT_REFUSED"
+
+
+def test_programs_of_the_project_are_not_on_the_path(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".venv/bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(project / ".venv")
+    path = f"{project}/.venv/bin:/usr/bin:{tmp_path}/link/bin:./node_modules/.bin::bin:{project}:{tmp_path}/projects"
+    assert environment.search_path(path, project) == f"/usr/bin:{tmp_path}/projects"
+
+
+def test_version_managers_find_what_they_installed(run: RunFolder, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".rustup").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    built = build(run, {"HOME": str(home), "PYENV_ROOT": f"{tmp_path}/elsewhere", "NVM_DIR": "/gone"})
+    assert built["RUSTUP_HOME"] == f"{home}/.rustup"
+    assert built["PYENV_ROOT"] == f"{tmp_path}/elsewhere"
+    assert "NVM_DIR" not in built
+
+
+def test_the_way_to_zelda_does_not_lead_through_a_proxy(run: RunFolder) -> None:
+    environ = {"HTTPS_PROXY": "http://proxy.example", "NO_PROXY": "example.com"}
+    assert not {"HTTPS_PROXY", "NO_PROXY"} & set(build(run, environ))
+    built = build(run, environ, "HTTPS_PROXY", "NO_PROXY")
+    assert built["HTTPS_PROXY"] == "http://proxy.example"
+    assert built["NO_PROXY"] == built["no_proxy"] == "127.0.0.1,localhost,example.com"
+
+
+def test_an_empty_environment_is_enough(run: RunFolder) -> None:
+    built = build(run, {})
+    assert built["PATH"] == os.defpath
+    assert built["HOME"] == str(run.home)
+    assert "email" in (run.home / ".gitconfig").read_text()

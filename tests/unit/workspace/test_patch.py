@@ -1,0 +1,63 @@
+"""A patch on its way into the results."""
+
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.workspace import patch
+
+
+def stored(tmp_path: Path, raw: bytes, *preface: str, complete: bool = True) -> tuple[str, int, bool]:
+    (tmp_path / "raw").write_bytes(raw)
+    target = tmp_path / "changes.patch"
+    written, left_out = patch.store(
+        tmp_path / "raw", target, preface, Redactor([Secret("hunter2hunter2")]), complete=complete
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"raw", "changes.patch"}
+    return target.read_text(), written, left_out
+
+
+def section(name: str, content: str) -> bytes:
+    return f"diff --git a/{name} b/{name}\n+{content}\n".encode()
+
+
+def test_an_empty_patch_is_an_empty_file(tmp_path: Path) -> None:
+    assert stored(tmp_path, b"") == ("", 0, False)
+
+
+def test_sections_pass_through_in_order(tmp_path: Path) -> None:
+    raw = section("a", "1") + section("b", "2")
+    assert stored(tmp_path, raw) == (raw.decode(), len(raw), False)
+
+
+def test_secrets_are_masked_in_sections_and_preface(tmp_path: Path) -> None:
+    text, written, _ = stored(tmp_path, section("a", "hunter2hunter2"), "not in this patch: 'hunter2hunter2'")
+    assert text == "# not in this patch: '***'\ndiff --git a/a b/a\n+***\n"
+    assert written == len(text)
+
+
+def test_a_section_that_broke_off_is_dropped(tmp_path: Path) -> None:
+    whole = section("a", "1")
+    assert stored(tmp_path, whole + b"diff --git a/b b/b\n+half of hunt", complete=False) == (
+        whole.decode(),
+        len(whole),
+        True,
+    )
+
+
+@pytest.mark.parametrize("long", [b"x" * (21 << 20), b"hunter2hunter2" * (3 << 19)])
+def test_a_section_that_is_too_long_is_left_out_as_a_whole(tmp_path: Path, long: bytes) -> None:
+    first, last = section("a", "1"), section("c", "3")
+    raw = first + b"diff --git a/b b/b\n+" + long + b"\n" + last
+    assert stored(tmp_path, raw)[::2] == ((first + last).decode(), True)
+
+
+def test_a_line_that_only_looks_like_a_border_does_not_end_a_section(tmp_path: Path) -> None:
+    raw = section("a", "diff --git a/x b/x")
+    assert stored(tmp_path, raw) == (raw.decode(), len(raw), False)
+
+
+def test_bytes_that_are_not_text_are_replaced(tmp_path: Path) -> None:
+    text, _, _ = stored(tmp_path, b"diff --git a/a b/a\n+gr\xfcn\n")
+    assert text.endswith("+gr\N{REPLACEMENT CHARACTER}n\n")

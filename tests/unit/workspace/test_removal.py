@@ -1,0 +1,130 @@
+"""Trees that do not want to be deleted."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from zelda_ci.workspace import removal
+
+
+def discard(path: Path) -> list[str]:
+    trash = path.parent / "trash"
+    anyio.run(removal.discard, path, trash)
+    assert not os.path.lexists(path)
+    return [entry.name for entry in trash.iterdir()]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    return folder
+
+
+def test_a_missing_folder_is_no_problem(tmp_path: Path) -> None:
+    anyio.run(removal.discard, tmp_path / "nothing", tmp_path / "trash")
+
+
+def test_modes_are_no_obstacle(tree: Path) -> None:
+    inner = tree / "read-only" / "no-access" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    (inner / "file").chmod(0)
+    for folder, mode in ((inner, 0o000), (inner.parent, 0o100), (inner.parent.parent, 0o500)):
+        folder.chmod(mode)
+    assert discard(tree) == []
+
+
+def test_depth_is_no_obstacle(tree: Path) -> None:
+    at = os.open(tree, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d" * 100, dir_fd=at)
+        below = os.open("d" * 100, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    assert discard(tree) == []
+
+
+def test_every_kind_of_entry_goes(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener, (tree / "big").open("wb") as big:
+        here = Path.cwd()
+        os.chdir(tree)
+        listener.bind("sock")
+        os.chdir(here)
+        big.truncate(1 << 40)
+    for name in (b"new\nline", b"-rf", b"\xff"):
+        (tree / os.fsdecode(name)).write_text("x")
+    assert discard(tree) == []
+
+
+def test_links_are_removed_and_never_followed(tree: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("precious")
+    (tree / "link").symlink_to(victim)
+    (tree / "linked-file").symlink_to(victim / "file")
+    (tree / "sub").mkdir()
+    (tree / "sub" / "up").symlink_to("../../victim")
+    mode = victim.stat().st_mode
+    assert discard(tree) == []
+    tree.symlink_to(victim)
+    assert discard(tree) == []
+    assert (victim / "file").read_text() == "precious"
+    assert victim.stat().st_mode == mode
+
+
+def test_two_processes_may_empty_the_same_trash(tree: Path, tmp_path: Path) -> None:
+    for number in range(300):
+        (tree / str(number)).mkdir()
+        (tree / str(number) / "file").write_text("x")
+    trash = tmp_path / "trash"
+    trash.mkdir()
+    tree.rename(trash / "tree")
+    program = "import sys; from pathlib import Path; from zelda_ci.workspace import removal;"
+    program += "sys.exit(removal.empty_now(Path(sys.argv[1])))"
+    argv = [sys.executable, "-c", program, str(trash)]
+    children = [subprocess.Popen(argv, cwd=Path(__file__).parents[3]) for _ in range(3)]
+    for child in children:
+        child.wait()
+    assert removal.empty_now(trash) == 0
+    assert list(trash.iterdir()) == []
+
+
+MOUNTS = """
+set -e
+mkdir -p {tree}/inner/mounted {victim}
+touch {victim}/precious {tree}/inner/other
+chmod 500 {victim}
+mount --bind {victim} {tree}/inner/mounted
+{python} -c '
+import sys
+from pathlib import Path
+import anyio
+from zelda_ci.workspace import removal
+anyio.run(removal.discard, Path(sys.argv[1]), Path(sys.argv[2]))
+' {tree} {trash}
+"""
+
+
+def test_a_mount_inside_is_not_entered(tmp_path: Path) -> None:
+    """In a mount namespace of its own; where the machine allows none, there is no way for a session to mount either."""
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no private mount namespaces here")
+    tree, victim, trash = (tmp_path / name for name in ("tree", "victim", "trash"))
+    script = MOUNTS.format(tree=tree, victim=victim, trash=trash, python=sys.executable)
+    argv = ["unshare", "-Urm", "sh", "-c", script]
+    done = subprocess.run(argv, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "cannot be deleted" in done.stderr
+    assert (victim / "precious").exists()
+    assert victim.stat().st_mode & 0o777 == 0o500
+    removal.empty_now(trash)
+    assert list(trash.iterdir()) == []
+    assert (victim / "precious").exists()
