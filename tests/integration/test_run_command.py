@@ -91,7 +91,7 @@ def test_with_json_standard_output_is_the_results_and_nothing_else(tmp_path: Pat
 
 def tools_script(request: ApiRequest) -> Reply:
     if request.agent is not None:
-        return [tool_call("Bash", {"command": "true"}), text("Nothing to say.")][request.index]
+        return (tool_call("Bash", {"command": "true"}), text("Nothing to say."))[request.index]
     calls = [
         ("Skill", {"skill": "greet"}),
         ("Agent", {"description": "Look", "prompt": "Look around.", "subagent_type": "scout"}),
@@ -117,7 +117,7 @@ def test_skills_sub_agents_and_tool_errors_are_counted_by_name(tmp_path: Path) -
     assert details["subagentTurns"] == 2
 
 
-ENDS = {
+ENDS: dict[str, tuple[str, list[Reply], int, str, str | None]] = {
     "turns": ("execution: {maxTurns: 2}", WORK[:2], 1, "maxTurns", None),
     "budget": (
         "execution: {maxCostUsd: 0.05}",
@@ -181,7 +181,8 @@ def by_prompt(request: ApiRequest) -> Reply:
     """The same three turns for every suite, each in its own file."""
     name = next(name for name in "abcd" if f"Greet {name}." in json.dumps(request.messages))
     position = sum(message["role"] == "assistant" for message in request.messages)
-    return [tool_call("Bash", {"command": f"echo {name} > {name}.txt"}), text("Done.")][position]
+    replies: list[Reply] = [tool_call("Bash", {"command": f"echo {name} > {name}.txt"}), text("Done.")]
+    return replies[position]
 
 
 def four_suites(tmp_path: Path) -> Project:

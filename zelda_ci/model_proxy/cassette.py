@@ -24,7 +24,7 @@ class RecordedRequest(Record):
 
     thread: str
     """`main`, or `agent-1` and so on by first appearance."""
-    arrival: int
+    arrival: int = 0
     """Position among the run's requests."""
     turn: int
     model: SafeText
@@ -42,6 +42,8 @@ class RecordedResponse(Record):
     events: tuple[SafeJson, ...] | None = Field(None, min_length=1)
     body: SafeJson | None = None
     text: SafeText | None = None
+    arrivals: int = 0
+    """Number of the run's requests that had come when this answer ended."""
     cut: Literal[True] | None = None
     """Present where the answer broke off."""
 

@@ -18,10 +18,13 @@ A model takes seconds; without its pauses, what the CLI does next would depend o
 
 @dataclass(frozen=True)
 class Place:
-    """Where an exchange was in a recorded run: its thread, and the position of its request among all requests."""
+    """Where an exchange was in a recorded run."""
 
     thread: str
     arrival: int
+    """Position of its request among all requests."""
+    arrivals: int
+    """Number of all requests that had come when its answer ended."""
 
 
 class RecordedOrder:
@@ -33,7 +36,8 @@ class RecordedOrder:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
-        self._done = [False] * len(places)
+        self._arrived = [False] * len(places)
+        self._ended = [False] * len(places)
         self._changed = anyio.Event()
         self._is_over = False
         self._first_arrival: dict[str, int] = {}
@@ -49,15 +53,28 @@ class RecordedOrder:
             False where the wait was in vain.
         """
         place = self._places[index]
-        return await self._wait(one for one in self._others(index) if self._begin(one) < place.arrival)
+        earlier = [one for one in self._others(index, range(index)) if self._begin(one) < place.arrival]
+        return await self._wait(self._ended, earlier)
 
     async def wait_to_end(self, index: int) -> bool:
-        """Wait before the last event of an answer is sent; returns False where the wait was in vain."""
-        return await self._wait(self._others(index))
+        """Wait before the last event of an answer is sent, for requests that had come and answers that had ended.
+
+        Returns:
+            False where the wait was in vain.
+        """
+        place = self._places[index]
+        come = [one for one in self._others(index) if self._places[one].arrival < place.arrivals]
+        have_come = await self._wait(self._arrived, come)
+        return await self._wait(self._ended, self._others(index, range(index))) and have_come
+
+    def arrive(self, index: int) -> None:
+        """The request has come."""
+        self._arrived[index] = True
+        self._announce()
 
     def end(self, index: int) -> None:
         """The answer has left."""
-        self._done[index] = True
+        self._ended[index] = True
         self._announce()
 
     def give_up(self) -> None:
@@ -65,22 +82,23 @@ class RecordedOrder:
         self._is_over = True
         self._announce()
 
-    def _others(self, index: int) -> list[int]:
+    def _others(self, index: int, among: Iterable[int] | None = None) -> list[int]:
         own = self._places[index].thread
-        return [one for one in range(index) if self._places[one].thread != own]
+        indexes = range(len(self._places)) if among is None else among
+        return [one for one in indexes if self._places[one].thread != own]
 
     def _begin(self, index: int) -> int:
         return self._first_arrival[self._places[index].thread]
 
-    async def _wait(self, indexes: Iterable[int]) -> bool:
-        awaited, waited = list(indexes), False
+    async def _wait(self, happened: list[bool], indexes: Sequence[int]) -> bool:
+        waited = False
         with anyio.move_on_after(PATIENCE_SECONDS) as patience:
-            while not self._is_over and not all(self._done[one] for one in awaited):
+            while not self._is_over and not all(happened[one] for one in indexes):
                 waited = True
                 await self._changed.wait()
         if patience.cancelled_caught:
-            for one in awaited:
-                self._done[one] = True  # nobody else waits for it again
+            for one in indexes:
+                happened[one] = True  # nobody else waits for it again
         elif waited and not self._is_over:
             await anyio.sleep(SETTLING_SECONDS)
         return not patience.cancelled_caught

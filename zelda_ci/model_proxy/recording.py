@@ -86,7 +86,9 @@ class RecordingSource(Source):
             tools=tuple(map(self._redact, found.tools)),
             said=found.said,
         )
-        self._exchanges.append(Exchange(request=request, response=take.response(self._placeholders, self._redact)))
+        self._exchanges.append(
+            Exchange(request=request, response=take.response(self._arrivals, self._placeholders, self._redact))
+        )
         cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
         try:
             write_whole(partial_file(self._file), dump(cassette))
@@ -114,13 +116,14 @@ class _Take:
     def chunk(self, data: bytes) -> None:
         self._body += data
 
-    def response(self, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
+    def response(self, arrivals: int, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
         content = self._content(is_stream="event-stream" in headers.get("content-type", ""))
         safe = redact.json(placeholders.blank_tree(content))
         return RecordedResponse.model_validate(
             {
                 "status": self.status,
+                "arrivals": arrivals,
                 "headers": {name: redact(headers[name]) for name in KEPT_HEADERS if name in headers},
                 "cut": self.cut or None,
                 **safe,

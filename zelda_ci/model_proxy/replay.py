@@ -27,8 +27,9 @@ class ReplaySource(Source):
         self._redact = redact
         self._fingerprints = Fingerprints(placeholders, redact)
         self._matcher = Matcher(cassette.exchanges)
-        requests = [exchange.request for exchange in cassette.exchanges]
-        self._order = RecordedOrder([Place(request.thread, request.arrival) for request in requests])
+        self._order = RecordedOrder(
+            [Place(one.request.thread, one.request.arrival, one.response.arrivals) for one in cassette.exchanges]
+        )
         self.divergences: list[SafeText] = []
 
     @property
@@ -47,6 +48,7 @@ class ReplaySource(Source):
         if isinstance(found, Mismatch):
             await self._refuse(found, sink)
             return
+        self._order.arrive(found.index)
         if found.differences:
             self._note(f"exchange {found.index + 1} was used although these differ: {'; '.join(found.differences)}")
         try:

@@ -57,6 +57,7 @@ def test_short_values_stand_on_one_line_and_long_ones_on_several() -> None:
     assert json.loads(dump(CASSETTE))["exchanges"][1]["response"] == {
         "status": 529,
         "headers": {},
+        "arrivals": 0,
         "body": {"type": "error"},
     }
 
