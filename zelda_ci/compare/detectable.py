@@ -1,5 +1,6 @@
 """What a comparison of this size can tell from noise: the smallest drop, and the trials that a given drop needs."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from math import comb, sqrt
@@ -53,11 +54,8 @@ def trials_for_pass_rates(old: float, new: float, level: float) -> int | None:
 
 def trials_for_difference(change: float, spread: float, level: float) -> int | None:
     """Trials per side at which two means so far apart would be told apart; None: over 200."""
-    for n in TRIALS:
-        least = detectable_difference(spread, n, n, level)
-        if least is not None and least <= abs(change):
-            return n
-    return None
+    at = bisect_left(TRIALS, True, key=lambda n: _shows(change, spread, n, level))  # noqa: FBT003 - a sorted flag
+    return TRIALS[at] if at < len(TRIALS) else None
 
 
 def pooled_deviation(baseline: Sequence[float], candidate: Sequence[float]) -> float:
@@ -65,6 +63,11 @@ def pooled_deviation(baseline: Sequence[float], candidate: Sequence[float]) -> f
     freedom = len(baseline) + len(candidate) - 2
     squares = sum((len(side) - 1) * deviation(side) ** 2 for side in (baseline, candidate))
     return sqrt(squares / freedom)
+
+
+def _shows(change: float, spread: float, trials: int, level: float) -> bool:
+    least = detectable_difference(spread, trials, trials, level)
+    return least is not None and least <= abs(change)
 
 
 def _rounded_fisher(high: float, low: float, trials: int) -> float:

@@ -98,8 +98,12 @@ class Family:
     def eventual_level(self, index: int) -> float:
         """The same with trials enough that every hypothesis whose data vary can be rejected."""
         own = self.hypotheses[index]
-        varying = sum(hypothesis.weight for hypothesis in self.hypotheses if hypothesis.test.floor < 1)
-        return self.alpha * own.weight / (varying + (own.weight if own.test.floor >= 1 else 0))
+        return self.alpha * own.weight / (self._varying + (own.weight if own.test.floor >= 1 else 0))
+
+    @cached_property
+    def _varying(self) -> float:
+        """Weight of the hypotheses whose data are not all equal."""
+        return sum(hypothesis.weight for hypothesis in self.hypotheses if hypothesis.test.floor < 1)
 
     @cached_property
     def _ranked(self) -> tuple[list[float], list[float]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.questions import Sample
@@ -21,12 +22,12 @@ class Pair:
     mixed: bool
     """Compare in spite of obstacles."""
 
-    @property
+    @cached_property
     def present(self) -> tuple[Side, ...]:
         """The sides that have the suite."""
         return tuple(side for side in (self.baseline, self.candidate) if side)
 
-    @property
+    @cached_property
     def readings(self) -> tuple[Reading, ...]:
         """The valid trials of both sides."""
         return tuple(reading for side in self.present for reading in side.readings)
