@@ -24,7 +24,8 @@ METRIC_OF = {
 
 def _session_settings(reading: Reading) -> Hashable:
     config = reading.run.config
-    return (config.execution.model_copy(update={"model": ""}), config.setup_command, config.history_depth)
+    execution = tuple(value for name, value in config.execution if name != "model")
+    return (execution, config.setup_command, config.history_depth)
 
 
 def _commands(reading: Reading) -> Hashable:

@@ -1,8 +1,9 @@
 """Simulated comparisons: two sides of which the truth is known."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
 
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
@@ -75,10 +76,11 @@ def first_criterion_regressed(comparison: Comparison) -> bool:
     return comparison.suites[0].criteria[0].verdict is Verdict.REGRESSED
 
 
-def simulate(truth: Truth, comparisons: int, second: str) -> list[Comparison]:
+def simulate(truth: Truth, comparisons: int, second: str) -> Iterator[Comparison]:
     population = Population(truth)
-    return [compare(population.side("a"), population.side(second)) for _ in range(comparisons)]
+    # One after the other: thousands of comparisons held at once would keep the garbage collector busy.
+    return (compare(population.side("a"), population.side(second)) for _ in range(comparisons))
 
 
-def percent(event: Callable[[Comparison], bool], comparisons: list[Comparison]) -> float:
-    return 100 * sum(map(event, comparisons)) / len(comparisons)
+def percent(event: Callable[[Comparison], bool], comparisons: Iterable[Comparison]) -> float:
+    return 100 * fmean(map(event, comparisons))
