@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from zelda_ci.compare.detectable import trials_for_pass_rates
 from zelda_ci.compare.fisher import OneSided, Tails
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
 from zelda_ci.compare.questions import Question
@@ -43,7 +44,20 @@ def settle(questions: Mapping[Key, Question]) -> tuple[dict[Key, Answer], Family
             worse.level(index, question.floor),
             worse.eventual_level(index),
         )
-    return answers, FamilySize(hypotheses=len(tested), testable=len(worse.testable), alpha=ALPHA)
+    size = FamilySize(
+        hypotheses=len(tested),
+        testable=len(worse.testable),
+        alpha=ALPHA,
+        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1.0, _eventual_weight(questions.values()))),
+    )
+    return answers, size
+
+
+def _eventual_weight(questions: Iterable[Question]) -> float:
+    """Weight of the hypotheses once there are trials: those of a single trial may turn out to vary."""
+    single = sum(question.scale.weight for question in questions if question.method == "threshold")
+    varying = (q.scale.weight for q in questions if q.tails and min(q.tails.lower.floor, q.tails.higher.floor) < 1)
+    return single + sum(varying)
 
 
 def _family(tested: Iterable[Question], *, worse: bool) -> Family:

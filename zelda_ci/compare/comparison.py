@@ -39,7 +39,7 @@ def compare(
         counts=_counts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(question.sample.mixed and question.sample.obstacles for question in questions.values()),
-        family=family,
+        family=family.model_copy(update={"detectable_drop": _smallest(suites)}),
         overall=rows,
         suites=suites,
     )
@@ -47,6 +47,10 @@ def compare(
 
 def _pairs(old: Mapping[str, Side], new: Mapping[str, Side], *, mixed: bool) -> list[Pair]:
     return [Pair(suite, old.get(suite), new.get(suite), mixed) for suite in sorted({*old, *new})]
+
+
+def _smallest(suites: Iterable[SuiteComparison]) -> float | None:
+    return min((d.detectable for suite in suites for d in suite.criteria if d.detectable is not None), default=None)
 
 
 def _counts(suites: Iterable[SuiteComparison]) -> Counts:

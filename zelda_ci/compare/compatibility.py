@@ -81,6 +81,8 @@ NOTEWORTHY: dict[str, Aspect] = {
 }
 """Differences that are told but do not stand in the way."""
 
+REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
+
 
 def session_obstacles(readings: Sequence[Reading]) -> tuple[str, ...]:
     """Why nothing of these trials may be compared; empty when all may."""
@@ -99,7 +101,8 @@ def measure_obstacles(measure: Measure, readings: Sequence[Reading]) -> tuple[st
 
 def notes(readings: Sequence[Reading]) -> tuple[str, ...]:
     """Differences worth knowing."""
-    return tuple(_differences(NOTEWORTHY, readings))
+    replayed = bool(readings) and all(reading.run.replayed for reading in readings)
+    return (*_differences(NOTEWORTHY, readings), *((REPLAYED,) if replayed else ()))
 
 
 def _version(measure: Measure, reading: Reading) -> str:

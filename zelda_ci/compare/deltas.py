@@ -39,7 +39,7 @@ def describe(question: Question, answer: Answer) -> dict[str, Any]:
 
 def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
     sample = question.sample
-    if sample.obstacles and not sample.mixed:
+    if sample.obstacles and not sample.answerable:
         return Verdict.INCONCLUSIVE, sample.obstacles
     if not sample.baseline:
         return Verdict.NEW, ()

@@ -8,9 +8,11 @@ bits per coefficient: multiplying by x^v is a shift, adding up a tail is a remai
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import comb
+from math import comb, fsum, sqrt
+from statistics import NormalDist
 
 from zelda_ci.compare.fisher import OneSided, Tails
+from zelda_ci.compare.summary import deviation, mean
 
 ENUMERATED = 1000
 """Up to so many arrangements (6 against 6) each is looked at."""
@@ -23,6 +25,9 @@ SHARED_STEPS = 20_000
 counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is exact
 for the rounded numbers, because they are rounded alike whichever side they are on."""
 
+COUNTED = 200
+"""Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do."""
+
 
 def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     """Are B's numbers lower, or higher, than A's? Both sides need at least one.
@@ -31,9 +36,14 @@ def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     C(n_a + n_b, n_b) ways to call n_b of the pooled numbers "B" whose mean is at most (at least) the observed one.
     """
     pooled = [*a, *b]
-    arrangements = comb(len(pooled), len(b))
     if min(pooled) == max(pooled):
         return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    if len(pooled) > COUNTED:
+        share = len(b) / len(pooled)
+        center = mean(pooled)
+        variance = share * len(a) * deviation(pooled) ** 2
+        return _normal_tails(fsum(value - center for value in b), variance)
+    arrangements = comb(len(pooled), len(b))
     count = _count_by_enumeration if arrangements <= ENUMERATED else _count_by_polynomial
     at_most, at_least = count(pooled, len(a))
     lowest, highest = _extremes(sorted(pooled), len(b)), _extremes(sorted(pooled, reverse=True), len(b))
@@ -52,6 +62,8 @@ def sign_flip_test(differences: Sequence[float]) -> Tails:
     changed = [difference for difference in differences if difference]
     if not changed:
         return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    if len(changed) > COUNTED:
+        return _normal_tails(fsum(changed), fsum(difference**2 for difference in changed))
     largest = max(map(abs, changed))
     sizes = [max(1, size) for size in _on_steps([abs(difference) / largest for difference in changed])]
     observed = sum(size for size, difference in zip(sizes, changed, strict=True) if difference > 0)
@@ -63,6 +75,11 @@ def sign_flip_test(differences: Sequence[float]) -> Tails:
     at_most = arrangements - _tail(polynomial, observed + 1, bits)
     floor = 1 / arrangements
     return Tails(OneSided(at_most / arrangements, floor), OneSided(at_least / arrangements, floor))
+
+
+def _normal_tails(total: float, variance: float) -> Tails:
+    normal = NormalDist(0, sqrt(variance))
+    return Tails(OneSided(normal.cdf(total), 0.0), OneSided(normal.cdf(-total), 0.0))
 
 
 def _shares(values: Sequence[float]) -> list[float]:

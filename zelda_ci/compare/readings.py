@@ -13,6 +13,8 @@ from zelda_ci.domain.run import RunResult
 
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION)
 
+IMPLAUSIBLE = 1e15
+
 Details = TypeVar("Details", bound=Record)
 
 
@@ -22,6 +24,7 @@ class Reading:
 
     run: RunResult
     values: dict[Measure, float]
+    """Without numbers that cannot be meant: results may come from outside and must not upset the arithmetic."""
     unscored: dict[Measure, str]
     """Measures that were asked for and could not be computed, and why."""
     judgements: dict[str, CriterionJudgement]
@@ -40,9 +43,10 @@ def read(run: RunResult) -> Reading:
     results = {Measure(metric.value): result for metric, result in run.evaluations.items()}
     scores = {measure: result.score for measure, result in results.items() if result.score is not None}
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
+    values = scores | (_resources(efficiency) if efficiency else {})
     return Reading(
         run=run,
-        values=scores | (_resources(efficiency) if efficiency else {}),
+        values={measure: float(value) for measure, value in values.items() if abs(value) < IMPLAUSIBLE},
         unscored={measure: result.reasoning for measure, result in results.items() if result.score is None},
         judgements=_numbered(fulfillment.criteria) if fulfillment else {},
         fulfillment=fulfillment,
@@ -63,8 +67,8 @@ def _details(run: RunResult, metric: Metric, kind: type[Details]) -> Details | N
 def _resources(details: EfficiencyDetails) -> dict[Measure, float]:
     return {
         Measure.COST: details.cost_usd,
-        Measure.TOKENS: float(details.usage.total),
-        Measure.TURNS: float(details.turns),
+        Measure.TOKENS: details.usage.total,
+        Measure.TURNS: details.turns,
         Measure.DURATION: details.wall_seconds,
     }
 

@@ -200,6 +200,10 @@ class FamilySize(Record):
     """Those that the data could have shown at all, over which Holm's correction runs."""
     alpha: float
     """Chance that a comparison of two equal sides claims any regression."""
+    detectable_drop: float | None = None
+    """The smallest drop of any criterion's pass rate, in points, that could have been told from noise; absent: none."""
+    trials_needed: int | None = None
+    """Trials per side at which a criterion that falls from always to never is told from noise; absent: over 200."""
 
 
 class Counts(Record):

@@ -121,6 +121,16 @@ def test_three_trials_cannot_show_a_total_drop_and_say_how_many_could():
     assert not found.gates
 
 
+def test_a_comparison_says_what_it_could_have_detected_and_how_many_trials_would_do():
+    def family(n) -> Any:
+        return compare(judged(*["PP"] * n), judged(*["PP"] * n, label="b")).family
+
+    assert (family(1).detectable_drop, family(1).trials_needed) == (None, 5)
+    assert (family(3).detectable_drop, family(3).trials_needed) == (None, 4)
+    assert family(5).detectable_drop == 80
+    assert family(10).detectable_drop == 50
+
+
 def test_a_change_within_the_noise_is_inconclusive_and_says_what_could_have_been_seen():
     found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * 7, *["F"] * 3, label="b")))
     assert found.verdict is INCONCLUSIVE
@@ -319,6 +329,16 @@ def test_details_of_a_shape_from_another_world_are_missing_and_break_nothing():
     strange = efficiency().model_copy(update={"details": {"usage": "lots"}})
     found = compare(trials([strange]), trials([strange], label="b"))
     assert [delta.measure for delta in found.suites[0].measures] == [Measure.EFFICIENCY]
+
+
+@pytest.mark.parametrize("wild", [{"cost": float("nan")}, {"cost": float("inf")}, {"tokens": 10**400}])
+def test_numbers_that_cannot_be_meant_are_missing_and_break_nothing(wild):
+    strange = efficiency()
+    details = strange.details | {"costUsd": wild.get("cost", 0.1), "usage": {"inputTokens": wild.get("tokens", 1)}}
+    strange = strange.model_copy(update={"details": details})
+    found = compare(trials([strange], [strange]), trials([strange], [strange], label="b"))
+    lost = Measure.TOKENS if "tokens" in wild else Measure.COST
+    assert lost not in {delta.measure for delta in found.suites[0].measures}
 
 
 # --- properties --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.summary import summarize
 from zelda_ci.domain.comparison import Measure, Verdict
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings
 
 EVERYTHING = [efficiency(), correctness(), fulfillment("P"), tool_usage()]
@@ -131,6 +132,13 @@ def test_allow_mixed_gives_deltas_and_verdicts_keeps_the_reasons_and_never_gates
     assert not gate(found, {}).reasons
 
 
+def test_allow_mixed_does_not_turn_a_failed_side_into_a_removal():
+    broken = judged("P", label="b", status=SessionStatus.FAILED)
+    found = compare(judged("P"), broken, allow_mixed=True)
+    assert found.suites[0].verdict is Verdict.INCONCLUSIVE
+    assert found.suites[0].criteria[0].verdict is Verdict.INCONCLUSIVE
+
+
 def test_allow_mixed_changes_nothing_where_the_sides_are_alike():
     old, new = trials(EVERYTHING), trials(WORSE, label="b")
     assert compare(old, new, allow_mixed=True) == compare(old, new)
@@ -147,6 +155,7 @@ def test_both_sides_replayed_can_be_compared():
     assert found.verdict is Verdict.REGRESSED
     assert found.candidate
     assert found.candidate.replayed == 1
+    assert "replay recorded sessions" in found.notes[0]
 
 
 def test_suites_that_cannot_be_compared_leave_the_others_alone():

@@ -134,6 +134,24 @@ def test_forty_trials_a_side_are_still_counted():
     assert ours == pytest.approx(stats.ttest_ind(b, a, alternative="greater").pvalue, rel=0.2)
 
 
+def test_hundreds_of_trials_a_side_are_approximated_in_both_directions():
+    chance = random.Random(1)
+    a = [chance.gauss(0, 1) for _ in range(150)]
+    b = [chance.gauss(0.25, 1) for _ in range(120)]
+    theirs = stats.permutation_test(
+        (b, a), difference_of_means, vectorized=True, n_resamples=20_000, alternative="greater", rng=1
+    )
+    assert permutation_test(a, b).higher.p == pytest.approx(theirs.pvalue, abs=0.004)
+    assert permutation_test(a, b).higher.p == pytest.approx(permutation_test(b, a).lower.p)
+
+
+def test_hundreds_of_pairs_are_approximated_close_to_the_count_of_slightly_fewer():
+    chance = random.Random(1)
+    differences = [chance.gauss(0.1, 1) for _ in range(200)]
+    counted = sign_flip_test(differences).higher.p
+    assert sign_flip_test([*differences, 1e-9]).higher.p == pytest.approx(counted, rel=0.03)
+
+
 def test_the_limit_of_enumeration_is_six_against_six():
     assert len(list(combinations(range(12), 6))) <= ENUMERATED < len(list(combinations(range(14), 7)))
 
