@@ -76,8 +76,8 @@ def first_criterion_regressed(comparison: Comparison) -> bool:
     return comparison.suites[0].criteria[0].verdict is Verdict.REGRESSED
 
 
-def simulate(truth: Truth, comparisons: int, second: str) -> Iterator[Comparison]:
-    population = Population(truth)
+def simulate(truth: Truth, comparisons: int, second: str, pool: int = 60) -> Iterator[Comparison]:
+    population = Population(truth, pool)
     # One after the other: thousands of comparisons held at once would keep the garbage collector busy.
     return (compare(population.side("a"), population.side(second)) for _ in range(comparisons))
 
