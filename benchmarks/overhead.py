@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, text, tool_call
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 
 HERE = Path(__file__).parent
 ZELDA = Path(sys.executable).parent / "zelda"
 
-TURNS: list[Message] = [
+TURNS: list[Reply] = [
     tool_call("Bash", {"command": "echo hello > greeting.txt", "description": "Write a greeting"}),
     tool_call(
         "Bash", {"command": "git add -A && git -c user.name=A -c user.email=a@b.c commit -qm Greet && echo done"}

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,7 @@ def test_skills_sub_agents_and_tool_errors_are_counted_by_name(tmp_path: Path) -
     assert details["subagentTurns"] == 2
 
 
-ENDS: dict[str, tuple[str, list[Reply], int, str, str | None]] = {
+ENDS: dict[str, tuple[str, Sequence[Reply], int, str, str | None]] = {
     "turns": ("execution: {maxTurns: 2}", WORK[:2], 1, "maxTurns", None),
     "budget": (
         "execution: {maxCostUsd: 0.05}",

@@ -20,16 +20,16 @@ from tests.support.command import (
     zelda,
 )
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, hang, text, tool_call
+from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
 
 PHASES = ("workspace", "setup", "session", "evaluation")
-SCRIPT = [
+SCRIPT: list[Reply] = [
     tool_call(
         "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
     ),
     hang(),
 ]
-COMPLETE = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
+COMPLETE: list[Reply] = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
 
 
 class Interruption:

@@ -29,7 +29,8 @@ def zelda(
     started = project.home / f"{run_id}.started"
     line = f"touch {started}; {line}"
     argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), run_id, deed, line]
-    with subprocess.Popen(argv, cwd=ROOT, env=project.environ, stdout=subprocess.PIPE) as child:
+    environ = {**project.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == b"ready\n"
