@@ -28,7 +28,8 @@ TURNS: list[Reply] = [
 
 
 def script(request: ApiRequest) -> Reply:
-    return TURNS[sum(message["role"] == "assistant" for message in request.messages)]
+    position: int = sum(message["role"] == "assistant" for message in request.messages)
+    return TURNS[position]
 
 
 def quiet(command: list[str], environ: dict[str, str]) -> float:

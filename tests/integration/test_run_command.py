@@ -181,7 +181,7 @@ def test_retries_after_an_overload_are_counted_and_the_session_completes(tmp_pat
 def by_prompt(request: ApiRequest) -> Reply:
     """The same three turns for every suite, each in its own file."""
     name = next(name for name in "abcd" if f"Greet {name}." in json.dumps(request.messages))
-    position = sum(message["role"] == "assistant" for message in request.messages)
+    position: int = sum(message["role"] == "assistant" for message in request.messages)
     replies: list[Reply] = [tool_call("Bash", {"command": f"echo {name} > {name}.txt"}), text("Done.")]
     return replies[position]
 
