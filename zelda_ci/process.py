@@ -298,11 +298,12 @@ async def _read(pipe: int, sink: Sink) -> bool:
 
 async def _exited(child: subprocess.Popen[bytes]) -> None:
     """Wait for the child itself, not for whoever inherited its pipes. Not reaped, where the system can do that."""
-    if not hasattr(os, "pidfd_open"):
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):
         while child.poll() is None:  # noqa: ASYNC110  # there is no event to wait for
             await anyio.sleep(0.01)
         return
-    descriptor = os.pidfd_open(child.pid)
     try:
         await anyio.wait_readable(descriptor)
     finally:

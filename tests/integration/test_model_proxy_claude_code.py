@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,29 @@ async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(
     assert session.result["api_error_status"] == 409
     assert why in str(meter.failure)
     assert why in session.result["result"]
+
+
+async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model(tmp_path: Path) -> None:
+    """A long output goes to a file with a random name, which the model then reads; a commit has a new hash."""
+
+    def script(request: ApiRequest) -> Message:
+        match request.index:
+            case 0:
+                return tool_call("Bash", {"command": "seq 1 20000; echo the end; git init -q"})
+            case 1:
+                saved = re.search(r"Full output saved to: (\S+)", request.last_user_text)
+                assert saved
+                return tool_calls([("Bash", {"command": f"tail -n 1 {saved[1]}"}), ("Bash", {"command": COMMIT})])
+            case _:
+                return text("Read.")
+
+    await record(tmp_path / "one", tmp_path / "cassettes", script)
+    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two")
+    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert "the end" in str(session.transcript[-3])
+
+
+COMMIT = "sleep 0.1; git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log"
 
 
 async def test_a_replay_for_another_model_stops(tmp_path: Path) -> None:

@@ -89,8 +89,9 @@ def test_files_become_folders_and_folders_files(project: Project, tmp_path: Path
     assert (clone / "src").read_text() == "flat\n"
 
 
-def test_deleting_everything_is_a_change(project: Project) -> None:
-    changes, _ = project.changes_after("rm -rf ./* .gitignore .git")
+@pytest.mark.parametrize("what", ["./* .gitignore .git", "../*", ".."])
+def test_deleting_everything_is_a_change(project: Project, what: str) -> None:
+    changes, _ = project.changes_after(f"rm -rf {what} 2>/dev/null; find $PWD/.. -delete 2>/dev/null; true")
     assert len(changes.files) == 7
     assert changes.insertions == 0
 
@@ -146,6 +147,9 @@ PLANTS = {
     "locked": "touch $(git rev-parse --git-path index.lock)",
     "replaced objects": "git replace $(git rev-parse HEAD:README.md) $(git rev-parse HEAD:src/a.py)",
     "assumed": "git update-index --assume-unchanged src/a.py; git update-index --skip-worktree src/b.py",
+    "no access": "chmod 000 ..",
+    "nothing left of the run": "d=$(TMPDIR=/tmp mktemp -d); cp -a . $d/ws; cd ..; rm -rf *; mv $d/ws ws; rmdir $d",
+    "trap for the measurement": "for n in changes git2 index trash; do rm -rf ../$n; ln -s /etc ../$n; done",
     "excluded": "echo '*' > $(git rev-parse --git-path info/exclude)",
 }
 

@@ -1,10 +1,14 @@
 """The model proxy in front of an API, and clients of it."""
 
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
+from anyio.abc import AnyByteStream, SocketAttribute
+from anyio.streams.tls import TLSListener
 
 from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy, Record, Replay, Upstream
 from zelda_ci.redact import Redactor, Secret
@@ -53,3 +57,21 @@ async def ask(meter: Meter, said: str = "Hello", **options: Any) -> httpx2.Respo
     body = {**BODY, "messages": [{"role": "user", "content": said}], **options}
     async with client(meter) as http:
         return await http.post("/v1/messages?beta=true", json=body)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what happens in another thread; the test's own time limit ends a wait in vain."""
+    while not condition():  # noqa: ASYNC110 - the other thread has no event of this loop
+        await anyio.sleep(0.01)
+
+
+@asynccontextmanager
+async def listening(
+    serve: Callable[[AnyByteStream], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """A server of a few lines; the value is its base URL."""
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+        served = TLSListener(listener, tls, standard_compatible=False) if tls else listener
+        group.start_soon(served.serve, serve)
+        yield f"http{'s' if tls else ''}://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        group.cancel_scope.cancel()

@@ -1,6 +1,7 @@
 """The edge: failures become one clear sentence and an exit code; the details go to a log."""
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -23,11 +24,36 @@ def run(argv: list[str]) -> int:
         # What a terminal's encoding cannot show becomes a question mark instead of an end.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    _send_logs_to_the_debug_log()
     try:
-        code = zelda.main(argv, prog_name="zelda", standalone_mode=False)
+        code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
     except (KeyboardInterrupt, Exception) as exc:  # noqa: BLE001 - the last line of defence: nobody sees a bare traceback
         return _settle(exc)
     return code if isinstance(code, int) else 0
+
+
+def _verbose_first(argv: list[str]) -> list[str]:
+    """An option of `zelda` itself, which people type after the command as well."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    others = [word for word in argv[:end] if word != "--verbose"]
+    return ["--verbose"] * (len(others) < end) + others + argv[end:]
+
+
+def _send_logs_to_the_debug_log() -> None:
+    """Without a handler of their own, warnings of Zelda's modules would be printed across the live display."""
+    logger = logging.getLogger("zelda_ci")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(_ToDebugLog())
+
+
+class _ToDebugLog(logging.Handler):
+    """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from zelda_ci.cli import debug_log  # noqa: PLC0415
+
+        debug_log.append(self.format(record))
 
 
 def _settle(exc: BaseException) -> int:

@@ -1,6 +1,5 @@
 """`.zelda/debug.log`: what a failure looked like inside, for those who help."""
 
-import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,11 +34,3 @@ def append(text: str) -> str | None:
     except OSError:
         return None
     return str(path)
-
-
-class Handler(logging.Handler):
-    """Sends warnings of Zelda's modules to the debug log, as finished and redacted lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; a log that cannot be written disturbs nobody."""
-        append(self.format(record))

@@ -32,7 +32,9 @@ class Endpoint:
         except ClientDisconnect:
             log.debug("a session left before it had sent its request")
         except BrokenOff:
-            raise  # the server then cuts the connection, as the API's side did
+            if client.started:
+                raise  # the server then cuts the connection, as the API's side did
+            await send_error(client, 502, "api_error", "the answer broke off before it began")
         except Exception:
             log.exception("the model proxy failed on a request")
             if client.started:

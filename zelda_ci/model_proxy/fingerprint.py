@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
 OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
 WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
 """Ids, and what the CLI changes when it repeats a request without streaming."""
+
+_STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
 
 NOTIFICATION = "<task-notification>"
 """Begins what the CLI says of a sub-agent that worked in the background."""
@@ -148,7 +151,7 @@ def _is_text(block: Mapping[str, Any]) -> bool:
 
 def _is_status(block: Mapping[str, Any]) -> bool:
     """The CLI's note on branch and recent commits, which have other hashes each time."""
-    return _is_text(block) and block["text"].startswith("<system-reminder>") and "\n# gitStatus\n" in block["text"]
+    return _is_text(block) and _STATUS.match(block["text"]) is not None
 
 
 def _is_billing(text: str) -> bool:

@@ -3,7 +3,6 @@
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -195,8 +194,9 @@ def _place(call: Call) -> bytes:
 
     The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
     """
-    messages: Sequence[Any] = call.body.get("messages") or ()
-    spoken = [_without_cache_marks(one) for one in messages if isinstance(one, dict) and one.get("role") != "system"]
+    given = call.body.get("messages")
+    messages = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    spoken = [_without_cache_marks(one) for one in messages if one.get("role") != "system"]
     return hashlib.sha256(json_text.write([call.agent_id, spoken])).digest()
 
 

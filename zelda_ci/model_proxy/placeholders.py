@@ -41,23 +41,31 @@ class Placeholders:
     """A reversible mapping between values and their names.
 
     Args:
-        values: Text by name (letters and digits). Where two overlap, the longer one wins, then the earlier.
+        values: Text by name (letters, digits, underscores). Where two overlap, the longer wins, then the earlier.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = {name: value for name, value in values.items() if len(value) > 1}
+        self._values: dict[str, str] = {}
+        self._know({name: value for name, value in values.items() if len(value) > 1})
+
+    def learn(self, values: Mapping[str, str]) -> None:
+        """Add values that have turned up; a name keeps its first value."""
+        if new := {name: value for name, value in values.items() if name not in self._values}:
+            self._know(new)
+
+    def _know(self, new: Mapping[str, str]) -> None:
+        self._values.update(new)
         self._marks: dict[str, str] = {}
         for name, value in self._values.items():
             for spelling, mark in _spelled(name, value):
                 self._marks.setdefault(spelling, mark)
-        names = "|".join(map(re.escape, self._values)) or "(?!)"
+        names = "|".join(sorted(map(re.escape, self._values), reverse=True)) or "(?!)"
         kinds = "|".join(SPELLINGS)
         # In the text before: a mark that was already there, or a value that ends where a word ends.
         longest_first = sorted(self._marks, key=len, reverse=True)
         known = "|".join(map(re.escape, longest_first)) or "(?!)"
-        self._spelled = re.compile(
-            rf"(\{{\{{(?:{LITERAL})*(?:{names})(?::(?:{kinds}))?\}}\}})|(?:{known})(?![A-Za-z0-9_])"
-        )
+        own = rf"\{{\{{(?:{LITERAL})*(?:{names})(?::(?:{kinds}))?\}}\}}"
+        self._spelled = re.compile(rf"({own})|(?:{known})(?![A-Za-z0-9_])")
         self._marked = re.compile(rf"\{{\{{({LITERAL})?((?:{LITERAL})*)({names})(?::({kinds}))?\}}\}}")
 
     def blank(self, text: str) -> str:

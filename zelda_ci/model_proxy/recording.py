@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from zelda_ci import __version__
-from zelda_ci.model_proxy import json_text, stream
+from zelda_ci.model_proxy import handles, json_text, stream
 from zelda_ci.model_proxy.cassette import (
     Cassette,
     Exchange,
@@ -55,6 +55,7 @@ class RecordingSource(Source):
             return
         self._cli = self._redact(call.header("user-agent") or self._cli)
         thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
+        self._placeholders.learn(handles.named(call))
         take = _Take(self._arrivals)
         self._arrivals += 1
         try:
@@ -97,7 +98,7 @@ class RecordingSource(Source):
 
     def _fail(self, exc: OSError) -> None:
         log.warning("the recording %s cannot be written: %s", self._file, exc)
-        self.failure = self._redact(f"the recording {self._file} cannot be written: {exc.strerror}")
+        self.failure = self._redact(f"the recording {self._file} cannot be written: {exc.strerror or exc}")
 
 
 class _Take:

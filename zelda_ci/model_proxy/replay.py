@@ -2,7 +2,7 @@
 
 import re
 
-from zelda_ci.model_proxy import json_text, sse, stream
+from zelda_ci.model_proxy import handles, json_text, sse, stream
 from zelda_ci.model_proxy.cassette import Cassette, RecordedResponse
 from zelda_ci.model_proxy.fingerprint import Fingerprints
 from zelda_ci.model_proxy.matching import Matcher, Mismatch
@@ -44,6 +44,7 @@ class ReplaySource(Source):
             await send_whole(sink, 200, [(b"content-type", b"application/json")], json_text.write(count))
             return
         self._compare_cli(call.header("user-agent") or "")
+        self._placeholders.learn(handles.named(call))
         found = self._matcher.match(call.agent_id, self._fingerprints(call.body))
         if isinstance(found, Mismatch):
             await self._refuse(found, sink)

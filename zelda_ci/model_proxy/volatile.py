@@ -18,7 +18,7 @@ _OUTPUTS = (
     (r"\b(?:127\.0\.0\.1|localhost):\d+", "<local>"),
     (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
     (r"\b[0-9a-f]{7,64}\b", "<hash>"),
-    (r"\bv?\d+\.\d+\.\d+(?:[-+.]?\w+)*", "<version>"),
+    (r"\bv?\d+\.\d+\.\d+[\w.+-]*", "<version>"),
     (r"\b(?:pid|PID|process)[ :=#]+\d+", "<process>"),
     (r"\bduration_ms\W{1,4}\d+", "duration_ms <n>"),
     (r"\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?)\b", "<duration>"),

@@ -1,7 +1,6 @@
 """What a session changed: the work tree's state now against the commit it started from, whatever git says of itself."""
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import anyio
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import bare, patch
-from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.snapshot import Snapshot
 from zelda_ci.workspace.store import Store
@@ -21,8 +20,17 @@ LARGEST_RAW = 256 << 20
 DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000")
 MOST_NAMED = 50
 DEADLINE_SECONDS = 120.0
-CONFIGURATION = {"core.protecthfs": "false", "core.protectntfs": "false", "core.compression": "1", "core.fsync": "none"}
-"""Nothing from here is ever checked out, and nothing of it is kept."""
+CONFIGURATION = {
+    "core.attributesfile": os.devnull,
+    "core.excludesfile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.safecrlf": "false",
+    # Nothing from here is ever checked out, and nothing of it is kept.
+    "core.protecthfs": "false",
+    "core.protectntfs": "false",
+    "core.compression": "1",
+    "core.fsync": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -30,35 +38,29 @@ class Start:
     """The state before the session, beyond its reach."""
 
     commit: str
+    index: Index
+    """Of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
     store: Store
     object_format: str
     settings: Mapping[str, str]
 
 
-async def compute(folder: RunFolder, start: Start, target: Path, plumbing: Git, redact: Redactor) -> Changes:
-    """Write the patch and count what is in it.
+async def compute(
+    folder: RunFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
+) -> Changes:
+    """Write the patch to `target` and count what is in it, with an empty folder to work in.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
     """
-    scratch = folder.path / "changes"
-    shutil.rmtree(scratch, ignore_errors=True)
-    try:
-        return await _compute(folder, start, scratch, target, plumbing, redact)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-async def _compute(
-    folder: RunFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
-) -> Changes:
     repository, nowhere = scratch / "git", scratch / "nowhere"
     settings = {**start.settings, **CONFIGURATION}
     bare.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
     nowhere.mkdir()
     root = folder.root if folder.is_intact() else nowhere
-    git = replace(plumbing.within(nowhere, GIT_DIR=str(repository)), timeout_seconds=DEADLINE_SECONDS)
-    left_out = await _taken(folder, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
+    git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)
+    git = replace(git, timeout_seconds=DEADLINE_SECONDS)
+    left_out = await _taken(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
     left_out |= _filled(root, start.store.submodules)
     # From here on nothing of the work tree is read, where the traps are back.
     return await _written(
@@ -66,12 +68,11 @@ async def _compute(
     )
 
 
-async def _taken(folder: RunFolder, root: Path, git: Git, scratch: Path) -> dict[bytes, str]:
+async def _taken(folder: RunFolder, index: Index, root: Path, git: Git, scratch: Path) -> dict[bytes, str]:
     """Bring the index to the work tree's state; returns what could not be read, and why."""
     survey = await anyio.to_thread.run_sync(look_over, root)
     with set_aside(root, [*survey.nested, *survey.traps], scratch / "aside"):
-        session_index = folder.git_dir / "worktrees" / folder.root.name / "index"
-        left_out = await Snapshot(git, scratch / "git", root).take(folder.index, session_index)
+        left_out = await Snapshot(git, scratch / "git", root).take(index, folder.session_index)
     left_out |= dict.fromkeys(survey.traps, "not a plain file")
     return left_out | dict.fromkeys(survey.closed, "cannot be listed")
 

@@ -12,7 +12,7 @@ import anyio.from_thread
 
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import bare
-from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.store import Store
 
@@ -48,8 +48,8 @@ class _Copy:
             )
 
 
-async def make(folder: RunFolder, project: Path, results_dir: Path, plumbing: Git) -> tuple[str, Store]:
-    """Copy the folder and commit what git does not ignore; returns the commit and where its objects are.
+async def make(folder: RunFolder, project: Path, results_dir: Path, plumbing: Git) -> tuple[str, Store, Index]:
+    """Copy the folder and commit what git does not ignore; returns the commit, where its objects are, and the index.
 
     Raises:
         WorkspaceError: The folder is too large, or there is no room.
@@ -60,7 +60,7 @@ async def make(folder: RunFolder, project: Path, results_dir: Path, plumbing: Gi
     store = Store(folder.path / "store", _notes(copy))
     commit = await _commit(store, draft, plumbing)
     await _hang_up(folder, draft, store, commit, plumbing)
-    return commit, store
+    return commit, store, Index.read(folder.session_index)
 
 
 async def _commit(store: Store, tree: Path, plumbing: Git) -> str:
@@ -83,8 +83,7 @@ def _put_in_place(folder: RunFolder, draft: Path, store: Store) -> None:
     (folder.root / ".git").rename(draft / ".git")
     folder.root.rmdir()
     draft.rename(folder.root)
-    shutil.copyfile(store.folder / "index", folder.index)
-    shutil.copyfile(folder.index, folder.git_dir / "worktrees" / folder.root.name / "index")
+    shutil.copy2(store.folder / "index", folder.session_index)
 
 
 def _copy_tree(source: Path, target: Path, copy: _Copy) -> None:

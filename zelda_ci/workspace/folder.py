@@ -20,6 +20,27 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class Index:
+    """A git index, with the time at which git wrote it.
+
+    The time matters: git trusts a file's own times only where they are older than the index's.
+    """
+
+    content: bytes
+    written_ns: int
+
+    @classmethod
+    def read(cls, file: Path) -> "Index":
+        """The index in a file of ours."""
+        return cls(file.read_bytes(), file.stat().st_mtime_ns)
+
+    def write(self, file: Path) -> None:
+        """Put it down again as it was."""
+        file.write_bytes(self.content)
+        os.utime(file, ns=(self.written_ns, self.written_ns))
+
+
+@dataclass(frozen=True)
 class RunFolder:
     """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
 
@@ -37,9 +58,9 @@ class RunFolder:
         return self.path / "git"
 
     @property
-    def index(self) -> Path:
-        """The index as it was when the work tree was fresh: what the session changed is measured against it."""
-        return self.path / "index"
+    def session_index(self) -> Path:
+        """The work tree's own index, which is the session's to change."""
+        return self.git_dir / "worktrees" / self.root.name / "index"
 
     @property
     def home(self) -> Path:
@@ -69,6 +90,19 @@ async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIt
         os.close(folder.number)
 
 
+@asynccontextmanager
+async def scratch(project_home: Path) -> AsyncIterator[Path]:
+    """A folder for a short while, which no session has ever seen."""
+    async with lock.locked(_lock(project_home)):
+        path, number = _claim(project_home)
+    try:
+        yield path
+    finally:
+        with anyio.CancelScope(shield=True):
+            await removal.discard(path, project_home / "trash")
+        os.close(number)
+
+
 def announce(folder: RunFolder, run_id: str, results_dir: Path) -> bool:
     """Link to the work tree from the project and write the lease; false where the project cannot be written."""
     shown = results_dir / "workspaces"
@@ -93,10 +127,7 @@ async def sweep(project_home: Path) -> list[str]:
             number = None if path.is_symlink() else lock.try_lock(path / "lock")
             if number is None and not path.is_symlink():
                 continue
-            meta = _read(path / "meta.json")
-            run_id, results = str(meta.get("runId", path.name)), str(meta.get("results", ""))
-            await _end(path, project_home, run_id, Path(results) if results else None)
-            swept.append(run_id)
+            swept += await _end_remains(path, project_home)
             if number is not None:
                 os.close(number)
     await removal.empty(project_home / "trash")
@@ -111,6 +142,15 @@ def forget_vanished(results_dir: Path) -> None:
             _retract(Path(folder), lease.stem, results_dir)
 
 
+async def _end_remains(path: Path, project_home: Path) -> list[str]:
+    """Remove one dead run, or nothing but the folder if it is not known whose it was."""
+    meta = _read(path / "meta.json")
+    run_id, results = meta.get("runId"), meta.get("results")
+    known = isinstance(run_id, str) and isinstance(results, str)
+    await _end(path, project_home, str(run_id), Path(str(results)) if known else None)
+    return [str(run_id)] if known else []
+
+
 async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | None) -> None:
     await strays.end(path)
     if results_dir is not None:
@@ -119,21 +159,29 @@ async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | 
 
 
 def _create(project_home: Path, run_id: str, results_dir: Path) -> RunFolder:
-    path = project_home / "runs" / secrets.token_hex(4)
-    number = None
+    path, number = _claim(project_home)
     try:
-        path.mkdir(mode=0o700, parents=True)
-        number = lock.try_lock(path / "lock")
         (path / "home").mkdir(mode=0o700)
         (path / "tmp").mkdir(mode=0o700)
         (path / "meta.json").write_text(json.dumps({**_meta(run_id), "results": str(results_dir)}))
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
-        if number is not None:
-            os.close(number)
+        os.close(number)
+        raise
+    return RunFolder(path, number)
+
+
+def _claim(project_home: Path) -> tuple[Path, int]:
+    """A new folder with a lock in it, and the lock taken."""
+    path = project_home / "runs" / secrets.token_hex(4)
+    path.mkdir(mode=0o700, parents=True)
+    try:
+        number = lock.try_lock(path / "lock")
+    except OSError:
+        path.rmdir()
         raise
     assert number is not None  # noqa: S101  # nobody else knows this name
-    return RunFolder(path, number)
+    return path, number
 
 
 def _retract(path: Path, run_id: str, results_dir: Path) -> None:

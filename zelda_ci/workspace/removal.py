@@ -23,14 +23,23 @@ async def discard(path: Path, trash: Path) -> None:
 
 
 def _moved(path: Path, trash: Path) -> bool:
+    """Whether there is something in the trash now."""
     try:
         trash.mkdir(mode=0o700, exist_ok=True)
-        path.rename(trash / _name())
+        parent, top = (os.open(place, os.O_RDONLY | os.O_DIRECTORY) for place in (path.parent, trash))
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error.strerror)
+        return False
+    try:
+        _move(path.name, parent, _name(), top)
     except FileNotFoundError:
         return False
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error.strerror)
         return False
+    finally:
+        os.close(parent)
+        os.close(top)
     return True
 
 

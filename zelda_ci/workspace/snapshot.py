@@ -5,7 +5,6 @@ files' list, only the `.gitignore` and `.gitattributes` of the tree.
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.workspace.candidates import classify
+from zelda_ci.workspace.folder import Index
 from zelda_ci.workspace.git import Git
 
 ATTRIBUTES = "* !diff\n"
@@ -37,13 +37,13 @@ class Snapshot:
     root: Path
     attempts: int = 0
 
-    async def take(self, start_index: Path, session_index: Path) -> Staged:
+    async def take(self, start_index: Index, session_index: Path) -> Staged:
         """Bring the index from the start state to what the tree holds now.
 
         Raises:
             WorkspaceError: Git failed altogether, for instance for want of room.
         """
-        shutil.copyfile(start_index, self.index)
+        start_index.write(self.index)
         self._use(ATTRIBUTES)
         changed = await self._names("diff-files", "--name-only", "--ignore-submodules=all")
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
@@ -69,11 +69,13 @@ class Snapshot:
     async def _names(self, *command: str) -> list[bytes]:
         return [name for name in (await self.git(*command, "-z")).split(b"\0") if name]
 
-    async def _forced(self, start_index: Path, session_index: Path) -> list[bytes]:
+    async def _forced(self, start_index: Index, session_index: Path) -> list[bytes]:
         """Ignored files that the session made git track all the same, by what its index says."""
-        copy = self.repository / "session-index"
-        if not _copied(session_index, copy) or _same(copy, start_index):
+        theirs = _content(session_index)
+        if theirs is None or theirs == start_index.content:
             return []
+        copy = self.repository / "session-index"
+        copy.write_bytes(theirs)
         git = self.git.within(self.git.cwd, GIT_INDEX_FILE=str(copy))
         told = await git.attempt("ls-files", "-z")
         if told.exit_code != 0:
@@ -100,17 +102,12 @@ class Snapshot:
         return await self._add(paths[:middle]) + await self._add(paths[middle:])
 
 
-def _copied(source: Path, target: Path) -> bool:
-    """Copy a file that a session may have replaced by anything."""
+def _content(file: Path) -> bytes | None:
+    """Of a file that a session may have replaced by anything."""
     with suppress(OSError):
-        descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
             status = os.fstat(descriptor)
             if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_INDEX:
-                target.write_bytes(opened.read(LARGEST_INDEX))
-                return True
-    return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.read_bytes() == other.read_bytes()
+                return opened.read(LARGEST_INDEX)
+    return None

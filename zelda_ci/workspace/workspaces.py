@@ -31,6 +31,7 @@ class _Open:
 
     folder: RunFolder
     start: Start
+    home: Path
 
 
 class Workspaces:
@@ -95,7 +96,7 @@ class Workspaces:
             *start.store.notes,
             *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
         ]
-        self._open[run.path] = _Open(run, start)
+        self._open[run.path] = _Open(run, start, home)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -115,11 +116,11 @@ class Workspaces:
     ) -> Start:
         repository, commit = project.repository, project.source.commit
         if repository is None or commit is None:
-            commit, made = await copy.make(run, project.folder, self._results, self._plumbing)
-            return Start(commit, made, "sha1", {})
+            commit, made, index = await copy.make(run, project.folder, self._results, self._plumbing)
+            return Start(commit, index, made, "sha1", {})
         lent = await stack.enter_async_context(store.borrowed(home, repository, commit, depth, self._plumbing))
-        await worktree.check_out(run, repository, commit, lent, self._plumbing)
-        return Start(commit, lent, repository.object_format, repository.settings)
+        index = await worktree.check_out(run, repository, commit, lent, self._plumbing)
+        return Start(commit, index, lent, repository.object_format, repository.settings)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -131,7 +132,8 @@ class Workspaces:
         """
         run = self._open[workspace.base]
         with _explained():
-            return await changes.compute(run.folder, run.start, patch, self._plumbing, self._redact)
+            async with folder.scratch(run.home) as scratch:
+                return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
 
     async def run_command(self, workspace: Workspace, command: Command, timeout_seconds: float) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.

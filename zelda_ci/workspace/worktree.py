@@ -1,16 +1,14 @@
 """A run's own repository and the work tree that hangs from it."""
 
-import shutil
-
 from zelda_ci.workspace import bare
-from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Repository
 from zelda_ci.workspace.store import Store
 
 
-async def check_out(folder: RunFolder, repository: Repository, commit: str, store: Store, plumbing: Git) -> None:
-    """Make the repository, borrowing from the store, and check the commit out.
+async def check_out(folder: RunFolder, repository: Repository, commit: str, store: Store, plumbing: Git) -> Index:
+    """Make the repository, borrowing from the store, and check the commit out; returns the index of the fresh tree.
 
     Raises:
         WorkspaceError: There is no room, or a name that this file system cannot hold.
@@ -24,4 +22,4 @@ async def check_out(folder: RunFolder, repository: Repository, commit: str, stor
     )
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), commit, inherit=(folder.number,))
-    shutil.copyfile(folder.git_dir / "worktrees" / folder.root.name / "index", folder.index)
+    return Index.read(folder.session_index)

@@ -1,0 +1,79 @@
+"""The edge of the command line: help that teaches, failures in a sentence, details where they belong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import COMMAND, KEY, environment, zelda
+from tests.support.projects import folder, repository
+from zelda_ci import __version__
+from zelda_ci.cli.commands import COMMANDS
+
+
+def test_the_version_is_told_without_importing_anything_else(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.argv[1:] = ['--version']; from zelda_ci.__main__ import main; main(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True)
+    version, modules = done.stdout.splitlines()
+    assert version == f"zelda {__version__}"
+    assert [name for name in modules.split() if name.startswith("zelda_ci")] == ["zelda_ci", "zelda_ci.__main__"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_teaches_and_names_every_option(tmp_path: Path, command: str) -> None:
+    done = zelda(folder(tmp_path), *filter(None, [command]), "--help")
+    assert done.returncode == 0
+    assert "Usage: zelda" in done.stdout
+    assert done.stderr == ""
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    done = zelda(folder(tmp_path), "rnu")
+    assert done.returncode == 2
+    assert "Did you mean 'run'?" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--verbose", "run"], ["run", "--verbose"]])
+def test_details_are_shown_where_asked_for_and_logged_without_secrets(tmp_path: Path, arguments: list[str]) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": f"prompt: Hello\ntags: [a]\nexecution: {{model: {KEY}}}\n"})
+    done = zelda(project, *arguments)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    log = (project.results / "debug.log").read_text()
+    assert "ConfigError" in log
+    assert KEY not in log + done.stderr
+
+
+def test_without_being_asked_no_traceback_is_shown(tmp_path: Path) -> None:
+    done = zelda(folder(tmp_path), "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
+    process = subprocess.Popen(
+        [*COMMAND, "validate"],
+        cwd=project.path,
+        env=environment(project),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    assert process.wait(30) in {0, 1}
+    assert b"Traceback" not in errors
+    process.stderr.close()
+
+
+def test_a_terminal_that_cannot_show_a_character_gets_another(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Füße → 足\ndescription: Füße → 足\n"})
+    done = zelda(project, "validate", PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert done.returncode == 0, done.stderr
+    assert "F" in done.stdout

@@ -1,0 +1,120 @@
+"""The proxy when the API, the network or the session breaks off."""
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import AnyByteStream
+
+from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, until, upstream
+from tests.support.scripted_api import ScriptedApi, Tokens, cut_after, hang, http_error, raw, text
+from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy
+
+USED = Tokens(input=1000, output=100)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_an_api_that_cannot_be_reached_is_a_502_that_says_so() -> None:
+    with ScriptedApi([]) as api:
+        dead = api.url
+    async with open_run(Live(upstream(dead))) as meter:
+        answer = await ask(meter)
+    assert answer.status_code == 502
+    assert answer.json()["error"]["message"].startswith("Zelda's model proxy could not reach 127.0.0.1: ")
+    assert meter.usage().errors == {"connection": 1}
+
+
+async def test_an_api_that_hangs_up_without_an_answer_is_a_502() -> None:
+    async def hang_up(stream: AnyByteStream) -> None:
+        await stream.receive()
+        await stream.aclose()
+
+    async with listening(hang_up) as url, open_run(Live(upstream(url))) as meter:
+        assert (await ask(meter)).status_code == 502
+    assert meter.usage().errors == {"connection": 1}
+
+
+async def test_an_error_that_breaks_off_is_a_502() -> None:
+    with ScriptedApi([raw(b'{"type":', status=500, length=100)]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            answer = await ask(meter)
+    assert answer.json()["error"]["message"] == "127.0.0.1 broke off an answer with status 500"
+    assert (answer.status_code, meter.usage().errors) == (502, {"connection": 1})
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["chunked", "with length"])
+async def test_an_answer_that_breaks_off_breaks_off_for_the_session_too(
+    streaming: bool,  # noqa: FBT001 - a case of the table
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    reply = cut_after(4, text("Some words.", tokens=USED)) if streaming else raw(b'{"type": "mess', length=500)
+    with ScriptedApi([reply]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await ask(meter)
+    used = meter.usage()
+    assert used.errors == {"connection": 1}
+    assert {name: model.total for name, model in used.models.items()} == (
+        {"claude-sonnet-5-5": 1001} if streaming else {}
+    )
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_counted() -> None:
+    with ScriptedApi([text("Some words.", tokens=USED, delay=0.05)]) as api:
+        async with open_run(Live(upstream(api.url))) as meter, client(meter) as http:
+            async with http.stream("POST", "/v1/messages", json=BODY) as answer:
+                await anext(answer.aiter_raw())
+            await until(lambda: api.disconnects == 1)
+    assert meter.usage().models["claude-sonnet-5-5"].input_tokens == 1000
+    assert meter.usage().errors == {}
+
+
+async def test_when_the_session_leaves_before_any_answer_the_api_is_left_too() -> None:
+    with ScriptedApi([hang()]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            with anyio.move_on_after(0.2):
+                await ask(meter)
+            await until(lambda: api.disconnects == 1)
+
+
+async def test_the_end_of_a_run_ends_its_requests() -> None:
+    with ScriptedApi([text("Some words.", delay=0.05)]) as api:
+        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
+                http = client(meter)
+                asked = http.build_request("POST", "/v1/messages", json=BODY)
+                answer = await http.send(asked, stream=True)
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await answer.aread()
+            await until(lambda: api.disconnects == 1)
+            await http.aclose()
+
+
+async def test_the_end_of_the_proxy_waits_for_no_stream() -> None:
+    with ScriptedApi(lambda _: hang(after_headers=True)) as api:
+        async with anyio.create_task_group() as group, ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
+                for _ in range(5):
+                    group.start_soon(_ask_in_vain, meter)
+                await until(lambda: len(api.requests) == 5)
+
+
+async def _ask_in_vain(meter: Meter) -> None:
+    with pytest.raises(httpx2.TransportError):
+        await ask(meter)
+
+
+async def test_failures_of_the_api_do_not_hide_how_often_it_was_asked() -> None:
+    with ScriptedApi([http_error(529), http_error(500), text("x")]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            for _ in range(3):
+                await ask(meter)
+    used = meter.usage()
+    assert (used.requests, used.retries, used.errors) == (3, 2, {"500": 1, "529": 1})
+    assert used.api_seconds > 0
