@@ -14,7 +14,8 @@ from tests.support.scripted_api import ScriptedApi, text
 def ask(api: ScriptedApi, agent: str | None = None) -> Any:
     headers = {"x-claude-code-agent-id": agent} if agent else {}
     request = urllib.request.Request(f"{api.url}/v1/messages", json.dumps({"messages": []}).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(request, timeout=30) as answer:
         return json.load(answer)["content"][0]["text"]
 
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.builders import suite
-from tests.support.projects import ENVIRON, Project, repository
+from tests.support.projects import ENVIRON, Project, folder, repository
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.workspace.workspaces import Workspaces
@@ -339,6 +339,20 @@ def test_text_that_is_not_utf8_is_readable_with_replacements(project: Project) -
     changes, patch = project.changes_after(r"printf 'gr\374n\n' > latin1.txt")
     assert (changes.files, changes.insertions) == (("latin1.txt",), 1)
     assert "+gr\N{REPLACEMENT CHARACTER}n" in patch
+
+
+@pytest.mark.parametrize("kind", ["repository", "folder"])
+def test_an_edit_that_changes_neither_size_nor_second_is_found(tmp_path: Path, kind: str) -> None:
+    files: dict[str, str | bytes] = {f"f{n}": "a" for n in range(30)}
+    project = repository(tmp_path, files) if kind == "repository" else folder(tmp_path, files)
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
+        for name in files:
+            (workspace.root / name).write_text("b")
+        return await workspaces.changes(workspace, tmp_path / "patch")
+
+    changes = project.work(work)
+    assert (changes.files, changes.insertions) == (tuple(sorted(files)), 30)
 
 
 def test_changes_can_be_computed_again_and_again(project: Project, tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from zelda_ci.storage.ledger import RunLedger
 CONCLUSION_SECONDS = 60
 """Most that changes and evaluation may take once a run was interrupted."""
 
+MOST_DIFFERENCES = 5
+"""Of a replay from its recording that are told one by one."""
+
 
 class Run:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
@@ -104,7 +107,8 @@ class Run:
             raise ExecutionError(f"setupCommand {how}: {last_line or 'no output'}", code="SETUP_FAILED")
 
     async def _lead(self, workspace: Workspace) -> None:
-        places = {"workspace": str(workspace.path), "home": str(workspace.home), "tmp": str(workspace.tmp)}
+        folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
+        places = {name: str(folder) for name, folder in folders.items()}
         budget = self.suite.execution.max_cost_usd
         with self.tools.proxy.session(run_label=self.planned.label, budget_usd=budget, placeholders=places) as meter:
             self.meter = meter
@@ -121,18 +125,26 @@ class Run:
 
     def _hear(self, record: SessionRecord) -> None:
         self.ledger.hear(record)
-        spent = self.meter.usage().cost_usd if self.meter else 0.0
+        spent = self.meter.cost_usd if self.meter else 0.0
         self.emit(SessionProgressed(self.run_id, record, self.ledger.turns, spent))
 
     def _settle(self, outcome: SessionOutcome, meter: Meter) -> None:
         self.ledger.wall_seconds = outcome.wall_seconds
-        failure = None
-        if outcome.status is not SessionStatus.COMPLETED:
-            reason = outcome.reason or self.tools.redact(f"The session ended as {outcome.status}.")
+        status, failure = outcome.status, None
+        if status is not SessionStatus.COMPLETED:
+            reason = outcome.reason or self.tools.redact(f"The session ended as {status}.")
             failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
-        if meter.failure:
-            failure = Failure(code="CASSETTE_MISMATCH", message=self.tools.redact(meter.failure))
-        self.ledger.end(SessionStatus.FAILED if meter.failure else outcome.status, failure)
+        if meter.failure and self.tools.replayed:
+            status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
+        self.ledger.end(status, failure)
+        self._tell_about_the_cassette(meter)
+
+    def _tell_about_the_cassette(self, meter: Meter) -> None:
+        if meter.failure and not self.tools.replayed:
+            self.emit(Warned(meter.failure, self.run_id))
+        differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+        for difference in differences[:MOST_DIFFERENCES] if not meter.failure else ():
+            self.emit(Warned(f"the replay was not exactly what was recorded: {difference}", self.run_id))
 
     async def _conclude(self, workspace: Workspace) -> None:
         with self._phase(Phase.EVALUATION):

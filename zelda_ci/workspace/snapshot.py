@@ -6,6 +6,7 @@ files' list, only the `.gitignore` and `.gitattributes` of the tree.
 
 import os
 import stat
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ class Snapshot:
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
         found = classify(self.root, [*changed, *fresh, *forced])
-        await self._update("--force-remove", found.gone)
+        # Removed first, for git would take a file at its word that has kept its size and its second.
+        await self._update("--force-remove", sorted({*found.gone, *changed} - set(found.left_out)))
         stubborn = await self._add(found.present)
         if stubborn:
             self._use(PLAIN_ATTRIBUTES)
@@ -84,9 +86,14 @@ class Snapshot:
         return [name for name in told.stdout.split(b"\0") if name and name not in known]
 
     async def _update(self, option: str, paths: Sequence[bytes]) -> bool:
-        """Many files go into one pack rather than into a file each."""
+        """Many files go into one pack rather than into a file each.
+
+        What changed is known by now, so the index is made to look younger than any file: git would otherwise read all
+        those again that were written in the same second.
+        """
         if not paths:
             return True
+        os.utime(self.index, (time.time() + 3600,) * 2)
         options = ("-c", "core.bigFileThreshold=1", "update-index", option, "-z", "--stdin")
         done = await self.git.attempt(*options, stdin=b"".join(path + b"\0" for path in paths))
         return done.exit_code == 0
