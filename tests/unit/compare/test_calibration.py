@@ -1,0 +1,108 @@
+"""Trials summarised, and a suite calibrated against itself."""
+
+import random
+from itertools import combinations
+from statistics import stdev
+
+import pytest
+from scipy import stats
+
+from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
+from zelda_ci.compare.calibration import calibrate, flip_rate
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.sides import summarize_trials
+from zelda_ci.compare.summary import summarize
+from zelda_ci.domain.comparison import Calibration, Measure
+from zelda_ci.domain.session import SessionStatus
+
+
+def test_trials_are_summarised_by_mean_range_and_pass_rate():
+    runs = trials([fulfillment("PP"), efficiency(turns=4)], [fulfillment("PF"), efficiency(turns=8)])
+    (found,) = summarize_trials(runs)
+    turns = found.measures[Measure.TURNS]
+    assert (turns.trials, turns.mean, turns.minimum, turns.maximum) == (2, 6, 4, 8)
+    assert turns.deviation == pytest.approx(stdev([4, 8]))
+    assert [criterion.passes for criterion in found.criteria] == [summarize([100, 100]), summarize([100, 0])]
+
+
+def test_a_summary_of_one_trial_has_no_spread():
+    (found,) = summarize_trials(judged("P"))
+    assert found.measures[Measure.REQUIREMENT_FULFILLMENT].deviation is None
+
+
+def test_suites_are_summarised_apart_and_invalid_runs_only_counted():
+    runs = [*judged("P"), *judged("F", suite="beta"), *judged("F", label="x", status=SessionStatus.FAILED)]
+    alpha, beta = summarize_trials(runs)
+    assert (alpha.suite, alpha.trials.valid, alpha.trials.invalid) == ("alpha", 1, 1)
+    assert (beta.suite, beta.criteria[0].passes) == ("beta", summarize([0]))
+
+
+@pytest.mark.parametrize("outcomes", ["PF", "PPPF", "PPPFFFFFFF", "PPP"])
+def test_the_flip_rate_is_the_share_of_pairs_that_disagree(outcomes):
+    pairs = list(combinations(outcomes, 2))
+    expected = 100 * sum(one != other for one, other in pairs) / len(pairs)
+    assert flip_rate(outcomes.count("P"), len(outcomes)) == pytest.approx(expected)
+
+
+def calibration_of(runs) -> Calibration:
+    (found,) = calibrate(runs)
+    return found
+
+
+def test_calibration_reports_how_often_criteria_flip_and_how_widely_numbers_spread():
+    chance = random.Random(1)
+    runs = trials(*([fulfillment("P" + "PF"[n % 5 == 0]), efficiency(cost=chance.gauss(1, 0.1))] for n in range(10)))
+    found = calibration_of(runs)
+    steady, shaky = found.criteria
+    assert (steady.flip_rate, shaky.passes.mean) == (0, 80)
+    assert shaky.flip_rate == pytest.approx(100 * 16 / 45)
+    cost = next(noise for noise in found.measures if noise.measure is Measure.COST)
+    assert cost.summary.deviation == pytest.approx(0.1, rel=0.5)
+    assert found.hypotheses == 3  # the shaky criterion, the score made of it, the cost
+    assert found.reasons == ()
+
+
+def test_more_trials_detect_smaller_drops():
+    chance = random.Random(2)
+    found = calibration_of(trials(*([fulfillment("P"), efficiency(cost=chance.gauss(1, 0.1))] for _ in range(10))))
+    steady = found.criteria[0].detectable
+    assert steady == {1: 100, 5: 80, 10: 50}
+    cost = next(noise for noise in found.measures if noise.measure is Measure.COST)
+    assert list(cost.detectable) == [1, 5, 10]  # with three trials none can be
+    assert cost.detectable[5] > cost.detectable[10]
+    assert cost.detectable[1] == pytest.approx(stats.t.isf(0.04, 9) * cost.summary.deviation * 2**0.5)
+
+
+def test_a_criterion_that_fails_one_time_in_ten_says_nothing_with_one_trial():
+    assert 1 not in calibration_of(judged(*["P"] * 9, "F")).criteria[0].detectable
+
+
+def test_a_criterion_that_never_passed_cannot_drop():
+    assert calibration_of(judged("F", "F", "F")).criteria[0].detectable == {}
+
+
+def test_numbers_seen_once_have_no_noise_to_report():
+    found = calibration_of(judged("P"))
+    assert (found.criteria, found.measures) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"commit": "beef"}, "different commits: beef, c0ffee"),
+        ({"model": "model-2"}, "different session models: model-1, model-2"),
+        ({"dirty": True}, "uncommitted changes in the tested tree"),
+        ({"judge_model": "judge-2"}, "different judge models: judge-1, judge-2"),
+    ],
+)
+def test_runs_that_are_not_alike_are_named(config, reason):
+    one = trials([fulfillment("P", judge=None)], judge_model="judge-1")
+    other = trials([fulfillment("P", judge=None)], label="b", **({"judge_model": "judge-1"} | config))
+    assert calibration_of([*one, *other]).reasons == (reason,)
+
+
+def test_a_calibration_survives_being_written_and_is_quoted_by_comparisons():
+    found = calibration_of(judged("P", "F", "P"))
+    again = Calibration.model_validate_json(found.model_dump_json(by_alias=True, exclude_none=True))
+    assert again == found
+    assert compare(judged("P"), judged("F", label="b"), calibrations={"alpha": again}).suites[0].calibration == found

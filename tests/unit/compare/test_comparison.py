@@ -1,0 +1,394 @@
+"""Whole comparisons, from stored runs to verdicts."""
+
+import random
+from typing import Any
+
+import pytest
+
+from tests.unit.compare.runs import correctness, efficiency, fulfillment, judged, run, tool_usage, trials, unscored
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.deltas import SINGLE_TRIAL, TOO_FEW, TOO_NOISY
+from zelda_ci.domain.comparison import Comparison, Measure, Verdict
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
+
+REGRESSED, IMPROVED, UNCHANGED = Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED
+INCONCLUSIVE, NEW, REMOVED = Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED
+
+
+def criterion(comparison, number=1, suite=0) -> Any:
+    return next(d for d in comparison.suites[suite].criteria if d.criterion == f"criterion {number}")
+
+
+def measure(comparison, wanted, suite=0) -> Any:
+    return next(delta for delta in comparison.suites[suite].measures if delta.measure is wanted)
+
+
+def overall(comparison, wanted) -> Any:
+    return next(delta for delta in comparison.overall if delta.measure is wanted)
+
+
+def with_efficiency(*numbers, label="a", **config) -> list[RunResult]:
+    return trials(*([efficiency(**found)] for found in numbers), label=label, **config)
+
+
+# --- one trial ---------------------------------------------------------------------------------------------------
+
+
+def test_one_trial_is_judged_by_thresholds_and_says_that_it_may_be_noise():
+    found = compare(judged("PPP"), judged("PFP", label="b"))
+    assert [delta.verdict for delta in found.suites[0].criteria] == [UNCHANGED, REGRESSED, UNCHANGED]
+    assert criterion(found, 2).reasons == (SINGLE_TRIAL,)
+    assert criterion(found, 2).method == "threshold"
+    assert criterion(found, 2).p_value is None
+    assert criterion(found, 2).detectable is None
+    assert found.single_trial
+    assert found.verdict is REGRESSED
+
+
+def test_one_trial_against_ten_is_still_one_trial():
+    found = compare(judged(*["P"] * 10), judged("F", label="b"))
+    assert criterion(found).verdict is REGRESSED
+    assert criterion(found).method == "threshold"
+
+
+def test_resources_of_one_trial_are_shown_but_do_not_gate():
+    found = compare(with_efficiency({"cost": 0.1}), with_efficiency({"cost": 0.3}, label="b"))
+    assert measure(found, Measure.COST).verdict is REGRESSED
+    assert not measure(found, Measure.COST).gates
+
+
+@pytest.mark.parametrize(
+    ("wanted", "old", "new", "verdict", "effect"),
+    [
+        (Measure.COST, {"cost": 0.10}, {"cost": 0.125}, REGRESSED, "worse"),
+        (Measure.COST, {"cost": 0.10}, {"cost": 0.115}, UNCHANGED, "worse"),
+        (Measure.COST, {"cost": 0.001}, {"cost": 0.009}, UNCHANGED, "worse"),
+        (Measure.TOKENS, {"tokens": 10_000}, {"tokens": 7_000}, IMPROVED, "better"),
+        (Measure.TURNS, {"turns": 3}, {"turns": 4}, UNCHANGED, "worse"),
+        (Measure.TURNS, {"turns": 10}, {"turns": 13}, REGRESSED, "worse"),
+        (Measure.DURATION, {"seconds": 100.0}, {"seconds": 65.0}, IMPROVED, "better"),
+        (Measure.EFFICIENCY, {"score": 80.0}, {"score": 95.0}, IMPROVED, "better"),
+        (Measure.EFFICIENCY, {"score": 80.0}, {"score": 80.0}, UNCHANGED, "same"),
+    ],
+)
+def test_every_measure_knows_its_better_direction_and_what_is_too_small_to_matter(wanted, old, new, verdict, effect):
+    delta = measure(compare(with_efficiency(old), with_efficiency(new, label="b")), wanted)
+    assert (delta.verdict, delta.effect) == (verdict, effect)
+
+
+def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate():
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
+    found = compare(judged("PPP", gate=gate), judged("PPF", label="b", gate=gate))
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40
+    assert criterion(found, 3).verdict is REGRESSED
+    assert not criterion(found, 3).gates
+
+
+def test_a_tolerance_does_not_hide_a_rise():
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
+    found = compare(judged("PPF", gate=gate), judged("PPP", label="b", gate=gate))
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
+
+
+# --- several trials ----------------------------------------------------------------------------------------------
+
+
+def test_a_criterion_that_always_passed_and_never_does_now_regressed_with_ten_trials():
+    found = criterion(compare(judged(*["PP"] * 10), judged(*["FP"] * 10, label="b")))
+    assert found.verdict is REGRESSED
+    assert found.method == "fisherExact"
+    assert found.change == -100
+    assert found.p_value == pytest.approx(1 / 184_756)
+    assert found.gates
+
+
+def test_a_criterion_that_recovers_improved():
+    found = criterion(compare(judged(*["F"] * 10), judged(*["P"] * 10, label="b")))
+    assert found.verdict is IMPROVED
+    assert not found.gates
+
+
+def test_three_trials_cannot_show_a_total_drop_and_say_how_many_could():
+    found = criterion(compare(judged(*["PP"] * 3), judged(*["FP"] * 3, label="b")))
+    assert found.verdict is INCONCLUSIVE
+    assert found.reasons == (TOO_FEW,)
+    assert found.detectable is None
+    assert found.trials_needed == 4
+    assert not found.gates
+
+
+def test_a_comparison_says_what_it_could_have_detected_and_how_many_trials_would_do():
+    def family(n) -> Any:
+        return compare(judged(*["PP"] * n), judged(*["PP"] * n, label="b")).family
+
+    assert (family(1).detectable_drop, family(1).trials_needed) == (None, 5)
+    assert (family(3).detectable_drop, family(3).trials_needed) == (None, 4)
+    assert family(5).detectable_drop == 80
+    assert family(10).detectable_drop == 50
+
+
+def test_a_change_within_the_noise_is_inconclusive_and_says_what_could_have_been_seen():
+    found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * 7, *["F"] * 3, label="b")))
+    assert found.verdict is INCONCLUSIVE
+    assert found.reasons == (TOO_NOISY,)
+    assert 30 < found.detectable < 100
+    assert 10 < found.trials_needed <= 30
+
+
+def test_a_change_below_the_threshold_is_unchanged():
+    found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * 9, "F", label="b")))
+    assert found.verdict is UNCHANGED
+
+
+def test_numbers_are_compared_by_permutation_and_small_changes_do_not_count_though_significant():
+    chance = random.Random(1)
+    old = with_efficiency(*({"cost": 0.20 + chance.random() / 1000} for _ in range(10)))
+    dearer = with_efficiency(*({"cost": 0.30 + chance.random() / 1000} for _ in range(10)), label="b")
+    slightly = with_efficiency(*({"cost": 0.21 + chance.random() / 1000} for _ in range(10)), label="b")
+    assert measure(compare(old, dearer), Measure.COST).verdict is REGRESSED
+    assert measure(compare(old, dearer), Measure.COST).gates
+    assert measure(compare(old, slightly), Measure.COST).verdict is UNCHANGED
+    assert measure(compare(old, slightly), Measure.COST).adjusted_p_value < 0.01
+
+
+def test_more_suites_demand_more_evidence():
+    def side(suites, label, verdicts) -> list[RunResult]:
+        return [found for number in range(suites) for found in judged(*verdicts, label=label, suite=f"s{number:02}")]
+
+    changed = ["F"] * 5 + ["P"] * 5
+    shaky = ["P"] * 5 + ["F"] * 5
+    alone = compare(side(1, "a", ["P"] * 10), side(1, "b", changed))
+    rest_old = [found for n in range(1, 40) for found in judged(*shaky, suite=f"t{n}")]
+    rest_new = [found for n in range(1, 40) for found in judged(*shaky, label="b", suite=f"t{n}")]
+    among = compare(side(1, "a", ["P"] * 10) + rest_old, side(1, "b", changed) + rest_new)
+    assert criterion(alone).verdict is REGRESSED
+    assert criterion(among).p_value == criterion(alone).p_value
+    assert criterion(among).verdict is INCONCLUSIVE
+    assert criterion(among).detectable > criterion(alone).detectable
+
+
+def test_many_suites_with_one_trial_each_can_show_an_overall_drop():
+    def side(score, label) -> list[RunResult]:
+        chance = random.Random(label)
+        found = (judged("PPPPP" if chance.random() < score else "PPFFP", suite=f"s{n}", label=label) for n in range(12))
+        return [item for items in found for item in items]
+
+    row = overall(compare(side(1.0, "a"), side(0.0, "b")), Measure.REQUIREMENT_FULFILLMENT)
+    assert row.verdict is REGRESSED
+    assert row.method == "signFlip"
+    assert row.p_value == pytest.approx(2**-12)
+    assert row.gates
+
+
+def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate():
+    old = judged("P", suite="a") + judged("P", suite="b")
+    new = judged("F", suite="a", label="n") + judged("F", suite="b", label="n")
+    row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
+    assert (row.verdict, row.method, row.gates) == (REGRESSED, "threshold", False)
+
+
+def test_uneven_trials_do_not_bias_the_overall_test():
+    # A single pass lies above the mean of 30 trials in nine suites of ten though nothing changed.
+    old = [found for n in range(8) for found in judged(*["P"] * 27, *["F"] * 3, suite=f"s{n}")]
+    new = [found for n in range(8) for found in judged("P", suite=f"s{n}", label="b")]
+    row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
+    assert row.change == pytest.approx(10)
+    assert row.verdict is INCONCLUSIVE
+
+
+def test_one_suite_speaks_for_all():
+    found = compare(judged(*["P"] * 10), judged(*["F"] * 10, label="b"))
+    row = overall(found, Measure.REQUIREMENT_FULFILLMENT)
+    assert row.verdict is REGRESSED
+    assert not row.gates
+
+
+# --- what one side lacks -----------------------------------------------------------------------------------------
+
+
+def test_suites_that_one_side_lacks_are_new_or_removed():
+    found = compare(judged("P", suite="old"), judged("F", suite="young"))
+    assert [(suite.suite, suite.verdict) for suite in found.suites] == [("old", REMOVED), ("young", NEW)]
+    assert found.suites[0].candidate is None
+    assert {delta.verdict for delta in found.suites[1].criteria} == {NEW}
+    assert not any(delta.gates for suite in found.suites for delta in (*suite.criteria, *suite.measures))
+    assert found.overall == ()
+
+
+def test_a_metric_switched_on_is_new_and_one_switched_off_is_removed():
+    found = compare(trials([correctness(), fulfillment("P")]), trials([fulfillment("P"), tool_usage()], label="b"))
+    verdicts = {delta.measure: delta.verdict for delta in found.suites[0].measures}
+    assert verdicts[Measure.FUNCTIONAL_CORRECTNESS] is REMOVED
+    assert verdicts[Measure.TOOL_USAGE] is NEW
+    assert verdicts[Measure.REQUIREMENT_FULFILLMENT] is UNCHANGED
+    assert Measure.COST not in verdicts
+
+
+def test_a_metric_that_could_not_be_scored_is_inconclusive_with_the_reason():
+    old = trials([tool_usage(), fulfillment("P")])
+    new = trials([unscored(Metric.TOOL_USAGE), unscored(Metric.REQUIREMENT_FULFILLMENT)], label="b")
+    found = compare(old, new)
+    assert measure(found, Measure.TOOL_USAGE).verdict is INCONCLUSIVE
+    assert "the judge did not answer" in measure(found, Measure.TOOL_USAGE).reasons[0]
+    assert criterion(found).verdict is INCONCLUSIVE
+    assert criterion(found).candidate is None
+
+
+def test_a_criterion_that_was_not_judged_is_never_a_failure():
+    found = compare(judged("PP"), judged("P?", label="b"))
+    assert criterion(found, 2).verdict is INCONCLUSIVE
+    assert criterion(found, 2).candidate is None
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
+
+
+def test_a_trial_in_which_a_criterion_was_not_judged_is_left_out_of_its_pass_rate():
+    found = compare(judged("PP", "P?", "PP"), judged("PP", "PP", "PP", label="b"))
+    assert criterion(found, 2).baseline.trials == 2
+
+
+def test_failed_and_interrupted_runs_are_counted_and_never_scored_as_zero():
+    broken = [
+        run([unscored(Metric.REQUIREMENT_FULFILLMENT)], run_id="x", at=8, status=SessionStatus.FAILED),
+        run([], run_id="y", at=9, status=SessionStatus.INTERRUPTED),
+    ]
+    found = compare(judged("P", "P"), judged("P", "P", label="b") + broken)
+    candidate: Any = found.suites[0].candidate
+    assert (candidate.valid, candidate.invalid) == (2, 2)
+    assert criterion(found).candidate.trials == 2
+    assert found.suites[0].verdict is UNCHANGED
+
+
+def test_a_side_without_any_valid_run_is_inconclusive_and_not_a_removal():
+    found = compare(judged("P"), judged("P", label="b", status=SessionStatus.FAILED))
+    assert found.suites[0].verdict is INCONCLUSIVE
+    assert "no valid run on the candidate's side: 1 failed or interrupted" in found.suites[0].reasons
+    assert criterion(found).verdict is INCONCLUSIVE
+    assert found.verdict is INCONCLUSIVE
+
+
+def test_sessions_that_ended_at_a_limit_count_and_are_told_apart():
+    late = judged("F", label="b", status=SessionStatus.TIMED_OUT)
+    found = compare(judged("P"), late)
+    candidate: Any = found.suites[0].candidate
+    assert candidate.statuses == {SessionStatus.TIMED_OUT: 1}
+    assert criterion(found).verdict is REGRESSED
+
+
+def test_nothing_against_nothing_is_an_empty_comparison():
+    found = compare([], [])
+    assert (found.suites, found.overall, found.verdict) == ((), (), UNCHANGED)
+
+
+# --- criteria and tools ------------------------------------------------------------------------------------------
+
+
+def test_a_changed_criterion_shows_a_typical_judgement_of_each_side():
+    found = criterion(compare(judged("P", "P", "F"), judged("F", "F", "P", label="b")))
+    assert found.baseline_judgement.verdict == "PASS"
+    assert found.candidate_judgement.verdict == "FAIL"
+    assert found.candidate_judgement.reasoning == "criterion 1: F"
+
+
+def test_unchanged_criteria_carry_no_judgements():
+    found = criterion(compare(judged("P"), judged("P", label="b")))
+    assert found.baseline_judgement is None
+
+
+def test_criteria_with_the_same_text_are_told_apart():
+    twice = ["same", "same"]
+    old = trials([fulfillment("PP", twice)])
+    new = trials([fulfillment("PF", twice)], label="b")
+    found = {delta.criterion: delta.verdict for delta in compare(old, new).suites[0].criteria}
+    assert found == {"same": UNCHANGED, "same (2)": REGRESSED}
+
+
+def test_tools_newly_used_and_newly_missed_are_named_with_their_trials():
+    old = trials([tool_usage(used={"Read": 3, "Skill(api)": 1})], [tool_usage(used={"Read": 1}, missed=["mcp__db"])])
+    new = trials(
+        [tool_usage(used={"Read": 3, "Grep": 1}, missed=["Skill(api)"])],
+        [tool_usage(used={"Read": 3, "Grep": 1})],
+        label="b",
+    )
+    tools = compare(old, new).suites[0].tools
+    assert [(change.tool, change.candidate_trials) for change in tools.newly_used] == [("Grep", 2)]
+    assert [(change.tool, change.baseline_trials) for change in tools.no_longer_used] == [("Skill(api)", 1)]
+    assert [change.tool for change in tools.newly_missed] == ["Skill(api)"]
+    assert [change.tool for change in tools.no_longer_missed] == ["mcp__db"]
+
+
+def test_without_the_tool_usage_metric_the_efficiency_details_name_the_tools_used():
+    found = compare(with_efficiency({"tools": {"Read": 1}}), with_efficiency({"tools": {"Grep": 1}}, label="b"))
+    assert [change.tool for change in found.suites[0].tools.newly_used] == ["Grep"]
+
+
+def test_details_of_a_shape_from_another_world_are_missing_and_break_nothing():
+    strange = efficiency().model_copy(update={"details": {"usage": "lots"}})
+    found = compare(trials([strange]), trials([strange], label="b"))
+    assert [delta.measure for delta in found.suites[0].measures] == [Measure.EFFICIENCY]
+
+
+@pytest.mark.parametrize("wild", [{"cost": float("nan")}, {"cost": float("inf")}, {"tokens": 10**400}])
+def test_numbers_that_cannot_be_meant_are_missing_and_break_nothing(wild):
+    strange = efficiency()
+    details = strange.details | {"costUsd": wild.get("cost", 0.1), "usage": {"inputTokens": wild.get("tokens", 1)}}
+    strange = strange.model_copy(update={"details": details})
+    found = compare(trials([strange], [strange]), trials([strange], [strange], label="b"))
+    lost = Measure.TOKENS if "tokens" in wild else Measure.COST
+    assert lost not in {delta.measure for delta in found.suites[0].measures}
+
+
+# --- properties --------------------------------------------------------------------------------------------------
+
+
+def random_side(chance, label, suites=3, n=4) -> list[RunResult]:
+    return [
+        found
+        for suite in range(suites)
+        for found in trials(
+            *(
+                [
+                    fulfillment("".join(chance.choice("PPPF") for _ in range(4))),
+                    tool_usage(float(chance.randrange(50, 101, 5))),
+                ]
+                for _ in range(n)
+            ),
+            label=label,
+            suite=f"s{suite}",
+        )
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_runs_does_not_matter_and_a_run_given_twice_counts_once(seed):
+    chance = random.Random(seed)
+    old, new = random_side(chance, "a"), random_side(chance, "b")
+    expected = compare(old, new)
+    assert compare(chance.sample(old, len(old)), [*reversed(new), new[0]]) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [1, 4, 10])
+def test_swapping_the_sides_swaps_regressed_and_improved(seed, n):
+    chance = random.Random(seed)
+    old, new = random_side(chance, "a", n=n), random_side(chance, "b", n=n)
+    there, back = compare(old, new), compare(new, old)
+    assert (there.counts.regressed, there.counts.improved) == (back.counts.improved, back.counts.regressed)
+    assert there.counts.inconclusive == back.counts.inconclusive
+
+
+def test_a_side_against_itself_is_unchanged_everywhere():
+    side = random_side(random.Random(3), "a", n=6)
+    found = compare(side, side)
+    assert found.verdict is UNCHANGED
+    assert found.counts.unchanged == sum(len(suite.criteria) + len(suite.measures) for suite in found.suites)
+
+
+def test_a_comparison_survives_being_written_and_read():
+    found = compare(random_side(random.Random(1), "a"), random_side(random.Random(2), "b"))
+    text = found.model_dump_json(by_alias=True, exclude_none=True)
+    assert Comparison.model_validate_json(text) == found
+    assert "null" not in text

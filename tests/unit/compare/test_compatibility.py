@@ -1,0 +1,166 @@
+"""Sides that differ in more than the steering files."""
+
+import pytest
+
+from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, judged, tool_usage, trials
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate
+from zelda_ci.compare.summary import summarize
+from zelda_ci.domain.comparison import Measure, Verdict
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings
+
+EVERYTHING = [efficiency(), correctness(), fulfillment("P"), tool_usage()]
+WORSE = [efficiency(score=10, cost=1.0), correctness(0.0), fulfillment("F"), tool_usage(10.0)]
+JUDGED = {Measure.REQUIREMENT_FULFILLMENT, Measure.TOOL_USAGE}
+RESOURCES = {Measure.EFFICIENCY, Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION}
+
+
+def inconclusive(found) -> set[Measure]:
+    return {delta.measure for delta in found.suites[0].measures if delta.verdict is Verdict.INCONCLUSIVE}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"prompt": "Do that."}, "different suite prompts"),
+        ({"model": "model-2"}, "different session models: model-1, model-2"),
+        ({"setup_command": "npm ci"}, "different session settings"),
+        ({"replayed": True}, "different sources of the model's words (live and replayed)"),
+    ],
+)
+def test_what_shapes_the_session_makes_everything_inconclusive_and_never_gates(config, reason):
+    found = compare(trials(EVERYTHING), trials(WORSE, label="b", **config))
+    assert found.suites[0].reasons == (reason,)
+    assert found.suites[0].verdict is Verdict.INCONCLUSIVE
+    assert inconclusive(found) == set(Measure)
+    assert found.suites[0].criteria[0].verdict is Verdict.INCONCLUSIVE
+    assert found.overall == ()
+    assert not gate(found, {}).reasons
+
+
+def test_a_different_limit_of_the_session_is_a_different_session():
+    old = trials(EVERYTHING)
+    settings = ExecutionSettings(model="model-1", max_turns=5)
+    new = [
+        run.model_copy(update={"config": run.config.model_copy(update={"execution": settings})})
+        for run in trials(WORSE, label="b")
+    ]
+    assert compare(old, new).suites[0].reasons == ("different session settings",)
+
+
+def test_the_values_of_both_sides_are_shown_without_a_delta():
+    found = compare(trials(EVERYTHING), trials(WORSE, label="b", prompt="Do that."))
+    row = next(delta for delta in found.suites[0].measures if delta.measure is Measure.COST)
+    assert (row.baseline, row.candidate) == (summarize([0.1]), summarize([1.0]))
+    assert (row.change, row.effect) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("config", "touched", "reason"),
+    [
+        (
+            {"acceptance_criteria": ("criterion 1", "another")},
+            {Measure.REQUIREMENT_FULFILLMENT},
+            "different acceptance criteria",
+        ),
+        ({"judge": JudgeSettings(votes=3)}, JUDGED, "different numbers of judge votes"),
+        ({"test_command": "make test"}, {Measure.FUNCTIONAL_CORRECTNESS}, "different build and test settings"),
+        ({"efficiency_targets": EfficiencyTargets(turns=3)}, {Measure.EFFICIENCY}, "different efficiency targets"),
+    ],
+)
+def test_what_shapes_one_evaluation_touches_only_its_measure(config, touched, reason):
+    found = compare(trials(EVERYTHING), trials(EVERYTHING, label="b", **config))
+    assert inconclusive(found) == touched
+    assert {delta.reasons for delta in found.suites[0].measures if delta.measure in touched} == {(reason,)}
+    assert found.suites[0].reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "touched", "reason"),
+    [
+        (fulfillment("F", version="2"), {Measure.REQUIREMENT_FULFILLMENT}, "evaluator versions: 1, 2"),
+        (
+            fulfillment("F", judge=JUDGE.model_copy(update={"model": "judge-2"})),
+            {Measure.REQUIREMENT_FULFILLMENT},
+            "different judge models: judge-1, judge-2",
+        ),
+        (
+            tool_usage(10.0, judge=JUDGE.model_copy(update={"prompt_version": "7"})),
+            {Measure.TOOL_USAGE},
+            "different judge prompt versions: 1, 7",
+        ),
+        (efficiency(score=1.0, version="2"), RESOURCES, "efficiency evaluator versions: 1, 2"),
+    ],
+)
+def test_another_evaluator_or_judge_touches_only_what_it_made(changed, touched, reason):
+    others = [found for found in EVERYTHING if found.metric != changed.metric]
+    found = compare(trials(EVERYTHING), trials([*others, changed], label="b"))
+    assert inconclusive(found) == touched
+    assert all(
+        reason in delta.reasons[0] for delta in found.suites[0].measures if delta.verdict is Verdict.INCONCLUSIVE
+    )
+    criterion = found.suites[0].criteria[0]
+    assert (criterion.verdict is Verdict.INCONCLUSIVE) == (Measure.REQUIREMENT_FULFILLMENT in touched)
+
+
+def test_the_judge_named_in_the_configuration_counts_where_the_details_name_none():
+    old = trials([fulfillment("P", judge=None)], judge_model="judge-1")
+    new = trials([fulfillment("F", judge=None)], label="b", judge_model="judge-2")
+    assert compare(old, new).suites[0].criteria[0].reasons == ("different judge models: judge-1, judge-2",)
+
+
+def test_one_side_that_mixes_models_cannot_be_compared_either():
+    mixed = [*judged("P"), *judged("P", label="z", model="model-2")]
+    assert compare(mixed, judged("P", "P", label="b")).suites[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_new_and_removed_criteria_say_so_though_the_others_become_inconclusive():
+    old = trials([fulfillment("PP", ["stays", "goes"])], acceptance_criteria=("stays", "goes"))
+    new = trials([fulfillment("FF", ["comes", "stays"])], label="b", acceptance_criteria=("comes", "stays"))
+    found = {delta.criterion: delta.verdict for delta in compare(old, new).suites[0].criteria}
+    assert found == {"comes": Verdict.NEW, "stays": Verdict.INCONCLUSIVE, "goes": Verdict.REMOVED}
+
+
+def test_allow_mixed_gives_deltas_and_verdicts_keeps_the_reasons_and_never_gates():
+    found = compare(trials(EVERYTHING), trials(WORSE, label="b", model="model-2"), allow_mixed=True)
+    row = next(delta for delta in found.suites[0].measures if delta.measure is Measure.REQUIREMENT_FULFILLMENT)
+    assert (row.verdict, row.change, row.gates) == (Verdict.REGRESSED, -100, False)
+    assert "different session models: model-1, model-2" in row.reasons
+    assert found.mixed
+    assert found.suites[0].verdict is Verdict.REGRESSED
+    assert not gate(found, {}).reasons
+
+
+def test_allow_mixed_does_not_turn_a_failed_side_into_a_removal():
+    broken = judged("P", label="b", status=SessionStatus.FAILED)
+    found = compare(judged("P"), broken, allow_mixed=True)
+    assert found.suites[0].verdict is Verdict.INCONCLUSIVE
+    assert found.suites[0].criteria[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_allow_mixed_changes_nothing_where_the_sides_are_alike():
+    old, new = trials(EVERYTHING), trials(WORSE, label="b")
+    assert compare(old, new, allow_mixed=True) == compare(old, new)
+
+
+def test_other_differences_are_told_and_stand_in_nobodys_way():
+    found = compare(judged("P"), judged("F", label="b", cli="2.2.0")).suites[0]
+    assert found.notes == ("different Claude Code versions: 2.1.0, 2.2.0",)
+    assert found.verdict is Verdict.REGRESSED
+
+
+def test_both_sides_replayed_can_be_compared():
+    found = compare(judged("P", replayed=True), judged("F", label="b", replayed=True)).suites[0]
+    assert found.verdict is Verdict.REGRESSED
+    assert found.candidate
+    assert found.candidate.replayed == 1
+    assert "replay recorded sessions" in found.notes[0]
+
+
+def test_suites_that_cannot_be_compared_leave_the_others_alone():
+    old = judged("P", suite="a") + judged("P", suite="b")
+    new = judged("F", suite="a", label="n", prompt="Else.") + judged("F", suite="b", label="n")
+    found = compare(old, new)
+    assert [suite.verdict for suite in found.suites] == [Verdict.INCONCLUSIVE, Verdict.REGRESSED]
+    assert [reason.suite for reason in gate(found, {}).reasons] == ["b", "b"]

@@ -1,0 +1,122 @@
+"""The gate: red with sentences, green without."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.compare.runs import START, correctness, fulfillment, judged, tool_usage, trials, unscored
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
+
+
+def batch(runs) -> BatchResult:
+    return BatchResult(batch_id="b", started_at=START, finished_at=START + timedelta(hours=1), runs=tuple(runs))
+
+
+def sentences(judged_, **settings) -> list[str]:
+    return [reason.sentence for reason in gate(judged_, {"alpha": GateSettings(**settings)}).reasons]
+
+
+def test_a_regression_is_red_with_a_sentence_for_each():
+    found = gate(compare(judged("PP"), judged("PF", label="b")), {})
+    assert found.exit_code == 1
+    assert [reason.sentence for reason in found.reasons] == [
+        "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 % (1 trial: differences may be noise)",
+        "alpha: requirement fulfillment went from 100.0 to 50.0 (1 trial: differences may be noise)",
+    ]
+    assert {reason.kind for reason in found.reasons} == {"regression"}
+
+
+def test_improvements_and_doubts_are_green():
+    assert gate(compare(judged("PF"), judged("PP", label="b")), {}).exit_code == 0
+    assert gate(compare(judged("P", "P", "P"), judged("F", "F", "F", label="b")), {}).exit_code == 0
+
+
+def test_whoever_does_not_fail_on_regressions_stays_green():
+    found = compare(judged("P"), judged("F", label="b"))
+    assert sentences(found, fail_on=("evaluation",)) == []
+    assert sentences(found, fail_on=()) == []
+
+
+def test_an_overall_regression_is_about_all_suites():
+    old = [found for n in range(12) for found in judged("PPPPP", suite=f"s{n}")]
+    new = [found for n in range(12) for found in judged("PPPPF", suite=f"s{n}", label="b")]
+    settings = {f"s{n}": GateSettings(fail_on=()) for n in range(11)}
+    reasons = gate(compare(old, new), settings).reasons
+    assert [reason.suite for reason in reasons] == ["s11", "s11", None]
+    assert reasons[-1].sentence == "all suites: requirement fulfillment went from 100.0 to 80.0"
+
+
+def test_each_suite_has_its_own_settings_taken_from_its_newest_run():
+    lax = GateSettings(fail_on=())
+    runs = [*judged("P"), *judged("P", suite="beta", gate=lax)]
+    assert recorded_settings(runs) == {"alpha": GateSettings(), "beta": lax}
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(49.0, []), (50.0, []), (51.0, ["below the required 51.0"])])
+def test_the_mean_score_must_reach_the_required_one(limit, expected):
+    runs = judged("PP", "FF")
+    found = sentences(batch(runs), min_score=ScoreLimits(requirement_fulfillment=limit))
+    assert [sentence.split(", ")[-1] for sentence in found] == expected
+
+
+def test_a_required_score_that_cannot_be_had_is_red_with_the_reason():
+    runs = trials([unscored(Metric.TOOL_USAGE)])
+    assert sentences(batch(runs), min_score=ScoreLimits(tool_usage=70)) == [
+        "alpha: tool usage has no score though at least 70.0 is required: the judge did not answer"
+    ]
+
+
+def test_without_a_required_score_a_criterion_that_fails_in_half_of_its_trials_is_red():
+    assert sentences(batch(judged("PF", "PF", "PP"))) == ["alpha: criterion 'criterion 2' failed in 2 of 3 trials"]
+    assert sentences(batch(judged("PF", "PP"))) == ["alpha: criterion 'criterion 2' failed in 1 of 2 trials"]
+    assert sentences(batch(judged("PF", "PP", "PP"))) == []
+    assert sentences(batch(judged("PF"))) == ["alpha: criterion 'criterion 2' failed in the only trial"]
+
+
+def test_a_required_score_speaks_for_its_criteria():
+    assert sentences(batch(judged("PF")), min_score=ScoreLimits(requirement_fulfillment=50)) == []
+
+
+def test_a_criterion_that_was_not_judged_does_not_fail():
+    assert sentences(batch(judged("P?"))) == []
+
+
+def test_builds_and_tests_that_fall_short_are_red_unless_a_lower_score_is_enough():
+    runs = trials([correctness(90.0)])
+    assert sentences(batch(runs)) == ["alpha: build, tests or coverage fell short in the only trial"]
+    assert sentences(batch(runs), min_score=ScoreLimits(functional_correctness=80)) == []
+
+
+def test_efficiency_and_tool_usage_are_red_only_below_a_required_score():
+    assert sentences(batch(trials([tool_usage(5.0)]))) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (SessionStatus.TIMED_OUT, "ran out of time"),
+        (SessionStatus.MAX_TURNS, "ran out of turns"),
+        (SessionStatus.BUDGET_EXCEEDED, "ran out of budget"),
+    ],
+)
+def test_sessions_that_mostly_end_at_a_limit_are_red(status, words):
+    runs = trials([fulfillment("P")], status=status)
+    assert sentences(batch(runs)) == [f"alpha: the session {words} in the only trial"]
+    assert sentences(batch([*runs, *judged("P", "P", label="b")])) == []
+
+
+def test_runs_that_failed_for_other_reasons_are_not_the_gates_business():
+    assert sentences(batch(trials([], status=SessionStatus.FAILED))) == []
+
+
+def test_a_batch_that_does_not_fail_on_evaluations_is_green():
+    assert sentences(batch(judged("F")), fail_on=("regression",)) == []
+
+
+def test_an_empty_batch_gives_no_reason():
+    assert gate(batch([]), {}).exit_code == 0

@@ -1,0 +1,1 @@
+"""Two sets of results side by side: deltas, statistics, verdicts and the gate. Pure."""

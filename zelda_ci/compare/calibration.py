@@ -1,0 +1,78 @@
+"""A against A: how much a suite varies when nothing changes, and what its comparisons can therefore tell."""
+
+from collections.abc import Iterable
+from math import sqrt
+
+from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
+from zelda_ci.compare.detectable import detectable_difference, detectable_pass_drop
+from zelda_ci.compare.multiplicity import ALPHA
+from zelda_ci.compare.sides import Side, sides
+from zelda_ci.compare.student import student_t_quantile
+from zelda_ci.compare.summary import summarize
+from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise, Summary
+from zelda_ci.domain.run import RunResult
+
+TRIALS = (1, 3, 5, 10)
+
+
+def calibrate(runs: Iterable[RunResult]) -> tuple[Calibration, ...]:
+    """The noise of each suite from trials of one commit; what was not measured twice is left out."""
+    return tuple(_calibration(side) for side in sides(runs).values())
+
+
+def flip_rate(passed: int, trials: int) -> float:
+    """Share of pairs among the trials that disagree, in percent: the unbiased estimate of 2 p (1 - p)."""
+    return 100 * passed * (trials - passed) / (trials * (trials - 1) / 2)
+
+
+def _calibration(side: Side) -> Calibration:
+    criteria = {name: found for name in side.criteria if (found := _repeated(side.outcomes(name)))}
+    measures = {measure: found for measure in Measure if (found := _repeated(side.values(measure)))}
+    varying = sum(bool(found.deviation) for found in (*criteria.values(), *measures.values()))
+    level = ALPHA / max(1, varying)
+    return Calibration(
+        suite=side.suite,
+        trials=side.trials,
+        hypotheses=varying,
+        criteria=tuple(_criterion_noise(name, found, level) for name, found in criteria.items()),
+        measures=tuple(_measure_noise(measure, found, level) for measure, found in measures.items()),
+        reasons=tuple(_inequalities(side)),
+    )
+
+
+def _repeated(values: tuple[float, ...]) -> Summary | None:
+    return summarize(values) if len(values) > 1 else None
+
+
+def _criterion_noise(criterion: str, passes: Summary, level: float) -> CriterionNoise:
+    rate = passes.mean / 100
+    drops = {n: detectable_pass_drop(round(rate * n), n, n, level) for n in TRIALS if n > 1}
+    # One trial passes and the next one fails by chance with probability p (1 - p).
+    drops[1] = 100.0 if rate > 0 and rate * (1 - rate) <= ALPHA else None
+    return CriterionNoise(
+        criterion=criterion,
+        passes=passes,
+        flip_rate=flip_rate(round(rate * passes.trials), passes.trials),
+        detectable=_found(drops),
+    )
+
+
+def _measure_noise(measure: Measure, summary: Summary, level: float) -> MeasureNoise:
+    spread = summary.deviation or 0.0
+    drops = {n: detectable_difference(spread, n, n, level) for n in TRIALS if n > 1}
+    # Two single trials have no spread of their own: this calibration's stands in, with its degrees of freedom.
+    drops[1] = student_t_quantile(ALPHA, summary.trials - 1) * spread * sqrt(2)
+    return MeasureNoise(measure=measure, summary=summary, detectable=_found(drops))
+
+
+def _found(drops: dict[int, float | None]) -> dict[int, float]:
+    return {trials: drop for trials in TRIALS if (drop := drops[trials]) is not None}
+
+
+def _inequalities(side: Side) -> Iterable[str]:
+    yield from session_obstacles(side.readings)
+    if len(side.trials.commits) > 1:
+        yield f"different commits: {', '.join(side.trials.commits)}"
+    if side.trials.dirty:
+        yield "uncommitted changes in the tested tree"
+    yield from dict.fromkeys(reason for measure in Measure for reason in measure_obstacles(measure, side.readings))

@@ -1,0 +1,119 @@
+"""Whether two sides differ in more than the steering files: then a difference has no single cause."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+from zelda_ci.compare.readings import Reading
+from zelda_ci.domain.comparison import Measure
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.judgement import JudgeIdentity
+
+Aspect = Callable[[Reading], Hashable]
+
+METRIC_OF = {
+    Measure.EFFICIENCY: Metric.EFFICIENCY,
+    Measure.FUNCTIONAL_CORRECTNESS: Metric.FUNCTIONAL_CORRECTNESS,
+    Measure.REQUIREMENT_FULFILLMENT: Metric.REQUIREMENT_FULFILLMENT,
+    Measure.TOOL_USAGE: Metric.TOOL_USAGE,
+    Measure.COST: Metric.EFFICIENCY,
+    Measure.TOKENS: Metric.EFFICIENCY,
+    Measure.TURNS: Metric.EFFICIENCY,
+    Measure.DURATION: Metric.EFFICIENCY,
+}
+"""The evaluator that computes each number."""
+
+
+def _session_settings(reading: Reading) -> Hashable:
+    config = reading.run.config
+    execution = tuple(value for name, value in config.execution if name != "model")
+    return (execution, config.setup_command, config.history_depth)
+
+
+def _commands(reading: Reading) -> Hashable:
+    config = reading.run.config
+    commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
+    return (*commands, config.test_report, config.coverage_report)
+
+
+def _judge(identity: JudgeIdentity | None, reading: Reading) -> tuple[str, str]:
+    config = reading.run.config
+    asked = config.judge.model or config.judge_model
+    return (identity.model, identity.prompt_version) if identity else (asked, "")
+
+
+def _fulfillment_judge(reading: Reading) -> tuple[str, str]:
+    return _judge(reading.fulfillment.judge if reading.fulfillment else None, reading)
+
+
+def _tool_usage_judge(reading: Reading) -> tuple[str, str]:
+    return _judge(reading.tool_usage.judge if reading.tool_usage else None, reading)
+
+
+SESSION: dict[str, Aspect] = {
+    "suite prompts": lambda reading: reading.run.config.prompt,
+    "session models": lambda reading: reading.run.config.execution.model,
+    "session settings": _session_settings,
+    "sources of the model's words (live and replayed)": lambda reading: reading.run.replayed,
+}
+"""What shapes the session itself, and with it every number."""
+
+EVALUATION: dict[Measure, dict[str, Aspect]] = {
+    Measure.EFFICIENCY: {
+        "efficiency targets": lambda reading: reading.run.config.efficiency_targets,
+    },
+    Measure.FUNCTIONAL_CORRECTNESS: {"build and test settings": _commands},
+    Measure.REQUIREMENT_FULFILLMENT: {
+        "acceptance criteria": lambda reading: reading.run.config.acceptance_criteria,
+        "judge models": lambda reading: _fulfillment_judge(reading)[0],
+        "judge prompt versions": lambda reading: _fulfillment_judge(reading)[1],
+        "numbers of judge votes": lambda reading: reading.run.config.judge.votes,
+    },
+    Measure.TOOL_USAGE: {
+        "judge models": lambda reading: _tool_usage_judge(reading)[0],
+        "judge prompt versions": lambda reading: _tool_usage_judge(reading)[1],
+        "numbers of judge votes": lambda reading: reading.run.config.judge.votes,
+    },
+}
+"""What shapes one measure only."""
+
+NOTEWORTHY: dict[str, Aspect] = {
+    "Claude Code versions": lambda reading: reading.run.versions.cli,
+    "models that answered": lambda reading: ", ".join(reading.run.models),
+}
+"""Differences that are told but do not stand in the way."""
+
+REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
+
+
+def session_obstacles(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Why nothing of these trials may be compared; empty when all may."""
+    return tuple(_differences(SESSION, readings))
+
+
+def measure_obstacles(measure: Measure, readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Why one measure may not be compared; only trials that have it are asked."""
+    having = [reading for reading in readings if measure in reading.values]
+    aspects: dict[str, Aspect] = {
+        f"{METRIC_OF[measure]} evaluator versions": lambda reading: _version(measure, reading),
+        **EVALUATION.get(measure, {}),
+    }
+    return tuple(_differences(aspects, having))
+
+
+def notes(readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Differences worth knowing."""
+    replayed = bool(readings) and all(reading.run.replayed for reading in readings)
+    return (*_differences(NOTEWORTHY, readings), *((REPLAYED,) if replayed else ()))
+
+
+def _version(measure: Measure, reading: Reading) -> str:
+    result = reading.run.evaluations.get(METRIC_OF[measure])
+    return result.version if result else ""
+
+
+def _differences(aspects: dict[str, Aspect], readings: Sequence[Reading]) -> Iterator[str]:
+    for name, aspect in aspects.items():
+        found = {aspect(reading) for reading in readings}
+        if len(found) > 1:
+            short = sorted(value for value in found if isinstance(value, str) and 0 < len(value) <= 60)
+            named = len(short) == len(found) and name != "suite prompts"
+            yield f"different {name}: {', '.join(short)}" if named else f"different {name}"

@@ -1,0 +1,142 @@
+"""The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import assert_never
+
+from zelda_ci.compare.sides import LIMITS, Side, sides
+from zelda_ci.compare.summary import mean
+from zelda_ci.domain.comparison import (
+    Comparison,
+    CriterionDelta,
+    GateReason,
+    GateResult,
+    Measure,
+    MeasureDelta,
+)
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
+
+LABELS = {
+    Measure.EFFICIENCY: "efficiency",
+    Measure.FUNCTIONAL_CORRECTNESS: "functional correctness",
+    Measure.REQUIREMENT_FULFILLMENT: "requirement fulfillment",
+    Measure.TOOL_USAGE: "tool usage",
+    Measure.COST: "cost",
+    Measure.TOKENS: "tokens",
+    Measure.TURNS: "turns",
+    Measure.DURATION: "duration",
+}
+
+ENDINGS = {
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "ran out of budget",
+    SessionStatus.TIMED_OUT: "ran out of time",
+}
+
+
+def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings]) -> GateResult:
+    """Every reason to turn the check red.
+
+    Args:
+        judged: A comparison is asked for regressions, a batch for evaluations that failed on their own.
+        settings: By suite; a suite without settings has the defaults.
+    """
+    match judged:
+        case Comparison():
+            return GateResult(reasons=tuple(_regressions(judged, settings)))
+        case BatchResult():
+            return GateResult(reasons=tuple(_evaluations(judged.runs, settings)))
+        case _:
+            assert_never(judged)
+
+
+def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
+    """The gate of each suite as its newest run was configured."""
+    ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))
+    return {run.suite: run.config.gate for run in ordered}
+
+
+def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
+    for suite in comparison.suites:
+        if "regression" in settings.get(suite.suite, GateSettings()).fail_on:
+            deltas: list[MeasureDelta | CriterionDelta] = [*suite.criteria, *suite.measures]
+            for delta in deltas:
+                if delta.gates:
+                    yield GateReason(kind="regression", suite=suite.suite, sentence=_regressed(suite.suite, delta))
+    # One suite that opts out does not speak for all of them.
+    if any("regression" in settings.get(suite.suite, GateSettings()).fail_on for suite in comparison.suites):
+        for row in comparison.overall:
+            if row.gates:
+                yield GateReason(kind="regression", sentence=_regressed("all suites", row))
+
+
+def _regressed(where: str, delta: MeasureDelta | CriterionDelta) -> str:
+    assert delta.baseline is not None  # noqa: S101 - only deltas with both sides gate
+    assert delta.candidate is not None  # noqa: S101
+    old, new = delta.baseline.mean, delta.candidate.mean
+    doubt = f" ({delta.reasons[0]})" if delta.reasons else ""
+    match delta:
+        case CriterionDelta():
+            return f"{where}: criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %{doubt}"
+        case MeasureDelta():
+            return f"{where}: {LABELS[delta.measure]} went from {_amount(old)} to {_amount(new)}{doubt}"
+
+
+def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
+    for suite, side in sides(runs).items():
+        chosen = settings.get(suite, GateSettings())
+        if "evaluation" in chosen.fail_on and side.readings:
+            for finding in (*_endings(side), *_minimums(side, chosen.min_score), *_failures(side, chosen.min_score)):
+                yield GateReason(kind="evaluation", suite=suite, sentence=f"{suite}: {finding}")
+
+
+def _endings(side: Side) -> Iterator[str]:
+    for status in sorted(LIMITS):
+        ended = side.trials.statuses.get(status, 0)
+        if 2 * ended >= side.trials.valid:
+            yield f"the session {ENDINGS[status]} in {_of(ended, side.trials.valid)}"
+
+
+def _minimums(side: Side, limits: ScoreLimits) -> Iterator[str]:
+    """Scores below what was asked for. A score that cannot be had is below: nothing vouches for it."""
+    for measure, least in _limits(limits).items():
+        values = side.values(measure)
+        if least is not None and not values:
+            reason = side.unscored(measure) or "not computed"
+            yield f"{LABELS[measure]} has no score though at least {_amount(least)} is required: {reason}"
+        elif least is not None and mean(values) < least:
+            yield f"{LABELS[measure]} is {_amount(mean(values))}, below the required {_amount(least)}"
+
+
+def _failures(side: Side, limits: ScoreLimits) -> Iterator[str]:
+    """Without a required score: criteria, builds and tests that fail in at least half of their trials."""
+    if limits.requirement_fulfillment is None:
+        for criterion in side.criteria:
+            outcomes = side.outcomes(criterion)
+            if _mostly(outcomes, lambda outcome: outcome == 0):
+                yield f"criterion {criterion!r} failed in {_of(outcomes.count(0.0), len(outcomes))}"
+    correctness = side.values(Measure.FUNCTIONAL_CORRECTNESS)
+    if limits.functional_correctness is None and _mostly(correctness, lambda score: score < 100):
+        yield f"build, tests or coverage fell short in {_of(sum(s < 100 for s in correctness), len(correctness))}"
+
+
+def _limits(limits: ScoreLimits) -> dict[Measure, float | None]:
+    return {
+        Measure.EFFICIENCY: limits.efficiency,
+        Measure.FUNCTIONAL_CORRECTNESS: limits.functional_correctness,
+        Measure.REQUIREMENT_FULFILLMENT: limits.requirement_fulfillment,
+        Measure.TOOL_USAGE: limits.tool_usage,
+    }
+
+
+def _mostly(values: tuple[float, ...], fails: Callable[[float], bool]) -> bool:
+    return bool(values) and 2 * sum(map(fails, values)) >= len(values)
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole} trials" if whole > 1 else "the only trial"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"

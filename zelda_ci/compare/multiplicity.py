@@ -1,0 +1,134 @@
+"""Many hypotheses, one promise: few comparisons of equal sides claim anything."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from zelda_ci.compare.fisher import OneSided
+
+ALPHA = 0.04
+"""Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
+
+What users are promised is 5 %. The rest is the margin that keeps the promise visible in a few thousand comparisons.
+"""
+
+_ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One test in one direction, and the share of the error that it may use, relative to the others."""
+
+    test: OneSided
+    weight: float = 1.0
+
+    @property
+    def reach(self) -> float:
+        """The least that p / weight could have been with these data."""
+        return self.test.floor / self.weight
+
+
+def significant(p: float, alpha: float = ALPHA) -> bool:
+    """Whether a p-value counts, floating point aside."""
+    return p <= alpha * _ROUNDING
+
+
+def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
+    """Adjusted p-values by Holm's step-down method, in the order given.
+
+    Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979), with the weights of its section 4: ordered
+    by p / w, each is multiplied by the weight of those not yet passed (with equal weights: m, m - 1, ..., 1); an
+    adjusted value is never below one before it, and never above 1.
+    """
+    weights = weights or [1.0] * len(p_values)
+    ratios = [p / weight for p, weight in zip(p_values, weights, strict=True)]
+    order = sorted(range(len(ratios)), key=ratios.__getitem__)
+    left = list(accumulate(weights[index] for index in reversed(order)))[::-1]
+    adjusted = [1.0] * len(ratios)
+    reached = 0.0
+    for index, weight in zip(order, left, strict=True):
+        reached = adjusted[index] = max(reached, min(1.0, weight * ratios[index]))
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Family:
+    """Hypotheses corrected together.
+
+    Only those that could be rejected are corrected for, after Tarone, A Modified Bonferroni Method for Discrete Data
+    (1990): the largest group of the best reaching hypotheses in which each, with the most extreme arrangement of its
+    data, would pass the Bonferroni bound of the group. What a test can reach follows from the pooled data alone,
+    whichever side each trial was on, so choosing by it cannot favour a result.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    alpha: float = ALPHA
+
+    @cached_property
+    def adjusted(self) -> tuple[float, ...]:
+        """Holm's adjusted p-values in the order given; 1 for hypotheses that no data could have rejected."""
+        chosen = sorted(self.testable)
+        corrected = holm(
+            [self.hypotheses[index].test.p for index in chosen], [self.hypotheses[index].weight for index in chosen]
+        )
+        found = dict(zip(chosen, corrected, strict=True))
+        return tuple(found.get(index, 1.0) for index in range(len(self.hypotheses)))
+
+    @cached_property
+    def testable(self) -> frozenset[int]:
+        """Positions of the hypotheses that could be rejected."""
+        limit, _ = self._largest_group(0.0, 0.0)
+        return frozenset(index for index, hypothesis in enumerate(self.hypotheses) if hypothesis.reach <= limit)
+
+    def level(self, index: int, floor: float) -> float:
+        """What a p-value of this hypothesis must reach if it alone is false; 0 where none will do.
+
+        Args:
+            index: Its position.
+            floor: The smallest p-value of its test if its data were as different as can be.
+        """
+        own = self.hypotheses[index]
+        if index in self.testable:
+            return self.alpha * own.weight / self._weight_up_to(self._largest_group(0.0, 0.0)[0])
+        _, weight = self._largest_group(floor / own.weight, own.weight)
+        return self.alpha * own.weight / weight if weight else 0.0
+
+    def eventual_level(self, index: int) -> float:
+        """The same with trials enough that every hypothesis whose data vary can be rejected."""
+        own = self.hypotheses[index]
+        return self.alpha * own.weight / (self._varying + (own.weight if own.test.floor >= 1 else 0))
+
+    @cached_property
+    def _varying(self) -> float:
+        """Weight of the hypotheses whose data are not all equal."""
+        return sum(hypothesis.weight for hypothesis in self.hypotheses if hypothesis.test.floor < 1)
+
+    @cached_property
+    def _ranked(self) -> tuple[list[float], list[float]]:
+        """Reaches in ascending order, and the weight of each with all before it."""
+        ordered = sorted((hypothesis.reach, hypothesis.weight) for hypothesis in self.hypotheses)
+        return [reach for reach, _ in ordered], list(accumulate(weight for _, weight in ordered))
+
+    def _weight_up_to(self, reach: float) -> float:
+        reaches, weights = self._ranked
+        count = bisect_right(reaches, reach)
+        return weights[count - 1] if count else 0.0
+
+    def _largest_group(self, reach: float, weight: float) -> tuple[float, float]:
+        """Reach and weight of the largest group that has one more, given, hypothesis in it; weight 0: there is none."""
+        if (reach, weight) not in self._groups:
+            self._groups[reach, weight] = self._find_group(reach, weight)
+        return self._groups[reach, weight]
+
+    @cached_property
+    def _groups(self) -> dict[tuple[float, float], tuple[float, float]]:
+        return {}
+
+    def _find_group(self, reach: float, weight: float) -> tuple[float, float]:
+        for limit in sorted({*self._ranked[0], reach}, reverse=True):
+            total = self._weight_up_to(limit) + weight
+            if limit >= reach and total and significant(limit * total, self.alpha):
+                return limit, total
+        return -1.0, 0.0

@@ -1,0 +1,254 @@
+"""Two sides side by side: what changed, how sure that is, and what the gate makes of it."""
+
+from enum import StrEnum
+from typing import Literal
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.judgement import CriterionJudgement
+from zelda_ci.domain.session import SessionStatus
+
+
+class Verdict(StrEnum):
+    """What a comparison says about one measure or criterion."""
+
+    REGRESSED = "regressed"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+    INCONCLUSIVE = "inconclusive"
+    NEW = "new"
+    REMOVED = "removed"
+
+
+class Measure(StrEnum):
+    """Every number that is compared, in the order in which they are shown: four scores, then four resources."""
+
+    EFFICIENCY = "efficiency"
+    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
+    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
+    TOOL_USAGE = "toolUsage"
+    COST = "costUsd"
+    TOKENS = "tokens"
+    TURNS = "turns"
+    DURATION = "durationSeconds"
+
+
+class Summary(Record):
+    """One number over the trials that have it; pass rates are in percent, one value of 0 or 100 per trial."""
+
+    trials: int
+    mean: float
+    minimum: float
+    maximum: float
+    deviation: float | None = None
+    """Sample standard deviation; absent with one trial."""
+
+
+class Trials(Record):
+    """What became of the runs of one suite on one side."""
+
+    run_ids: tuple[str, ...]
+    valid: int
+    """Runs that count. A session that ended at a limit of the suite does: that is how it went."""
+    invalid: int = 0
+    """Runs that failed or were interrupted: they say nothing about the steering files and are left out."""
+    statuses: dict[SessionStatus, int]
+    replayed: int = 0
+    """How many of the valid runs took the model's words from a cassette."""
+    models: tuple[str, ...] = ()
+    """Session models asked for by the valid runs."""
+    commits: tuple[str, ...] = ()
+    dirty: bool = False
+    """Whether any run tested a tree that differed from its commit."""
+
+
+class CriterionSummary(Record):
+    """One acceptance criterion over the trials of a suite."""
+
+    criterion: str
+    passes: Summary | None = None
+    """Absent when no trial was judged."""
+
+
+class SuiteSummary(Record):
+    """All trials of one suite, metric by metric."""
+
+    suite: str
+    trials: Trials
+    measures: dict[Measure, Summary] = {}
+    criteria: tuple[CriterionSummary, ...] = ()
+
+
+class Delta(Record):
+    """One measure or criterion on both sides."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    """Why the verdict is no firmer than it is, in short sentences."""
+    better: Literal["higher", "lower"]
+    baseline: Summary | None = None
+    candidate: Summary | None = None
+    change: float | None = None
+    """Candidate mean minus baseline mean; absent where the sides are not comparable."""
+    change_percent: float | None = None
+    """Of the baseline mean; absent where that is zero."""
+    effect: Literal["better", "worse", "same"] | None = None
+    """The meaning of the change's sign, whether or not it is more than noise."""
+    threshold: float | None = None
+    """Smaller changes do not matter in practice."""
+    method: Literal["threshold", "fisherExact", "permutation", "signFlip"] | None = None
+    p_value: float | None = None
+    """One-sided, in the direction of the change, before correction."""
+    adjusted_p_value: float | None = None
+    """After Holm's correction over the whole comparison; 1 where no data could have been significant."""
+    detectable: float | None = None
+    """The smallest worsening of the mean that this comparison could have told from noise; absent when none."""
+    trials_needed: int | None = None
+    """Trials per side at which a change like this one, or a total one, would be told from noise."""
+    gates: bool = False
+    """Whether a gate on regressions counts this verdict."""
+
+
+class MeasureDelta(Delta):
+    """A score or a resource of one suite, or over all suites."""
+
+    measure: Measure
+
+
+class CriterionDelta(Delta):
+    """One acceptance criterion: pass rates in percent and, unless unchanged, a judgement of each side to look at."""
+
+    criterion: str
+    baseline_judgement: CriterionJudgement | None = None
+    candidate_judgement: CriterionJudgement | None = None
+
+
+class ToolChange(Record):
+    """A tool whose use or neglect appeared or disappeared: in how many trials of each side it is seen."""
+
+    tool: str
+    baseline_trials: int
+    candidate_trials: int
+
+
+class ToolDelta(Record):
+    """Tools seen on one side only."""
+
+    newly_used: tuple[ToolChange, ...] = ()
+    no_longer_used: tuple[ToolChange, ...] = ()
+    newly_missed: tuple[ToolChange, ...] = ()
+    no_longer_missed: tuple[ToolChange, ...] = ()
+
+
+class CriterionNoise(Record):
+    """How steady a criterion is when nothing changes."""
+
+    criterion: str
+    passes: Summary
+    flip_rate: float
+    """Share of pairs of runs that disagree, in percent."""
+    detectable: dict[int, float] = {}
+    """Trials per side → smallest drop of the pass rate that can be told from noise; a missing number: none can."""
+
+
+class MeasureNoise(Record):
+    """How steady a number is when nothing changes."""
+
+    measure: Measure
+    summary: Summary
+    detectable: dict[int, float] = {}
+    """Trials per side → smallest worsening of the mean that can be told from noise; a missing number: none can."""
+
+
+class Calibration(Record):
+    """A suite against itself: trials of one commit."""
+
+    schema_version: Literal[1] = 1
+    suite: str
+    trials: Trials
+    hypotheses: int
+    """Numbers and criteria that can vary, for which the smallest detectable drops are corrected."""
+    criteria: tuple[CriterionNoise, ...] = ()
+    measures: tuple[MeasureNoise, ...] = ()
+    reasons: tuple[str, ...] = ()
+    """What makes the runs unequal, so that the noise is overstated; empty when they are alike."""
+
+
+class SuiteComparison(Record):
+    """One suite on both sides; a suite that one side lacks is `new` or `removed` as a whole."""
+
+    suite: str
+    file: str
+    verdict: Verdict
+    """The gravest of its parts."""
+    baseline: Trials | None = None
+    candidate: Trials | None = None
+    reasons: tuple[str, ...] = ()
+    """Why the sides cannot be compared as a whole; empty when they can."""
+    notes: tuple[str, ...] = ()
+    """Differences worth knowing that do not stand in the way."""
+    measures: tuple[MeasureDelta, ...] = ()
+    criteria: tuple[CriterionDelta, ...] = ()
+    tools: ToolDelta = ToolDelta()
+    calibration: Calibration | None = None
+
+
+class FamilySize(Record):
+    """The hypotheses that were corrected together, in one direction; improvements are a family of the same size."""
+
+    hypotheses: int
+    testable: int
+    """Those that the data could have shown at all, over which Holm's correction runs."""
+    alpha: float
+    """Chance that a comparison of two equal sides claims any regression."""
+    detectable_drop: float | None = None
+    """The smallest drop of any criterion's pass rate, in points, that could have been told from noise; absent: none."""
+    trials_needed: int | None = None
+    """Trials per side at which a criterion that falls from always to never is told from noise; absent: over 200."""
+
+
+class Counts(Record):
+    """Criteria and measures of all suites by verdict."""
+
+    regressed: int = 0
+    improved: int = 0
+    unchanged: int = 0
+    inconclusive: int = 0
+    new: int = 0
+    removed: int = 0
+
+
+class Comparison(Record):
+    """A candidate against a baseline."""
+
+    schema_version: Literal[1] = 1
+    verdict: Verdict
+    """The gravest of all suites and of the overall numbers."""
+    counts: Counts
+    single_trial: bool
+    """True where some suite has one trial on a side, so that only thresholds decide."""
+    mixed: bool = False
+    """True where sides that differ in more than the steering files were compared all the same."""
+    family: FamilySize
+    overall: tuple[MeasureDelta, ...] = ()
+    """Means over the suites that can be compared."""
+    suites: tuple[SuiteComparison, ...]
+
+
+class GateReason(Record):
+    """One finding that turns the check red."""
+
+    kind: Literal["regression", "evaluation"]
+    suite: str | None = None
+    """Absent when the finding is about all suites together."""
+    sentence: str
+
+
+class GateResult(Record):
+    """What the gate says: red with reasons, green without."""
+
+    reasons: tuple[GateReason, ...] = ()
+
+    @property
+    def exit_code(self) -> Literal[0, 1]:
+        """0 when nothing stands against it."""
+        return 1 if self.reasons else 0
