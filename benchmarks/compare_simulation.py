@@ -8,7 +8,6 @@ from itertools import product
 
 from tests.unit.compare.simulation import Truth, first_criterion_regressed, percent, regressed, simulate
 
-
 POOL = 400
 """Runs per suite from which trials are drawn: many, so that drawing without returning them changes little."""
 

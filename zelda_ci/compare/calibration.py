@@ -1,7 +1,7 @@
 """A against A: how much a suite varies when nothing changes, and what its comparisons can therefore tell."""
 
 from collections.abc import Iterable
-from math import sqrt
+from math import inf, sqrt
 
 from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.detectable import detectable_difference, detectable_pass_drop
@@ -23,6 +23,22 @@ def calibrate(runs: Iterable[RunResult]) -> tuple[Calibration, ...]:
 def flip_rate(passed: int, trials: int) -> float:
     """Share of pairs among the trials that disagree, in percent: the unbiased estimate of 2 p (1 - p)."""
     return 100 * passed * (trials - passed) / (trials * (trials - 1) / 2)
+
+
+def criterion_noise(calibration: Calibration, criterion: str) -> float:
+    """The change between two single runs that is no longer noise: any, or none where the criterion wavers."""
+    rates = (found.passes.mean / 100 for found in calibration.criteria if found.criterion == criterion)
+    return next((inf if _wavers(rate) else 0.0 for rate in rates), 0.0)
+
+
+def measure_noise(calibration: Calibration, measure: Measure) -> float:
+    """The change between two single runs that is no longer noise."""
+    return next((found.detectable.get(1, 0.0) for found in calibration.measures if found.measure is measure), 0.0)
+
+
+def _wavers(rate: float) -> bool:
+    """Whether one trial passes and the next one fails too often by chance: with probability p (1 - p)."""
+    return rate * (1 - rate) > ALPHA
 
 
 def _calibration(side: Side) -> Calibration:
@@ -47,8 +63,7 @@ def _repeated(values: tuple[float, ...]) -> Summary | None:
 def _criterion_noise(criterion: str, passes: Summary, level: float) -> CriterionNoise:
     rate = passes.mean / 100
     drops = {n: detectable_pass_drop(round(rate * n), n, n, level) for n in TRIALS if n > 1}
-    # One trial passes and the next one fails by chance with probability p (1 - p).
-    drops[1] = 100.0 if rate > 0 and rate * (1 - rate) <= ALPHA else None
+    drops[1] = 100.0 if rate > 0 and not _wavers(rate) else None
     return CriterionNoise(
         criterion=criterion,
         passes=passes,

@@ -25,14 +25,15 @@ def compare(
         baseline: What the candidate is measured against.
         candidate: What is judged.
         allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
-        calibrations: By suite, to be quoted.
+        calibrations: By suite: quoted, and what single trials are measured against.
     """
     pairs = _pairs(sides(baseline), sides(candidate), mixed=allow_mixed)
-    asked = [ask_suite(pair) for pair in pairs]
+    known = calibrations or {}
+    asked = [ask_suite(pair, known.get(pair.suite)) for pair in pairs]
     overall = ask_all(asked)
     questions = {key: question for suite in asked for key, question in (suite.measures | suite.criteria).items()}
     answers, family = settle(questions | overall)
-    suites = tuple(conclude_suite(suite, answers, (calibrations or {}).get(suite.pair.suite)) for suite in asked)
+    suites = tuple(conclude_suite(suite, answers) for suite in asked)
     rows = conclude_overall(overall, answers, suites)
     return Comparison(
         verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows)]),

@@ -17,6 +17,7 @@ from zelda_ci.compare.summary import mean, summarize
 from zelda_ci.domain.comparison import Verdict
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
+CALIBRATED = "the calibration saw such changes between runs of one commit"
 TOO_NOISY = "the change may be noise: it is not significant with these trials"
 TOO_FEW = "the change may be noise: no change could be significant with so few trials"
 
@@ -54,6 +55,8 @@ def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[st
     reasons = (SINGLE_TRIAL,) if question.method == "threshold" else ()
     if abs(change) <= _threshold(question) * (1 + 1e-9):
         return Verdict.UNCHANGED, reasons
+    if question.method == "threshold" and abs(change) < question.noise:
+        return Verdict.INCONCLUSIVE, (*reasons, CALIBRATED)
     worse = question.scale.is_worse(change)
     adjusted = answer.worse if worse else answer.better
     if adjusted is None or significant(adjusted):

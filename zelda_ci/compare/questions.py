@@ -51,6 +51,8 @@ class Question:
     tails: Tails | None = None
     differences: tuple[float, ...] = ()
     """Of the pairs of a sign-flip test."""
+    noise: float = 0.0
+    """Smaller changes happen between two single runs of one commit, as a calibration saw."""
 
     @property
     def floor(self) -> float:

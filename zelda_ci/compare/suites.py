@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zelda_ci.compare.answers import Answer, Key
+from zelda_ci.compare.calibration import criterion_noise, measure_noise
 from zelda_ci.compare.compatibility import notes
 from zelda_ci.compare.deltas import describe
 from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate
@@ -34,31 +35,32 @@ class SuiteQuestions:
     """What is asked about one suite."""
 
     pair: Pair
+    calibration: Calibration | None
     obstacles: tuple[str, ...]
     samples: dict[Measure, Sample]
     measures: dict[Key, Question]
     criteria: dict[Key, Question]
 
 
-def ask_suite(pair: Pair) -> SuiteQuestions:
+def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
     """Every question about one suite."""
+    known = calibration or Calibration(suite=pair.suite, trials=pair.present[0].trials, hypotheses=0)
     obstacles = pair.obstacles()
     samples = measure_samples(pair, obstacles)
-    return SuiteQuestions(
-        pair,
-        obstacles,
-        samples,
-        {Key(pair.suite, m.value): ask_number(scale_of(m, pair.tolerance), sample) for m, sample in samples.items()},
-        {
-            Key(pair.suite, name, criterion=True): ask_pass_rate(sample)
-            for name, sample in criterion_samples(pair, obstacles).items()
-        },
-    )
+    measures = {
+        Key(pair.suite, measure.value): replace(
+            ask_number(scale_of(measure, pair.tolerance), sample), noise=measure_noise(known, measure)
+        )
+        for measure, sample in samples.items()
+    }
+    criteria = {
+        Key(pair.suite, name, criterion=True): replace(ask_pass_rate(sample), noise=criterion_noise(known, name))
+        for name, sample in criterion_samples(pair, obstacles).items()
+    }
+    return SuiteQuestions(pair, calibration, obstacles, samples, measures, criteria)
 
 
-def conclude_suite(
-    asked: SuiteQuestions, answers: Mapping[Key, Answer], calibration: Calibration | None
-) -> SuiteComparison:
+def conclude_suite(asked: SuiteQuestions, answers: Mapping[Key, Answer]) -> SuiteComparison:
     """The suite's record."""
     pair = asked.pair
     measures = tuple(_measure(key, question, answers[key]) for key, question in asked.measures.items())
@@ -74,7 +76,7 @@ def conclude_suite(
         measures=measures,
         criteria=criteria,
         tools=_tools(pair),
-        calibration=calibration,
+        calibration=asked.calibration,
     )
 
 

@@ -10,9 +10,10 @@ from scipy import stats
 from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
 from zelda_ci.compare.calibration import calibrate, flip_rate
 from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.deltas import CALIBRATED, SINGLE_TRIAL
 from zelda_ci.compare.sides import summarize_trials
 from zelda_ci.compare.summary import summarize
-from zelda_ci.domain.comparison import Calibration, Measure
+from zelda_ci.domain.comparison import Calibration, Measure, Verdict
 from zelda_ci.domain.session import SessionStatus
 
 
@@ -99,6 +100,28 @@ def test_runs_that_are_not_alike_are_named(config, reason):
     one = trials([fulfillment("P", judge=None)], judge_model="judge-1")
     other = trials([fulfillment("P", judge=None)], label="b", **({"judge_model": "judge-1"} | config))
     assert calibration_of([*one, *other]).reasons == (reason,)
+
+
+def test_a_single_trial_is_not_accused_of_what_the_calibration_saw_without_any_change():
+    shaky = calibration_of(judged("PP", "PF", "PP", "PF", "PP"))
+    found = compare(judged("PP"), judged("FF", label="b"), calibrations={"alpha": shaky}).suites[0]
+    steady, wavering = found.criteria
+    assert steady.verdict is Verdict.REGRESSED
+    assert wavering.verdict is Verdict.INCONCLUSIVE
+    assert wavering.reasons == (SINGLE_TRIAL, CALIBRATED)
+    assert not wavering.gates
+
+
+def test_a_single_cost_is_measured_against_the_calibrated_spread():
+    chance = random.Random(1)
+    known = calibration_of(trials(*([efficiency(cost=chance.gauss(1, 0.2))] for _ in range(10))))
+    for cost, verdict in ((1.35, Verdict.INCONCLUSIVE), (3.0, Verdict.REGRESSED)):
+        found = compare(trials([efficiency(cost=1.0)]), trials([efficiency(cost=cost)], label="b"))
+        assert next(d for d in found.suites[0].measures if d.measure is Measure.COST).verdict is Verdict.REGRESSED
+        found = compare(
+            trials([efficiency(cost=1.0)]), trials([efficiency(cost=cost)], label="b"), calibrations={"alpha": known}
+        )
+        assert next(d for d in found.suites[0].measures if d.measure is Measure.COST).verdict is verdict
 
 
 def test_a_calibration_survives_being_written_and_is_quoted_by_comparisons():

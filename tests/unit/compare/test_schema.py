@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]  # its stubs are a package of their own
+import jsonschema
 
 from tests.unit.compare.runs import efficiency, fulfillment, judged, tool_usage, trials
 from zelda_ci.compare.calibration import calibrate
