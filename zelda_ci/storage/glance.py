@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import SCHEMA_VERSION
 from zelda_ci.storage import codec
@@ -35,7 +34,7 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
         raise KeyError
     evaluations = tree["evaluations"]
-    details = evaluations[Metric.EFFICIENCY.value]["details"]
+    details = evaluations["efficiency"]["details"]
     source = tree.get("source")
     return {
         **{key: tree[key] for key in _PLAIN},

@@ -143,10 +143,12 @@ def read_file(path: Path | str, most: int | None = None) -> bytes:
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - from a descriptor
+        try:
             status = os.fstat(handle)
             if stat.S_ISREG(status.st_mode) and (most is None or status.st_size <= most):
-                return file.read()
+                return b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
+        finally:
+            os.close(handle)
     except OSError as problem:
         raise StorageError(f"{path} cannot be read: {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
     raise StorageError(f"{path} is no regular file, or too large.", code="STORAGE_UNREADABLE")

@@ -79,7 +79,7 @@ class Index:
         lasting = {name: each for name, each in entries.items() if max(each.stamp[:2]) < youngest}
         tree = {"format": FORMAT, "entries": {name: _stored(each) for name, each in lasting.items()}}
         try:
-            write_whole(self._file, [orjson.dumps(tree)], durable=False)
+            write_whole(self._file, [orjson.dumps(tree, option=orjson.OPT_NON_STR_KEYS)], durable=False)
         except StorageError as problem:
             log.info("the index was not written: %s", problem)
 
@@ -92,4 +92,5 @@ def _entry(name: str, stamp: list[int], stored: dict[str, Any]) -> Entry:
 
 
 def _stored(entry: Entry) -> list[Any]:
-    return [list(entry.stamp), entry.run.model_dump(mode="json", by_alias=True, exclude_none=True)]
+    # Nobody but `_entry` reads this, and it takes names as they are inside: dumping would cost as much as reading.
+    return [list(entry.stamp), vars(entry.run)]
