@@ -6,11 +6,12 @@ from typing import TextIO
 from rich.console import Console
 
 from zelda_ci.events import Emit
+from zelda_ci.reporter.terminal.history import print_history
 from zelda_ci.reporter.terminal.live import LiveProgress
 from zelda_ci.reporter.terminal.plain import PlainProgress
 from zelda_ci.reporter.terminal.report import print_report
 
-__all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_report", "progress"]
+__all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_history", "print_report", "progress"]
 
 
 def open_console(stream: TextIO) -> Console:
