@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,9 +36,7 @@ ENOUGH = 10
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from a recording.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
-def calibrate(
-    *, suite: str, project: Path, trials: int | None, stored: bool, jobs: int, replay: Path | None, as_json: bool
-) -> None:
+def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessions: Any) -> None:
     """Measure how much a suite varies when nothing changes.
 
     Runs SUITE several times on one commit and tells how often each criterion flips, how far each number spreads, and
@@ -46,15 +45,14 @@ def calibrate(
 
     Each trial is a session: it needs ANTHROPIC_API_KEY and costs money. --stored needs neither.
     """
-    if stored and (trials or replay):
-        hint = "Give --stored to run nothing, or the others to run."
-        raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
     if stored:
+        if sessions["trials"] or sessions["replay"]:
+            hint = "Give --stored to run nothing, or the others to run."
+            raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
         results_dir = projects.results_dir(project)
         runs = stored_trials(RunHistory(results_dir), suite)
     else:
-        order = RunOrder(names=[suite], trials=trials or ENOUGH, jobs=jobs, replay=replay)
-        suite, results_dir, runs = _run(project, order, as_json=as_json)
+        suite, results_dir, runs = _run(project, _order(suite, **sessions), as_json=as_json)
     calibration = calibrate_suite(suite, runs)
     path = Calibrations(results_dir).save(calibration)
     if as_json:
@@ -62,6 +60,10 @@ def calibrate(
     else:
         view = calibration_view(calibration, os.path.relpath(path))
         terminal.print_calibration(terminal.open_console(sys.stdout), view)
+
+
+def _order(suite: str, *, trials: int | None, jobs: int, replay: Path | None) -> RunOrder:
+    return RunOrder(names=[suite], trials=trials or ENOUGH, jobs=jobs, replay=replay)
 
 
 def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, tuple[RunResult, ...]]:

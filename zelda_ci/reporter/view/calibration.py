@@ -18,7 +18,7 @@ NONE = Cell("-", Tone.DIM)
 
 EXPLANATION = (
     "Flips: pairs of equal runs that disagree. By 1, 3, 5, 10: the smallest worsening that so many trials per side can "
-    "tell from noise; a dash where none can."
+    "tell from noise; a dash where there is none, `any` where equal runs never differed."
 )
 
 
@@ -67,7 +67,7 @@ def _measure(noise: MeasureNoise) -> Line:
         (
             Cell(LABELS[measure]),
             Cell(amount(measure, found.mean)),
-            Cell(span) if found.minimum < found.maximum else Cell("no spread", Tone.DIM),
+            Cell(span) if found.minimum < found.maximum else NONE,
             *_drops(noise.detectable, lambda drop: _short(measure, drop)),
         )
     )
@@ -80,7 +80,8 @@ def _short(measure: Measure, drop: float) -> str:
 def _drops(detectable: Mapping[int, float], spell: Callable[[float], str]) -> Iterator[Cell]:
     for trials in TRIALS:
         drop = detectable.get(trials)
-        yield NONE if drop is None else Cell(spell(drop))
+        # Without any spread, whatever is seen is more than noise.
+        yield NONE if drop is None else Cell(spell(drop) if drop else "any")
 
 
 def _remarks(calibration: Calibration, stored: str) -> Iterator[Cell]:

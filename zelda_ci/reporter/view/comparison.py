@@ -145,9 +145,9 @@ def _detectable(comparison: Comparison) -> str:
     family = comparison.family
     if family.detectable_drop is not None:
         return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f}%"
+    if not any(suite.criteria for suite in comparison.suites):
+        return "no criteria were judged"
     text = "no drop of a single criterion could have been told from noise"
-    if family.trials_needed and not any(suite.criteria for suite in comparison.suites):
-        return "no criteria were judged on both sides"
     if family.trials_needed:
         return f"{text}; with {family.trials_needed} trials per side, a fall from always to never could"
     return text
