@@ -19,7 +19,9 @@ KEY = "sk-ant-fake-key-of-the-developer"
 def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:
     """What the developer's shell holds; with a key where there is an API."""
     access = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api_url} if api_url else {}
-    return {**project.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100", **access, **more}
+    # Where the package is not installed but lies on the path, it does so for the command too.
+    path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+    return {**project.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100", **path, **access, **more}
 
 
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,10 @@ from zelda_ci import __version__
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
     "run": "Run suites, each in a real Claude Code session, and report.",
+    "list": "List stored runs, the newest first.",
+    "show": "Show a stored run: its report, transcript or patch.",
+    "compare": "Compare two runs, batches or result files, and apply the gate.",
+    "calibrate": "Measure how much a suite varies when nothing changes.",
     "validate": "Check every file and show what each suite resolves to.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }

@@ -30,14 +30,14 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     if as_json:
         click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
-        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
+        files = {run.run_id: files_of(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files))
     sys.stdout.flush()
     return int(batch_outcome(batch))
 
 
-def _files(folder: Path) -> RunFiles:
-    """Paths that can be pasted into the shell that Zelda was started from."""
+def files_of(folder: Path) -> RunFiles:
+    """A run's files: paths that can be pasted into the shell that Zelda was started from."""
     names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH)
     result, transcript, patch = (_typed(folder / name) for name in names)
     return RunFiles(result=result, transcript=transcript, patch=patch)

@@ -54,6 +54,19 @@ def load(folder: Path) -> LoadedProject:
     return examination.project
 
 
+def results_dir(folder: Path) -> Path:
+    """Where the results of a folder's project lie, whatever is wrong with its suites.
+
+    Raises:
+        ConfigError: zelda.config.yaml cannot be used.
+    """
+    root = discovery.find_root(folder)
+    config = _read_config(root)
+    if config.problems:
+        raise Examination(None, ordered(config.problems)).error()
+    return root / config.config.results_dir
+
+
 def examine(folder: Path) -> Examination:
     """Read everything, whatever is wrong."""
     if not folder.is_dir():

@@ -7,7 +7,8 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.run import SCHEMA_VERSION, RunResult
+from zelda_ci.domain.comparison import Calibration
+from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
@@ -44,6 +45,22 @@ def decode_result(data: bytes, name: str) -> RunResult:
         UnreadableError: The file is damaged, foreign or of a newer Zelda.
     """
     return _decoded(RunResult, data, name)
+
+
+def decode_batch(data: bytes, name: str) -> BatchResult:
+    """The results in what `zelda run --json` printed; arguments and errors as for `decode_result`."""
+    return _decoded(BatchResult, data, name)
+
+
+def encode_calibration(calibration: Calibration) -> bytes:
+    """A file that people read, too."""
+    tree = _tree(calibration)
+    return orjson.dumps(tree, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_calibration(data: bytes, name: str) -> Calibration:
+    """The calibration in a file; arguments and errors as for `decode_result`."""
+    return _decoded(Calibration, data, name)
 
 
 def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ def run_id(suite: str, at: datetime, number: int = 1) -> str:
         at: When the run began, with its time zone.
         number: From 2 on a suffix for runs of the same suite in the same second.
     """
-    name = f"{_file_name(suite)}-{at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
+    name = f"{file_name(suite)}-{at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     return name if number == 1 else f"{name}-{number}"
 
 
@@ -25,6 +25,7 @@ def is_run_id(name: str) -> bool:
     return _RUN_ID.fullmatch(name) is not None
 
 
-def _file_name(suite: str) -> str:
+def file_name(suite: str) -> str:
+    """A suite's name as far as it can be part of the name of a file."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:LONGEST_NAME].rstrip("-._")
     return name or "suite"

@@ -36,36 +36,44 @@ def print_report(console: Console, view: ReportView) -> None:
     page.show()
 
 
+def print_run(console: Console, run: RunView) -> None:
+    """Print a single run."""
+    page = Page(console)
+    page.line(Text())
+    _run(page, run)
+    page.show()
+
+
 def _run(page: Page, run: RunView) -> None:
     """A run in full."""
     _head(page, run)
     if run.problem:
         _problem(page, run.problem, indent=2)
     if run.scores:
-        _title(page, "Scores")
+        print_title(page, "Scores")
         _scores(page, run.scores)
     for section in run.sections:
-        _title(page, section.title)
-        _rows(page, section.rows, indent=4)
+        print_title(page, section.title)
+        print_rows(page, section.rows, indent=4)
     if run.files:
-        _title(page, "Files")
-        _rows(page, run.files, indent=4)
+        print_title(page, "Files")
+        print_rows(page, run.files, indent=4)
 
 
 def _suite(page: Page, suite: SuiteView) -> None:
     """A suite of several trials: how they spread, and each in a line; `zelda show` has every detail."""
     _head(page, suite)
     if suite.spread:
-        _title(page, suite.spread.title)
+        print_title(page, suite.spread.title)
         _spread(page, suite.spread.rows)
-    _title(page, "Trials")
+    print_title(page, "Trials")
     told = ""
     for run in suite.runs:
         mark = Text("    ") + page.ink.mark(run.outcome, run.verdict) + f" {run.trial}  "
         page.beside(mark, run.facts)
         if run.problem:
             why = "" if run.problem.sentence == told else run.problem.sentence
-            _rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
+            print_rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
             told = run.problem.sentence
         elif run.files:
             page.beside(Text(" " * 6), run.files[0].cells)
@@ -77,12 +85,14 @@ def _head(page: Page, subject: RunView | SuiteView) -> None:
     page.beside(Text(" ") + badge + " " + page.ink.write(name, TITLE) + "  ", subject.facts)
 
 
-def _title(page: Page, title: str) -> None:
+def print_title(page: Page, title: str) -> None:
+    """A title, with room above."""
     page.blank()
     page.line(Text("  ") + page.ink.write(title, TITLE))
 
 
-def _rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
+def print_rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
+    """Rows whose labels are aligned."""
     rows = tuple(rows)
     width = max(len(row.label) for row in rows)
     for row in rows:
@@ -91,7 +101,7 @@ def _rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
 
 def _problem(page: Page, problem: Problem, *, indent: int) -> None:
     page.blank()
-    _rows(page, _problem_rows(problem), indent=indent)
+    print_rows(page, _problem_rows(problem), indent=indent)
     page.quote(problem.output, indent=indent + 6)
 
 
@@ -124,10 +134,10 @@ def _spread(page: Page, rows: Sequence[SpreadRow]) -> None:
 
 def _summary(page: Page, summary: Summary) -> None:
     if summary.troubles:
-        _title(page, "What went wrong")
+        print_title(page, "What went wrong")
     for trouble in summary.troubles:
         mark = page.ink.mark(trouble.outcome, trouble.verdict)
         page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
-        _rows(page, _problem_rows(trouble.problem), indent=6)
-    _title(page, "Summary")
-    _rows(page, summary.rows, indent=4)
+        print_rows(page, _problem_rows(trouble.problem), indent=6)
+    print_title(page, "Summary")
+    print_rows(page, summary.rows, indent=4)

@@ -1,16 +1,17 @@
 """The only place that sorts, rounds, labels and escapes: from results to finished strings; pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.reporter.view.escape import visible
-from zelda_ci.reporter.view.nouns import ReportView, RunFiles, SuiteView
+from zelda_ci.reporter.view.nouns import ReportView, RunFiles, RunView, Section, SuiteView
 from zelda_ci.reporter.view.run import VERDICTS, run_view
-from zelda_ci.reporter.view.summary import summary
+from zelda_ci.reporter.view.summary import about, summary
 from zelda_ci.reporter.view.trials import passed, spread
 
-__all__ = ["ReportView", "RunFiles", "report_view"]
+__all__ = ["ReportView", "RunFiles", "report_view", "stored_run_view"]
 
 NO_FILES = RunFiles()
 
@@ -22,6 +23,12 @@ def report_view(batch: BatchResult, files: Mapping[str, RunFiles]) -> ReportView
         by_suite.setdefault(run.suite, []).append(run)
     suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
     return ReportView(suites, summary(batch, suites))
+
+
+def stored_run_view(run: RunResult, files: RunFiles) -> RunView:
+    """One stored run in full, whichever trial it was."""
+    view = run_view(run, files)
+    return replace(view, sections=(*view.sections, Section("About", about(run))))
 
 
 def _suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:

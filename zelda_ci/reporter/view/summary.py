@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
@@ -33,6 +34,14 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView]) -> Summary:
     """Of everything that ran."""
     outcome = batch_outcome(batch)
     return Summary(outcome, _troubles(suites), tuple(_rows(batch, suites, outcome)))
+
+
+def about(run: RunResult) -> tuple[Row, ...]:
+    """Of one stored run: which it is, what it tested and what made it."""
+    which = [Cell(visible(run.run_id, len(run.run_id)), whole=True), Cell(f"trial {run.trial}", Tone.DIM)]
+    began = Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+    rows = (Row("Run", tuple(which)), Row("Batch", (Cell(visible(run.batch_id)),)), Row("Began", (began,)))
+    return (*rows, *_tested(run), Row("Versions", tuple(_versions([run]))))
 
 
 def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:

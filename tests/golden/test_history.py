@@ -1,0 +1,231 @@
+"""Lists, comparisons, calibrations, transcripts and patches against expected files, which people have looked at.
+
+After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the difference in
+`tests/golden/expected_history/`.
+"""
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.builders import session
+from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
+from zelda_ci.compare.calibration import calibrate
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.deltas import SINGLE_TRIAL
+from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.history import History, SkippedRun, at_a_glance
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.reporter import terminal
+from zelda_ci.reporter.markdown import render_comparison
+from zelda_ci.reporter.view.calibration import calibration_view
+from zelda_ci.reporter.view.comparison import NOISE, ComparisonView, comparison_view
+from zelda_ci.reporter.view.history import history_view
+from zelda_ci.reporter.view.patch import patch_lines
+from zelda_ci.reporter.view.transcript import transcript_lines
+
+EXPECTED = Path(__file__).parent / "expected_history"
+UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
+
+Print = Callable[[Console], None]
+
+HOSTILE = "| a <b>&amp;</b> `x`\n::error::[link](http://x) \x1b[31m@octocat #1 \u202e"
+CRITERIA = (
+    "The endpoint answers 404 with a problem document when the order is unknown, never with a stack trace",
+    "short",
+    HOSTILE,
+)
+
+
+def rendered(show: Print, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        _environ={},
+    )
+    show(console)
+    stream.seek(0)
+    return stream.read()
+
+
+def expect(name: str, text: str, ending: str = "txt") -> None:
+    file = EXPECTED / f"{name}.{ending}"
+    if UPDATE:
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+def stored(suite: str, minute: int, evaluations: Sequence[object] = (), **fields: object) -> RunResult:
+    name = f"{suite}-{START + timedelta(minutes=minute):%Y-%m-%dT%H-%M-%S}"
+    return run(evaluations, suite=suite, run_id=name, at=minute, **fields)  # type: ignore[arg-type]
+
+
+def side(first: int, verdicts: Sequence[str], *, cost: float, tools: dict[str, int], missed: Sequence[str] = ()):
+    return [
+        stored(
+            "rest-endpoint",
+            first + n,
+            [
+                efficiency(cost=cost + 0.01 * n, turns=8 + n % 2, tools=tools),
+                correctness(),
+                fulfillment(letters, CRITERIA),
+                tool_usage(used=tools, missed=missed),
+            ],
+        )
+        for n, letters in enumerate(verdicts)
+    ]
+
+
+OLD = side(0, ["PPP"] * 10, cost=0.1, tools={"Read": 3})
+NEW = side(60, ["FPP", "FPF"] * 5, cost=0.3, tools={"Bash": 1}, missed=["mcp__db__query", HOSTILE])
+CALM = [stored("receipt-tax", minute, [efficiency(), fulfillment("PP")]) for minute in range(10)]
+FAILED = [stored("receipt-tax", 70, status=SessionStatus.FAILED)]
+OTHER_MODEL = [stored("discount", 1, [efficiency()])], [stored("discount", 2, [efficiency(score=20)], model="model-2")]
+
+
+def view(baseline: list[RunResult], candidate: list[RunResult]) -> ComparisonView:
+    found = compare(baseline, candidate)
+    return comparison_view(found, gate(found, recorded_settings(candidate)), baseline="old", candidate="new")
+
+
+COMPARISONS = {
+    "trials": lambda: view([*OLD, *CALM, *OTHER_MODEL[0]], [*NEW, *FAILED, *OTHER_MODEL[1]]),
+    "single": lambda: view(OLD[:1], NEW[:1]),
+    "several": lambda: view([*OLD, *CALM], [*NEW, *CALM]),
+    "same": lambda: view(CALM, CALM),
+}
+
+LISTED = History(
+    runs=tuple(
+        map(
+            at_a_glance,
+            [
+                NEW[0],
+                stored("receipt-tax", 59, status=SessionStatus.INTERRUPTED),
+                stored("a-suite-with-a-name-that-is-longer-than-what-is-shown-of-it", 58, [efficiency(cost=1234.5)]),
+                stored("rest-endpoint", 57, [efficiency(), correctness(0)], status=SessionStatus.MAX_TURNS),
+                FAILED[0].model_copy(update={"suite": "\x1b[31mred\n::error::x"}),
+            ],
+        )
+    ),
+    skipped=(SkippedRun(name="x", code="RESULT_DAMAGED", message="x\x1b/result.json is damaged: unexpected end."),),
+    unfinished=1,
+)
+
+TRANSCRIPT = session(
+    "Read a.py -> first\tline\nsecond \x1b[31mline\r\n\n::set-output name=x::y",
+    "Bash make test -> error",
+    "Agent reviewer",
+    "> Grep x -> nothing",
+    "Edit b.py -> denied",
+    '!"API Error"',
+    '"Done.\n\nAll of it \u202egnp.exe"',
+    status=SessionStatus.MAX_TURNS,
+)
+
+PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n"
+PATCH += b"@@ -1,2 +1,2 @@ def f():\n \tsame\n-old \x1b[2J\n+new \xff\n+--- no header\n"
+
+
+def listing(console: Console) -> None:
+    terminal.print_history(console, console, history_view(LISTED, of=9), one_line=False)
+
+
+def one_line(console: Console) -> None:
+    terminal.print_history(console, console, history_view(LISTED, of=5), one_line=True)
+
+
+def nothing(console: Console) -> None:
+    terminal.print_history(console, console, history_view(History(), of=0), one_line=False)
+
+
+def calibration(console: Console) -> None:
+    (found,) = calibrate([*NEW, stored("rest-endpoint", 99, status=SessionStatus.FAILED)])
+    terminal.print_calibration(console, calibration_view(found, ".zelda/calibration/rest-endpoint.json"))
+
+
+def transcript(console: Console) -> None:
+    terminal.print_lines(console, transcript_lines(TRANSCRIPT))
+
+
+def patch(console: Console) -> None:
+    terminal.print_lines(console, patch_lines(PATCH))
+
+
+def comparison(name: str) -> Print:
+    return lambda console: terminal.print_comparison(console, COMPARISONS[name]())
+
+
+PAGES: dict[str, Print] = {
+    "list": listing,
+    "calibrate": calibration,
+    **{f"compare-{name}": comparison(name) for name in COMPARISONS},
+}
+SHOWN = [(name, width) for name in PAGES for width in (60, 100, 200)]
+ONCE: dict[str, tuple[Print, bool, str]] = {
+    "list-one-line": (one_line, False, "utf-8"),
+    "list-nothing": (nothing, False, "utf-8"),
+    "list-colour": (listing, True, "utf-8"),
+    "list-ascii": (listing, False, "ascii"),
+    "compare-colour": (comparison("trials"), True, "utf-8"),
+    "calibrate-colour": (calibration, True, "utf-8"),
+    "transcript": (transcript, False, "utf-8"),
+    "transcript-colour": (transcript, True, "utf-8"),
+    "patch-colour": (patch, True, "utf-8"),
+}
+
+
+@pytest.mark.parametrize(("name", "width"), SHOWN, ids=[f"{name}-{width}" for name, width in SHOWN])
+def test_a_page_looks_as_it_should(name: str, width: int) -> None:
+    text = rendered(PAGES[name], width)
+    expect(f"{name}-{width}", text)
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_page_of_its_own_kind_looks_as_it_should(name: str) -> None:
+    show, colour, encoding = ONCE[name]
+    expect(name, rendered(show, 80, colour=colour, encoding=encoding))
+
+
+@pytest.mark.parametrize("width", [20, 60, 100, 200])
+def test_a_run_id_is_never_cut(width: int) -> None:
+    text = rendered(listing, width)
+    for found in LISTED.runs:
+        assert found.run_id in text.replace("\n        ", "").replace("\n", "") if width == 20 else found.run_id in text
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_comparison_is_markdown_too(name: str) -> None:
+    expect(f"compare-{name}", render_comparison(COMPARISONS[name]()), "md")
+
+
+def test_the_gate_that_passes_says_so() -> None:
+    found = comparison_view(compare(CALM, CALM), GateResult(), baseline="a", candidate="b")
+    assert [row.label for row in found.gate.rows] == ["Passed"]
+
+
+def test_the_view_knows_the_words_about_a_single_trial() -> None:
+    assert NOISE == SINGLE_TRIAL
+
+
+def test_every_expected_file_is_compared() -> None:
+    names = {f"{name}-{width}.txt" for name, width in SHOWN} | {f"{name}.txt" for name in ONCE}
+    assert {file.name for file in EXPECTED.iterdir()} == names | {f"compare-{name}.md" for name in COMPARISONS}
+
+
+def test_a_transcript_leaves_out_no_word() -> None:
+    text = "x" * 5000 + " end"
+    shown = rendered(lambda console: terminal.print_lines(console, transcript_lines(session(f'"{text}"'))), 60)
+    assert text in shown

@@ -1,0 +1,251 @@
+"""Reading what was stored: always what the files say, whatever became of the index."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.support.history import store
+from tests.unit.compare.runs import efficiency, fulfillment, run
+from zelda_ci.domain.history import History, at_a_glance
+from zelda_ci.errors import StorageError
+from zelda_ci.storage import codec
+from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.index import FORMAT, YOUNG_NS
+from zelda_ci.storage.references import find, read_side
+
+
+def ids(history: History) -> list[str]:
+    return [run.run_id for run in history.runs]
+
+
+def settle() -> None:
+    """Until files are old enough to be told apart by their times."""
+    time.sleep(YOUNG_NS / 1e9 + 0.1)
+
+
+def indexed(results: Path) -> dict[str, list[object]]:
+    found: dict[str, list[object]] = orjson.loads((results / "index.json").read_bytes())["entries"]
+    return found
+
+
+def test_runs_are_listed_newest_first_without_opening_a_transcript(tmp_path: Path) -> None:
+    first, second = store(tmp_path, minute=0), store(tmp_path, "beta", minute=5)
+    for stored in (first, second):
+        transcript = tmp_path / "runs" / stored.run_id / "transcript.json"
+        transcript.unlink()
+        os.mkfifo(transcript)  # whoever opens it waits for ever
+    history = RunHistory(tmp_path).overview()
+    assert ids(history) == [second.run_id, first.run_id]
+    assert history.skipped == ()
+
+
+def test_an_empty_or_missing_folder_has_no_runs(tmp_path: Path) -> None:
+    assert RunHistory(tmp_path / "nowhere").overview() == History()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
+    good = store(tmp_path)
+    runs = tmp_path / "runs"
+    copy = runs / "copy-2026-02-13T14-30-00"
+    copy.mkdir()
+    (copy / "result.json").write_bytes((runs / good.run_id / "result.json").read_bytes())
+    contents = {"cut": b'{"schemaVersion": 1,', "binary": bytes(range(256)), "newer": b'{"schemaVersion": 9}'}
+    for name, content in contents.items():
+        folder = runs / f"{name}-2026-02-13T14-30-00"
+        folder.mkdir()
+        (folder / "result.json").write_bytes(content)
+    (runs / "pipe-2026-02-13T14-30-00").mkdir()
+    os.mkfifo(runs / "pipe-2026-02-13T14-30-00/result.json")
+    (runs / "link-2026-02-13T14-30-00").symlink_to(runs / good.run_id)
+    (runs / "my notes").mkdir()
+    (runs / "file.txt").write_text("hello")
+    (runs / "begun-2026-02-13T14-30-00").mkdir()
+    history = RunHistory(tmp_path).overview()
+    assert ids(history) == [good.run_id]
+    assert {found.name.split("-")[0]: found.code for found in history.skipped} == {
+        "copy": "RESULT_FOREIGN",
+        "cut": "RESULT_DAMAGED",
+        "binary": "RESULT_DAMAGED",
+        "newer": "RESULT_NEWER",
+        "pipe": "RESULT_FOREIGN",
+        "link": "RESULT_FOREIGN",
+        "my notes": "RESULT_FOREIGN",
+        "file.txt": "RESULT_FOREIGN",
+    }
+    assert history.unfinished == 1
+
+
+def test_a_folder_of_runs_that_is_a_file_is_an_error_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(StorageError, match="cannot be read"):
+        RunHistory(tmp_path).overview()
+
+
+def test_the_index_is_used_for_files_that_did_not_change(tmp_path: Path) -> None:
+    run = store(tmp_path)
+    settle()
+    RunHistory(tmp_path).overview()
+    index = tmp_path / "index.json"
+    index.write_bytes(index.read_bytes().replace(b'"suite":"alpha"', b'"suite":"marked"'))
+    assert [found.suite for found in RunHistory(tmp_path).overview().runs] == ["marked"]
+    os.utime(tmp_path / "runs" / run.run_id / "result.json")
+    assert [found.suite for found in RunHistory(tmp_path).overview().runs] == ["alpha"]
+
+
+def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
+    run = store(tmp_path)
+    file = tmp_path / "runs" / run.run_id / "result.json"
+    assert ids(RunHistory(tmp_path).overview()) == [run.run_id]
+    assert indexed(tmp_path) == {}
+    before = file.stat()
+    file.write_bytes(file.read_bytes().replace(b'"completed"', b'"timedOut" '))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
+
+
+def test_a_change_that_keeps_name_size_time_and_inode_is_seen(tmp_path: Path) -> None:
+    run = store(tmp_path)
+    file = tmp_path / "runs" / run.run_id / "result.json"
+    settle()
+    RunHistory(tmp_path).overview()
+    assert list(indexed(tmp_path)) == [run.run_id]
+    before = file.stat()
+    file.write_bytes(file.read_bytes().replace(b'"completed"', b'"timedOut" '))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
+
+
+def test_a_removed_run_leaves_list_and_index(tmp_path: Path) -> None:
+    kept, removed = store(tmp_path), store(tmp_path, minute=1)
+    settle()
+    RunHistory(tmp_path).overview()
+    (tmp_path / "runs" / removed.run_id / "result.json").unlink()
+    assert ids(RunHistory(tmp_path).overview()) == [kept.run_id]
+    assert list(indexed(tmp_path)) == [kept.run_id]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"format": 1}',
+        b"\x00" * 1000,
+        orjson.dumps({"format": FORMAT}),
+        orjson.dumps({"format": FORMAT, "entries": {"a": 1}}),
+        orjson.dumps({"format": FORMAT, "entries": [[]]}),
+        orjson.dumps({"format": FORMAT, "entries": {"a": [[1, 2], {}]}}),
+        orjson.dumps({"format": FORMAT, "entries": {"a": [[1, 2, 3, 4], vars(at_a_glance(run(run_id="b")))]}}),
+    ],
+)
+def test_a_damaged_index_is_made_anew(tmp_path: Path, content: bytes) -> None:
+    stored = store(tmp_path)
+    (tmp_path / "index.json").write_bytes(content)
+    assert ids(RunHistory(tmp_path).overview()) == [stored.run_id]
+    assert indexed(tmp_path) == {}
+
+
+def test_an_index_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    run = store(tmp_path)
+    (tmp_path / "index.json").mkdir()
+    assert ids(RunHistory(tmp_path).overview()) == [run.run_id]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "runs"]
+
+
+LISTING = """
+import sys
+from pathlib import Path
+from zelda_ci.storage.history import RunHistory
+for _ in range(30):
+    history = RunHistory(Path(sys.argv[1])).overview()
+    assert not history.skipped, history.skipped
+    assert len(history.runs) >= 20, len(history.runs)
+"""
+
+
+def test_processes_that_list_while_runs_are_stored_do_not_disturb_each_other(tmp_path: Path) -> None:
+    for minute in range(20):
+        store(tmp_path, minute=minute)
+    command = [sys.executable, "-c", LISTING, str(tmp_path)]
+    readers = [subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE) for _ in range(3)]
+    for minute in range(20, 40):
+        store(tmp_path, minute=minute)
+    for reader in readers:
+        _, told = reader.communicate(timeout=60)
+        assert reader.returncode == 0, told
+    assert len(RunHistory(tmp_path).overview().runs) == 40
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -> None:
+    old, new = store(tmp_path, "alpha", 0), store(tmp_path, "beta", 5)
+    twin = store(tmp_path, "beta", 5)
+    history = RunHistory(tmp_path)
+    assert twin.run_id == f"{new.run_id}-2"
+    assert find(history, old.run_id) == old.run_id
+    assert find(history, "al") == old.run_id
+    assert find(history, new.run_id) == new.run_id
+    assert find(history, "latest") == twin.run_id
+
+
+@pytest.mark.parametrize(
+    ("reference", "code", "sentence"),
+    [
+        ("alpa-2026-02-13T14-30-00", "RUN_UNKNOWN", "The nearest: alpha-2026-02-13T14-30-00"),
+        ("beta", "RUN_AMBIGUOUS", "2 runs begin with 'beta': beta-2026-02-13T14-30-00, beta-2026-02-13T14-31-00"),
+        ("begun-2026-02-13T14-30-00", "RUN_UNFINISHED", "has no result yet"),
+        ("", "RUN_UNKNOWN", "There is no run ''."),
+        ("..", "RUN_UNKNOWN", "There is no run '..'."),
+    ],
+)
+def test_what_is_not_one_run_is_refused_with_the_nearest(
+    tmp_path: Path, reference: str, code: str, sentence: str
+) -> None:
+    store(tmp_path), store(tmp_path, "beta"), store(tmp_path, "beta", 1)
+    (tmp_path / "runs/begun-2026-02-13T14-30-00").mkdir()
+    with pytest.raises(StorageError) as caught:
+        find(RunHistory(tmp_path), reference)
+    assert caught.value.code == code
+    assert sentence in caught.value.message
+
+
+def test_the_latest_of_none_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(StorageError) as caught:
+        find(RunHistory(tmp_path), "latest")
+    assert caught.value.code == "NO_RUNS"
+    assert caught.value.hint
+    assert "zelda run" in caught.value.hint
+
+
+def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:
+    one = store(tmp_path, "alpha", 0, [efficiency(), fulfillment("PF")], batch="b1")
+    two = store(tmp_path, "beta", 1, batch="b1")
+    store(tmp_path, "beta", 2, batch="b2")
+    history = RunHistory(tmp_path)
+    assert read_side(history, "b1").runs == (two, one)
+    assert read_side(history, one.run_id).runs == (one,)
+    assert read_side(history, "alpha").runs == (one,)
+    assert read_side(history, str(tmp_path / "runs" / one.run_id / "result.json")).runs == (one,)
+    batch = tmp_path / "batch.json"
+    tree = {"schemaVersion": 1, "batchId": "b1", "startedAt": one.started_at, "finishedAt": one.finished_at}
+    stored = [orjson.loads(codec.encode_result(run)) for run in (one, two)]
+    batch.write_bytes(orjson.dumps(tree | {"runs": stored}))
+    assert read_side(history, str(batch)).runs == (one, two)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"runs": 3}', b'{"runs": []}', b"\xff\xfe", b"<html>"])
+def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "other.json"
+    file.write_bytes(content)
+    with pytest.raises(StorageError, match=r"other\.json"):
+        read_side(RunHistory(tmp_path), str(file))

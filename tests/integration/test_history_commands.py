@@ -1,0 +1,290 @@
+"""`zelda list`, `show`, `compare` and `calibrate` from the developer's chair: real processes, stored runs."""
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.command import COMMAND, environment, results, zelda
+from tests.support.history import PATCH, store, store_sides
+from tests.support.projects import Project, folder, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.unit.compare.runs import efficiency, fulfillment
+from zelda_ci.domain.session import SessionStatus
+
+SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
+SUITE = "prompt: Do it.\n"
+RUN = "alpha-2026-02-13T14-30-00"
+
+
+def project_with(tmp_path: Path, **suites: str) -> Project:
+    files: dict[str, str | bytes] = {f"zelda/test-{name}.yaml": text for name, text in suites.items()}
+    return folder(tmp_path, files or None)
+
+
+def seen_on_a_terminal(project: Project, *arguments: str) -> str:
+    """Everything that a terminal gets to show."""
+    main, end = pty.openpty()
+    command = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=project.path, env=environment(project, TERM="xterm"), stdout=end, stderr=end
+    )
+    os.close(end)
+    shown = b""
+    try:
+        while chunk := os.read(main, 65536):
+            shown += chunk
+    except OSError:  # Linux says so when the other end is closed
+        pass
+    os.close(main)
+    assert command.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_without_runs_there_is_a_helpful_sentence(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    done = zelda(project, "list")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "zelda run" in done.stderr
+    assert json.loads(zelda(project, "list", "--json").stdout) == {
+        "schemaVersion": 1,
+        "runs": [],
+        "skipped": [],
+        "unfinished": 0,
+    }
+
+
+def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for minute, suite in enumerate(["alpha", "beta", "alpha"]):
+        store(project.results, suite, minute, [efficiency(), fulfillment("PF")])
+    done = zelda(project, "list", COLUMNS="60")
+    heading, *lines = done.stdout.splitlines()
+    assert heading.split() == [
+        "Date",
+        "(UTC)",
+        "Run",
+        "Suite",
+        "Status",
+        "Fulfil",
+        "%",
+        "Tools",
+        "%",
+        "Correct",
+        "%",
+        "Cost",
+        "Turns",
+    ]
+    assert [line.split()[2] for line in lines] == [
+        "alpha-2026-02-13T14-32-00",
+        "beta-2026-02-13T14-31-00",
+        "alpha-2026-02-13T14-30-00",
+    ]
+    chosen = zelda(project, "list", "--suite", "alpha", "--limit", "1", "--json")
+    (run,) = json.loads(chosen.stdout)["runs"]
+    assert (run["runId"], run["scores"]["requirementFulfillment"]) == ("alpha-2026-02-13T14-32-00", 50.0)
+    since = zelda(project, "list", "--since", "2026-02-13T14:31", "--json")
+    assert len(json.loads(since.stdout)["runs"]) == 2
+    recent = zelda(project, "list", "--since", "7d")
+    assert recent.stdout == ""
+    assert "None of the 3 stored runs" in recent.stderr
+    refused = zelda(project, "list", "--since", "yesterday")
+    assert refused.returncode == 2
+    assert "7d" in refused.stderr
+
+
+def test_broken_suites_and_foreign_files_do_not_hide_the_history(tmp_path: Path) -> None:
+    project = project_with(tmp_path, broken="promt: typo\n")
+    store(project.results)
+    (project.results / "runs/notes").mkdir()
+    done = zelda(project, "list")
+    assert done.returncode == 0
+    assert RUN in done.stdout
+    assert "skipped: notes" in done.stderr
+    assert zelda(project, "show", "latest").returncode == 0
+
+
+def test_a_run_is_shown_in_full(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[efficiency(), fulfillment("PF")])
+    done = zelda(project, "show", "alpha")
+    assert done.returncode == 0
+    for part in ("PASS", "Requirement fulfillment", RUN, "batch-1", "commit c0ffee", f".zelda/runs/{RUN}/result.json"):
+        assert part in done.stdout
+    shown = json.loads(zelda(project, "show", "latest", "--json").stdout)
+    assert shown == results(project)[0]
+
+
+def test_the_transcript_is_shown_to_read(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results)
+    done = zelda(project, "show", RUN, "--transcript")
+    assert done.returncode == 0
+    assert "turn 1" in done.stdout
+    assert "> Read" in done.stdout
+    assert "Done." in done.stdout
+
+
+def test_a_patch_goes_to_programs_as_it_is_and_to_people_harmless(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results)
+    assert zelda(project, "show", RUN, "--patch").stdout == PATCH
+    shown = seen_on_a_terminal(project, "show", RUN, "--patch")
+    assert "new\\x1b[31m" in shown
+    assert "\x1b[32m+new" in shown
+
+
+def test_a_run_without_patch_says_so(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, patch=None)
+    done = zelda(project, "show", "latest", "--patch")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "changed no file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["show", "alpa-2026-02-13T14-30-00"], f"The nearest: {RUN}"),
+        (["show", "latest", "--json", "--patch"], "exclude each other"),
+        (["compare", "alpha", "gone"], "There is no run 'gone'"),
+        (["compare", "alpha", "gone.json"], "gone.json cannot be read"),
+        (["compare", "alpha", "alpha", "--json", "--markdown"], "exclude each other"),
+        (["calibrate", "alpha", "--stored"], "two runs at least"),
+        (["calibrate", "gamma", "--stored"], "no stored run of the suite 'gamma'"),
+        (["calibrate", "alpha", "--stored", "--trials", "3"], "--stored excludes"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    project = project_with(tmp_path, alpha=SUITE)
+    store(project.results)
+    done = zelda(project, *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_two_batches_are_compared_and_the_gate_gives_the_exit_code(tmp_path: Path) -> None:
+    project = project_with(tmp_path, alpha=SUITE)
+    old, new = store_sides(project.results)
+    done = zelda(project, "compare", old, new)
+    assert done.returncode == 1
+    for part in (
+        "regressed",
+        "criterion 2",
+        "5 of 5",
+        "0 of 5",
+        "-100%",
+        "mcp__db__query",
+        "All suites",
+        "gamma",
+        "N/A",
+    ):
+        assert part in done.stdout, part
+    assert zelda(project, "compare", old, old).returncode == 0
+
+
+def test_the_gate_is_that_of_the_project_as_it_is_now(tmp_path: Path) -> None:
+    project = project_with(tmp_path, alpha=SUITE + "gate: {failOn: []}\n", beta=SUITE, gamma=SUITE)
+    old, new = store_sides(project.results)
+    done = zelda(project, "compare", old, new)
+    reasons = [line for line in done.stdout.splitlines() if line.strip().startswith(("Regression", "Evaluation"))]
+    assert not [line for line in reasons if "alpha:" in line]
+    project.write({"zelda/test-alpha.yaml": SUITE + "gate: {minScore: {requirementFulfillment: 90}}\n"})
+    strict = zelda(project, "compare", old, new, "--json")
+    assert strict.returncode == 1
+    assert "gate: alpha: requirement fulfillment is 66.7, below the required 90.0" in strict.stderr
+
+
+def test_a_broken_configuration_makes_no_gate(tmp_path: Path) -> None:
+    project = project_with(tmp_path, alpha="promt: typo\n")
+    old, new = store_sides(project.results, trials=1)
+    done = zelda(project, "compare", old, new)
+    assert done.returncode == 2
+    assert "zelda/test-alpha.yaml:1:1" in done.stderr
+
+
+def test_a_comparison_is_json_by_its_schema(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    old, new = store_sides(project.results)
+    zelda(project, "calibrate", "alpha", "--stored")
+    done = zelda(project, "compare", old, new, "--json")
+    found = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
+    assert found["verdict"] == "regressed"
+    assert {suite["suite"]: "calibration" in suite for suite in found["suites"]} == {
+        "alpha": True,
+        "beta": False,
+        "gamma": False,
+    }
+    assert "gate: alpha: criterion 'criterion 2'" in done.stderr
+
+
+def test_a_comparison_is_markdown_for_github(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    old, new = store_sides(project.results)
+    done = zelda(project, "compare", old, new, "--markdown")
+    assert done.returncode == 1
+    assert done.stdout.startswith("## Zelda: regressed\n")
+    assert "| criterion 2 | 5 of 5 | 0 of 5 | -100% | regressed |" in done.stdout
+    assert "mcp\\_\\_db\\_\\_query" in done.stdout
+
+
+def test_sides_may_be_files_and_need_no_project(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[efficiency(), fulfillment("PP")])
+    store(project.results, evaluations=[efficiency(), fulfillment("PF")], minute=1)
+    one, two = sorted(str(file.relative_to(project.path)) for file in project.results.glob("runs/*/result.json"))
+    done = zelda(project, "compare", one, two)
+    assert done.returncode == 1
+    assert "1 trial: differences may be noise" in done.stdout
+    assert "pass" in done.stdout
+
+
+def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[efficiency(score=90)])
+    store(project.results, evaluations=[efficiency(score=10)], minute=1, model="model-2")
+    sides = ("alpha-2026-02-13T14-30", "alpha-2026-02-13T14-31")
+    strict = zelda(project, "compare", *sides)
+    assert strict.returncode == 0
+    assert "different session models: model-1, model-2" in strict.stdout
+    assert "-80.0%" not in strict.stdout
+    mixed = zelda(project, "compare", *sides, "--allow-mixed")
+    assert mixed.returncode == 0
+    assert "-80.0%" in mixed.stdout
+
+
+def test_stored_runs_of_one_commit_become_a_calibration(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, minute=0, evaluations=[efficiency(), fulfillment("PP")], commit="before")
+    for minute, letters in enumerate(["PP", "PF", "PP"], start=1):
+        store(project.results, minute=minute, evaluations=[efficiency(), fulfillment(letters)])
+    store(project.results, minute=9, status=SessionStatus.FAILED)
+    done = zelda(project, "calibrate", "alpha", "--stored")
+    assert done.returncode == 0, done.stderr
+    assert "3 trials · commit c0ffee · 1 more failed" in done.stdout
+    kept = json.loads((project.results / "calibration/alpha.json").read_bytes())
+    assert [criterion["flipRate"] for criterion in kept["criteria"]] == [0.0, pytest.approx(200 / 3)]
+    assert json.loads(zelda(project, "calibrate", "alpha", "--stored", "--json").stdout) == kept
+    assert "calibrated with 3 trials" in zelda(project, "compare", "latest", "alpha-2026-02-13T14-31").stdout
+
+
+def test_a_session_is_run_listed_shown_compared_and_calibrated(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-greeting.yaml": "prompt: Greet.\nexecution: {maxTurns: 6}\n"})
+    work = [tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Greeted.")]
+    with ScriptedApi(work * 2) as api:
+        done = zelda(project, "calibrate", "greeting", "--trials", "2", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 trials" in done.stdout
+    assert (project.results / "calibration/greeting.json").is_file()
+    newest, oldest = (run["runId"] for run in json.loads(zelda(project, "list", "--json").stdout)["runs"])
+    assert "Greeted." in zelda(project, "show", oldest, "--transcript").stdout
+    assert "+hello" in zelda(project, "show", "latest", "--patch").stdout
+    compared = zelda(project, "compare", oldest, newest)
+    assert "calibrated with 2 trials" in compared.stdout
+    assert compared.returncode == 0, compared.stdout

@@ -1,0 +1,72 @@
+"""What a list shows of a file is what the whole result says."""
+
+import orjson
+import pytest
+
+from tests.unit.compare.runs import correctness, efficiency, fulfillment, run, tool_usage, unscored
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.history import at_a_glance
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
+from zelda_ci.storage import codec
+from zelda_ci.storage.codec import UnreadableError
+from zelda_ci.storage.glance import glance
+
+NAME = "alpha-2026-02-13T14-30-00"
+FULL = run([efficiency(cost=0.5, turns=7), correctness(50), fulfillment("PF"), tool_usage()], run_id=NAME)
+RESULTS = {
+    "everything": FULL,
+    "nothing": run(run_id=NAME, status=SessionStatus.FAILED),
+    "unscored": run([efficiency(), unscored(Metric.TOOL_USAGE)], run_id=NAME),
+    "wire only": run(run_id=NAME).model_copy(
+        update={"api": ApiUsage(requests=2, models={"m": ModelUsage(cost_usd=0.25, cost_known=False)})}
+    ),
+    "no source": FULL.model_copy(update={"source": None, "replayed": True}),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
+def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
+    assert glance(codec.encode_result(result), NAME) == at_a_glance(result)
+
+
+def test_numbers_of_the_session_are_there() -> None:
+    seen = glance(codec.encode_result(FULL), NAME)
+    assert (seen.cost_usd, seen.turns, seen.commit) == (0.5, 7, "c0ffee")
+    assert seen.scores == {
+        Metric.EFFICIENCY: 80.0,
+        Metric.FUNCTIONAL_CORRECTNESS: 50.0,
+        Metric.REQUIREMENT_FULFILLMENT: 50.0,
+        Metric.TOOL_USAGE: 90.0,
+    }
+
+
+def test_cost_is_taken_from_the_wire_where_the_session_told_none() -> None:
+    seen = glance(codec.encode_result(RESULTS["wire only"]), NAME)
+    assert (seen.cost_usd, seen.cost_known, seen.turns) == (0.25, False, None)
+
+
+def changed(**fields: object) -> bytes:
+    tree = orjson.loads(codec.encode_result(FULL)) | fields
+    return orjson.dumps({key: value for key, value in tree.items() if value is not ...})
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "RESULT_DAMAGED"),
+        (b"\x00\xff", "RESULT_DAMAGED"),
+        (codec.encode_result(FULL)[:-40], "RESULT_DAMAGED"),
+        (b"[]", "RESULT_FOREIGN"),
+        (b'{"runs": []}', "RESULT_FOREIGN"),
+        (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
+        (orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}), "RESULT_FOREIGN"),
+        (changed(schemaVersion=2, config=3), "RESULT_NEWER"),
+        (orjson.dumps(orjson.loads(codec.encode_result(FULL)) | {"status": "dancing"}), "RESULT_FOREIGN"),
+        (orjson.dumps(orjson.loads(codec.encode_result(FULL)) | {"startedAt": "yesterday"}), "RESULT_FOREIGN"),
+    ],
+)
+def test_what_is_no_result_is_called_so(data: bytes, code: str) -> None:
+    with pytest.raises(UnreadableError) as caught:
+        glance(data, "result.json")
+    assert caught.value.code == code

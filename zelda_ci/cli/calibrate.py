@@ -1,0 +1,77 @@
+"""`zelda calibrate`: how much does a suite vary when nothing changes?"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from zelda_ci import app
+from zelda_ci.app import RunOrder
+from zelda_ci.cli import options, report
+from zelda_ci.config import project as projects
+from zelda_ci.config.selection import select
+from zelda_ci.domain.run import RunResult
+from zelda_ci.errors import ConfigError
+from zelda_ci.pipeline.calibrating import calibrate_suite, stored_trials
+from zelda_ci.reporter import terminal
+from zelda_ci.reporter.view.calibration import calibration_view
+from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.storage.history import RunHistory
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+ENOUGH = 10
+
+
+@click.command(
+    epilog="Examples: `zelda calibrate rest-endpoint`; `zelda calibrate rest-endpoint --stored` costs nothing."
+)
+@click.argument("suite")
+@options.project
+@click.option(
+    "--trials", type=click.IntRange(min=2, max=1000), help=f"How often the suite is run.  [default: {ENOUGH}]"
+)
+@click.option("--stored", is_flag=True, help="Run nothing: take the stored runs of the newest run's commit.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
+@click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from a recording.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
+def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessions: Any) -> None:
+    """Measure how much a suite varies when nothing changes.
+
+    Runs SUITE several times on one commit and tells how often each criterion flips, how far each number spreads, and
+    how large a change must be for 1, 3, 5 or 10 trials to tell it from noise. The result is stored under
+    .zelda/calibration/, and `zelda compare` quotes it.
+
+    Each trial is a session: it needs ANTHROPIC_API_KEY and costs money. --stored needs neither.
+    """
+    if stored:
+        if sessions["trials"] or sessions["replay"]:
+            hint = "Give --stored to run nothing, or the others to run."
+            raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
+        results_dir = projects.results_dir(project)
+        runs = stored_trials(RunHistory(results_dir), suite)
+    else:
+        suite, results_dir, runs = _run(project, _order(suite, **sessions), as_json=as_json)
+    calibration = calibrate_suite(suite, runs)
+    path = Calibrations(results_dir).save(calibration)
+    if as_json:
+        click.echo(calibration.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+    else:
+        view = calibration_view(calibration, os.path.relpath(path))
+        terminal.print_calibration(terminal.open_console(sys.stdout), view)
+
+
+def _order(suite: str, *, trials: int | None, jobs: int, replay: Path | None) -> RunOrder:
+    return RunOrder(names=[suite], trials=trials or ENOUGH, jobs=jobs, replay=replay)
+
+
+def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, tuple[RunResult, ...]]:
+    """The suite's name, the results folder and the new runs."""
+    loaded = app.load(project)
+    names = [found.resolved.name for found in select(loaded.suites, order.names)]
+    if len(names) != 1:
+        raise ConfigError(f"{order.names[0]} is more than one suite.", hint="Calibrate one at a time.", code="USAGE")
+    with report.progress(as_json=as_json) as emit:
+        batch = app.run(loaded, order, os.environ, emit)
+    return names[0], loaded.results_dir, batch.runs

@@ -1,0 +1,75 @@
+"""`zelda compare`: did the candidate get worse?"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from zelda_ci.cli import options
+from zelda_ci.config import project as projects
+from zelda_ci.domain.suite import GateSettings
+from zelda_ci.errors import ConfigError
+from zelda_ci.pipeline.comparing import Compared, compare_sides
+from zelda_ci.reporter import terminal
+from zelda_ci.reporter.view.comparison import comparison_view, gate_sentences
+from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.references import read_side
+
+
+@click.command(
+    epilog="Examples: `zelda compare rest-endpoint-2026-02-13 latest`; `zelda compare main.json candidate.json "
+    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read."
+)
+@click.argument("baseline")
+@click.argument("candidate")
+@options.project
+@click.option("--allow-mixed", is_flag=True, help="Show deltas even where suites, models or versions differ.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
+@click.option("--markdown", is_flag=True, help="Print Markdown for GitHub; likewise.")
+def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool) -> int:
+    """Compare two sides: what changed, how sure that is, and whether the gate passes.
+
+    A side is a run (its id, the beginning of one, or `latest`), all runs of one invocation (its batch id), or a file:
+    what `zelda run --json` printed, or a result.json.
+
+    Sessions vary: with one trial on a side, differences may be noise. docs/comparison.md says what can be told.
+    """
+    if as_json and markdown:
+        raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
+    gates, results_dir = _gates(project), projects.results_dir(project)
+    history = RunHistory(results_dir)
+    sides = read_side(history, baseline), read_side(history, candidate)
+    found = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
+    view = comparison_view(found.comparison, found.gate, baseline=sides[0].name, candidate=sides[1].name)
+    if as_json:
+        click.echo(found.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+    elif markdown:
+        from zelda_ci.reporter.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+
+        click.echo(render_comparison(view), nl=False)
+    else:
+        terminal.print_comparison(terminal.open_console(sys.stdout), view)
+    return _settle(found, told=not (as_json or markdown))
+
+
+def _gates(project: Path) -> Mapping[str, GateSettings]:
+    """Each suite's gate as configured; none where there is no project, as beside two files that came from elsewhere.
+
+    Raises:
+        ConfigError: The configuration is broken: what it asks for cannot be known.
+    """
+    examination = projects.examine(project)
+    if examination.project is None:
+        if examination.code == "NO_SUITES":
+            return {}
+        raise examination.error()
+    return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
+
+
+def _settle(found: Compared, *, told: bool) -> int:
+    if not told:
+        for reason in gate_sentences(found.gate):
+            click.echo(f"gate: {reason}", err=True)
+    return found.gate.exit_code

@@ -1,0 +1,49 @@
+"""`zelda list`: what was run so far."""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from zelda_ci.cli import options
+from zelda_ci.cli.moments import Moment
+from zelda_ci.config import project as projects
+from zelda_ci.reporter import terminal
+from zelda_ci.reporter.view.history import history_view
+from zelda_ci.storage.history import RunHistory
+
+
+@click.command(
+    "list",
+    short_help="List stored runs, the newest first.",
+    epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.",
+)
+@options.project
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only this suite; may be given several times.")
+@click.option("--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or for so long (7d, 24h).")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_runs(
+    *, project: Path, suites: tuple[str, ...], since: datetime | None, limit: int | None, as_json: bool
+) -> None:
+    """List stored runs, the newest first.
+
+    Scores are percentages; a dash stands for what was not computed. Where the output is no terminal every run is
+    one line. `zelda show RUN` shows a run in full.
+    """
+    history = RunHistory(projects.results_dir(project)).overview()
+    chosen = [run for run in history.runs if not suites or run.suite in suites]
+    recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
+    found = history.model_copy(update={"runs": tuple(recent)})
+    if as_json:
+        click.echo(found.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        return
+    console = terminal.open_console(sys.stdout)
+    # Of a table that programs read, remarks are no part.
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    view = history_view(found, of=len(history.runs))
+    terminal.print_history(console, remarks, view, one_line=terminal.is_plain(console))
+
+
+list = list_runs  # noqa: A001 - the name by which the table of commands finds it

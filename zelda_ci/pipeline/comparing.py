@@ -1,0 +1,71 @@
+"""The story of a comparison: two sides, the noise that is known, the gate."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.suite import GateSettings
+from zelda_ci.errors import StorageError
+from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.storage.references import Side
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison says, and what the gate makes of it."""
+
+    comparison: Comparison
+    gate: GateResult
+
+
+def compare_sides(
+    baseline: Side,
+    candidate: Side,
+    known: Calibrations,
+    gates: Mapping[str, GateSettings],
+    *,
+    allow_mixed: bool = False,
+) -> Compared:
+    """Compare and judge.
+
+    Args:
+        baseline: What the candidate is measured against.
+        candidate: What is judged.
+        known: Where calibrations lie.
+        gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
+        allow_mixed: Show deltas even where the sides differ in more than the steering files.
+
+    Raises:
+        StorageError: A side has no run.
+    """
+    for side in (baseline, candidate):
+        if not side.runs:
+            raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
+    runs = _gated(candidate.runs, gates)
+    suites = {run.suite for run in (*baseline.runs, *runs)}
+    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=known.read(suites))
+    settings = recorded_settings(runs)
+    reasons = (*gate(comparison, settings).reasons, *gate(_batch(runs), settings).reasons)
+    return Compared(comparison, GateResult(reasons=reasons))
+
+
+def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:
+    """The runs under today's gate: its tolerance is part of the comparison."""
+    return tuple(
+        run.model_copy(update={"config": run.config.model_copy(update={"gate": gates[run.suite]})})
+        if run.suite in gates
+        else run
+        for run in runs
+    )
+
+
+def _batch(runs: tuple[RunResult, ...]) -> BatchResult:
+    return BatchResult(
+        batch_id=runs[0].batch_id,
+        started_at=min(run.started_at for run in runs),
+        finished_at=max(run.finished_at for run in runs),
+        runs=runs,
+    )

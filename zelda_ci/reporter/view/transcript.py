@@ -1,0 +1,124 @@
+"""A session to read: what was said and done, line by line."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from zelda_ci.domain.session import (
+    Denied,
+    HookRan,
+    Noticed,
+    Retried,
+    SessionTranscript,
+    Started,
+    ToolCall,
+    ToolReturned,
+    Turn,
+    UserSaid,
+)
+from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.escape import sentence, visible
+from zelda_ci.reporter.view.nouns import Cell, Tone
+from zelda_ci.reporter.view.problems import STATUS_WORDS
+
+TAB = 4
+OUTPUT = "    | "
+
+
+def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
+    """Finished lines, in which nothing of the session can act; none of its words are left out."""
+    yield Cell(f"Session of {visible(transcript.run_id)}", Tone.GOOD)
+    if transcript.started:
+        yield from _started(transcript.started)
+    yield from _said("prompt", transcript.prompt)
+    for entry in transcript.entries:
+        yield Cell("")
+        yield from _entry(entry)
+    yield Cell("")
+    yield from _end(transcript)
+
+
+def _started(started: Started) -> Iterator[Cell]:
+    facts = (f"Claude Code {visible(started.cli_version)}", visible(started.model), visible(started.permission_mode))
+    yield Cell(", ".join(facts), Tone.DIM)
+    loaded = {"skills": started.skills, "agents": started.agents}
+    for kind, names in loaded.items():
+        if names:
+            yield Cell(f"{kind}: {', '.join(map(visible, names))}", Tone.DIM)
+    for server in started.mcp_servers:
+        yield Cell(f"MCP server {visible(server.name)}: {visible(server.status)}", Tone.DIM)
+
+
+def _entry(entry: Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed) -> Iterator[Cell]:
+    match entry:
+        case Turn():
+            yield from _turn(entry)
+        case ToolReturned():
+            yield _heading(entry.at, "a tool returned whose call is not known", Tone.WARN)
+            yield from _lines(entry.output, OUTPUT, Tone.BAD if entry.is_error else Tone.DIM)
+        case UserSaid():
+            yield from _said("to the model", entry.text, entry.at)
+        case Retried():
+            answer = f"HTTP {entry.status}" if entry.status else "a broken connection"
+            yield _heading(entry.at, f"request repeated after {answer}", Tone.WARN)
+        case Denied():
+            yield _heading(entry.at, f"denied: {visible(entry.tool)}, {sentence(entry.reason)}", Tone.WARN)
+        case HookRan():
+            told = f"hook {visible(entry.name)} on {visible(entry.event)}: {visible(entry.outcome)}"
+            yield _heading(entry.at, told, Tone.DIM)
+            yield from _lines(entry.output, OUTPUT, Tone.DIM)
+        case Noticed():
+            yield from _said(visible(entry.kind), entry.text, entry.at)
+
+
+def _turn(turn: Turn) -> Iterator[Cell]:
+    thread = ", sub-agent" if turn.parent_tool_call_id else ""
+    author = "Claude Code itself" if turn.synthetic else visible(turn.model)
+    yield _heading(turn.at, f"turn {turn.index}{thread}, {author}", Tone.GOOD)
+    if turn.thinking:
+        yield from _lines(turn.thinking, "  ", Tone.DIM)
+    if turn.text:
+        yield from _lines(turn.text, "  ")
+    for call in turn.tool_calls:
+        yield from _call(call)
+
+
+def _call(call: ToolCall) -> Iterator[Cell]:
+    yield Cell(f"  > {visible(call.name)}", Tone.WARN)
+    for key, value in call.input.items():
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *rest = _split(shown) or [""]
+        yield Cell(f"      {visible(key)}: {first}")
+        yield from (Cell(f"        {line}") for line in rest)
+    if call.output is None:
+        yield Cell(f"{OUTPUT}(it never returned)", Tone.WARN)
+    else:
+        yield from _lines(call.output, OUTPUT, Tone.BAD if call.is_error else Tone.DIM)
+
+
+def _said(who: str, text: str, at: float | None = None) -> Iterator[Cell]:
+    yield Cell("") if at is None else _heading(at, who, Tone.DIM)
+    if at is None:
+        yield Cell(who, Tone.GOOD)
+    yield from _lines(text, "  ")
+
+
+def _end(transcript: SessionTranscript) -> Iterator[Cell]:
+    turns = numbers.count(len(transcript.turns), "turn")
+    ending = f"{STATUS_WORDS[transcript.status]} after {turns} and {numbers.duration(transcript.wall_seconds)}"
+    yield Cell(f"The session {ending}.", Tone.GOOD)
+    if transcript.reason:
+        yield Cell(sentence(transcript.reason), Tone.BAD)
+
+
+def _heading(at: float, text: str, tone: Tone) -> Cell:
+    return Cell(f"[{numbers.clock(at)}] {text}", tone)
+
+
+def _lines(text: str, prefix: str, tone: Tone = Tone.NEUTRAL) -> Iterable[Cell]:
+    return (Cell(f"{prefix}{line}".rstrip(), tone) for line in _split(text))
+
+
+def _split(text: str) -> list[str]:
+    """Lines as an editor would show them; only a line feed ends one, everything else that acts is spelled out."""
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(TAB)]]

@@ -1,0 +1,47 @@
+"""The few facts of a result that a list shows, taken without validating all the others. Pure: no disk."""
+
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from zelda_ci.domain.history import StoredRun, at_a_glance
+from zelda_ci.domain.run import SCHEMA_VERSION
+from zelda_ci.storage import codec
+
+_PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
+_ELSEWHERE = (KeyError, TypeError, AttributeError, orjson.JSONDecodeError, ValidationError)
+
+
+def glance(data: bytes, name: str) -> StoredRun:
+    """What a list shows of a result: the same as `at_a_glance` of the whole result, at a third of its price.
+
+    Args:
+        data: The whole file.
+        name: What a message calls the file.
+
+    Raises:
+        UnreadableError: The file is damaged, foreign or of a newer Zelda.
+    """
+    try:
+        return StoredRun.model_validate(_facts(orjson.loads(data)))
+    except _ELSEWHERE:
+        # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
+        return at_a_glance(codec.decode_result(data, name))
+
+
+def _facts(tree: dict[str, Any]) -> dict[str, Any]:
+    if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
+        raise KeyError
+    evaluations = tree["evaluations"]
+    details = evaluations["efficiency"]["details"]
+    source = tree.get("source")
+    return {
+        **{key: tree[key] for key in _PLAIN},
+        "scores": {metric: found["score"] for metric, found in evaluations.items() if "score" in found},
+        "costUsd": details["costUsd"],
+        "costKnown": details["costKnown"],
+        "turns": details["turns"],
+        "replayed": tree["replayed"],
+        "commit": source.get("commit") if source else None,
+    }
