@@ -58,10 +58,7 @@ def reasoning(details: CorrectnessDetails) -> str:
 
 
 def _weights(suite: ResolvedSuite) -> dict[str, float]:
-    if suite.coverage_threshold is None:
-        table = WEIGHTS
-    else:
-        table = WEIGHTS_WITH_COVERAGE
+    table = WEIGHTS if suite.coverage_threshold is None else WEIGHTS_WITH_COVERAGE
     command = {"build": suite.build_command, "tests": suite.test_command, "coverage": suite.test_command}
     return {part: weight for part, weight in table.items() if command[part] is not None}
 
