@@ -32,7 +32,7 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def result_schema() -> dict[str, Any]:
-    """The schema as it is published; `EfficiencyDetails` and `CorrectnessDetails` are the `details` of their metrics."""
+    """The schema as it is published; `EfficiencyDetails` and `CorrectnessDetails` say what `details` hold."""
     wanted: list[tuple[type[Record], Literal["validation"]]] = [
         (RunResult, "validation"),
         (EfficiencyDetails, "validation"),
