@@ -65,11 +65,18 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     _refuse_isolation(suites)
     tools = _tools(loaded, order, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
-    threading.Thread(target=claude_code.preload, daemon=True).start()
+    threading.Thread(target=_preload, daemon=True).start()
     try:
         return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def _preload() -> None:
+    """First what the other thread imports too: uvicorn's parts import each other, and two threads in it can collide."""
+    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415  # slow
+
+    claude_code.preload()
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

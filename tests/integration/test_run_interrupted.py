@@ -22,7 +22,8 @@ from tests.support.command import (
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, hang, text, tool_call
 
-PHASES = ("workspace", "setup", "session", "evaluation")
+PHASES = ("workspace", "setup", "session", "evaluation", "build", "test")
+COMMANDS = ("setup", "build", "test")
 SCRIPT = [
     tool_call(
         "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
@@ -38,12 +39,13 @@ class Interruption:
     def __init__(self, tmp_path: Path, phase: str) -> None:
         self.phase = phase
         self.mark = tmp_path / "reached"
-        setup = f"setupCommand: touch {self.mark}; sleep 300\n" if phase == "setup" else ""
-        suite = f"prompt: Add a greeting.\n{setup}"
+        line = f"echo begun; touch written; touch {self.mark}; (setsid sleep 300 &) ; sleep 300"
+        command = f"{phase}Command: {line}\n" if phase in COMMANDS else ""
+        suite = f"prompt: Add a greeting.\n{command}"
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
-        self.api = ScriptedApi(COMPLETE if phase == "evaluation" else SCRIPT)
+        self.api = ScriptedApi(COMPLETE if phase in {"evaluation", "build", "test"} else SCRIPT)
 
     def is_there(self) -> bool:
         return len(self.api.requests) == 2 if self.phase == "session" else self.mark.exists()
@@ -82,7 +84,13 @@ def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     else:
         assert result["status"] == "interrupted"
         assert result["failure"]["code"] == "INTERRUPTED"
-    if phase == "session":
+    if phase in COMMANDS:
+        (log,) = project.results.glob(f"runs/*/{phase}.log")
+        assert log.read_text() == "begun\n"
+    if phase in {"build", "test"}:
+        assert "score" not in result["evaluations"]["functionalCorrectness"]
+        assert "score" not in result["evaluations"]["efficiency"]
+    if phase in {"session", "build", "test"}:
         assert result["changes"]["files"] == ["greeting.txt"]
         assert transcript(project)["entries"][0]["text"] == "I begin."
     assert gone(project)
@@ -104,7 +112,7 @@ def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_pat
     killed, completed = results(project)
     assert killed["status"] == "interrupted"
     assert completed["status"] == "completed"
-    if phase in {"session", "evaluation"}:
+    if phase in {"session", "evaluation", "build", "test"}:
         first = project.results / "runs" / killed["runId"] / "transcript.json"
         assert "I begin." in first.read_text()
         assert killed["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
