@@ -22,8 +22,7 @@ from tests.support.command import (
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, hang, text, tool_call
 
-PHASES = ("workspace", "setup", "session", "evaluation", "build", "test")
-COMMANDS = ("setup", "build", "test")
+PHASES = ("workspace", "setup", "session", "evaluation")
 SCRIPT = [
     tool_call(
         "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
@@ -31,6 +30,8 @@ SCRIPT = [
     hang(),
 ]
 COMPLETE = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
+DECIDING = ("build", "test")
+COMMANDS = ("setup", *DECIDING)
 
 
 class Interruption:
@@ -45,7 +46,7 @@ class Interruption:
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
-        self.api = ScriptedApi(COMPLETE if phase in {"evaluation", "build", "test"} else SCRIPT)
+        self.api = ScriptedApi(COMPLETE if phase in {"evaluation", *DECIDING} else SCRIPT)
 
     def is_there(self) -> bool:
         return len(self.api.requests) == 2 if self.phase == "session" else self.mark.exists()
@@ -68,7 +69,7 @@ def by_supervisor(pid: int) -> None:
 
 
 @pytest.mark.parametrize("act", [by_terminal, by_supervisor])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
 def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     tmp_path: Path, phase: str, act: Callable[[int], None]
 ) -> None:
@@ -87,17 +88,17 @@ def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     if phase in COMMANDS:
         (log,) = project.results.glob(f"runs/*/{phase}.log")
         assert log.read_text() == "begun\n"
-    if phase in {"build", "test"}:
+    if phase in DECIDING:
         assert "score" not in result["evaluations"]["functionalCorrectness"]
         assert "score" not in result["evaluations"]["efficiency"]
-    if phase in {"session", "build", "test"}:
+    if phase in {"session", *DECIDING}:
         assert result["changes"]["files"] == ["greeting.txt"]
         assert transcript(project)["entries"][0]["text"] == "I begin."
     assert gone(project)
     assert project.fingerprint() == before
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
 def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_path: Path, phase: str) -> None:
     interruption = Interruption(tmp_path, phase)
     project = interruption.project
@@ -112,7 +113,7 @@ def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_pat
     killed, completed = results(project)
     assert killed["status"] == "interrupted"
     assert completed["status"] == "completed"
-    if phase in {"session", "evaluation", "build", "test"}:
+    if phase in {"session", "evaluation", *DECIDING}:
         first = project.results / "runs" / killed["runId"] / "transcript.json"
         assert "I begin." in first.read_text()
         assert killed["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
