@@ -24,6 +24,7 @@ from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import run_batch
+from zelda_ci.pipeline.bench import WorkspaceBench
 from zelda_ci.pipeline.recovery import recover
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import Redactor
@@ -62,13 +63,20 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     """
     suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
     _refuse_isolation(suites)
-    tools = _tools(loaded, order, environ)
+    tools = _tools(loaded, order, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
-    threading.Thread(target=claude_code.preload, daemon=True).start()
+    threading.Thread(target=_preload, daemon=True).start()
     try:
         return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def _preload() -> None:
+    """First what the other thread imports too: uvicorn's parts import each other, and two threads in it can collide."""
+    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415  # slow
+
+    claude_code.preload()
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
@@ -115,15 +123,18 @@ def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:
     return Record(upstream, order.record) if order.record else Live(upstream)
 
 
-def _tools(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str]) -> Tools:
+def _tools(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit: Emit) -> Tools:
     known = settings.read(environ)
     redact = Redactor(known.secrets())
+    workspaces, store = Workspaces(loaded.root, loaded.results_dir, environ, redact), ResultStore(loaded.results_dir)
+    bench = WorkspaceBench(workspaces, store, emit)
     return Tools(
-        workspaces=Workspaces(loaded.root, loaded.results_dir, environ, redact),
+        workspaces=workspaces,
+        bench=bench,
         proxy=ModelProxy(_mode(order, known, environ), redact),
         agent=claude_code.ClaudeCode(redact),
-        store=ResultStore(loaded.results_dir),
-        evaluators=lambda suite: evaluators.asked_for(suite.metrics),
+        store=store,
+        evaluators=lambda suite: evaluators.asked_for(suite.metrics, bench, redact),
         redact=redact,
         versions=Versions(
             zelda=__version__,

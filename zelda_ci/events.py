@@ -12,12 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class Phase(StrEnum):
-    """Where a run is, in order."""
+    """Where a run is, in order; build and test are parts of the evaluation."""
 
     WORKSPACE = "workspace"
     SETUP = "setup"
     SESSION = "session"
     EVALUATION = "evaluation"
+    BUILD = "build"
+    TEST = "test"
 
 
 @dataclass(frozen=True)

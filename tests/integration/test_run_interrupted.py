@@ -30,6 +30,8 @@ SCRIPT: list[Reply] = [
     hang(),
 ]
 COMPLETE: list[Reply] = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
+DECIDING = ("build", "test")
+COMMANDS = ("setup", *DECIDING)
 
 
 class Interruption:
@@ -38,12 +40,13 @@ class Interruption:
     def __init__(self, tmp_path: Path, phase: str) -> None:
         self.phase = phase
         self.mark = tmp_path / "reached"
-        setup = f"setupCommand: touch {self.mark}; sleep 300\n" if phase == "setup" else ""
-        suite = f"prompt: Add a greeting.\n{setup}"
+        line = f"echo begun; touch written; touch {self.mark}; (setsid sleep 300 &) ; sleep 300"
+        command = f"{phase}Command: {line}\n" if phase in COMMANDS else ""
+        suite = f"prompt: Add a greeting.\n{command}"
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
-        self.api = ScriptedApi(COMPLETE if phase == "evaluation" else SCRIPT)
+        self.api = ScriptedApi(COMPLETE if phase in {"evaluation", *DECIDING} else SCRIPT)
 
     def is_there(self) -> bool:
         return len(self.api.requests) == 2 if self.phase == "session" else self.mark.exists()
@@ -66,7 +69,7 @@ def by_supervisor(pid: int) -> None:
 
 
 @pytest.mark.parametrize("act", [by_terminal, by_supervisor])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
 def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     tmp_path: Path, phase: str, act: Callable[[int], None]
 ) -> None:
@@ -82,14 +85,20 @@ def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     else:
         assert result["status"] == "interrupted"
         assert result["failure"]["code"] == "INTERRUPTED"
-    if phase == "session":
+    if phase in COMMANDS:
+        (log,) = project.results.glob(f"runs/*/{phase}.log")
+        assert log.read_text() == "begun\n"
+    if phase in DECIDING:
+        assert "score" not in result["evaluations"]["functionalCorrectness"]
+        assert "score" not in result["evaluations"]["efficiency"]
+    if phase in {"session", *DECIDING}:
         assert result["changes"]["files"] == ["greeting.txt"]
         assert transcript(project)["entries"][0]["text"] == "I begin."
     assert gone(project)
     assert project.fingerprint() == before
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
 def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_path: Path, phase: str) -> None:
     interruption = Interruption(tmp_path, phase)
     project = interruption.project
@@ -104,7 +113,7 @@ def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_pat
     killed, completed = results(project)
     assert killed["status"] == "interrupted"
     assert completed["status"] == "completed"
-    if phase in {"session", "evaluation"}:
+    if phase in {"session", "evaluation", *DECIDING}:
         first = project.results / "runs" / killed["runId"] / "transcript.json"
         assert "I begin." in first.read_text()
         assert killed["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}

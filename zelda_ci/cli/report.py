@@ -38,9 +38,9 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
 
 def files_of(folder: Path) -> RunFiles:
     """A run's files: paths that can be pasted into the shell that Zelda was started from."""
-    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH)
-    result, transcript, patch = (_typed(folder / name) for name in names)
-    return RunFiles(result=result, transcript=transcript, patch=patch)
+    logs = map(run_folder.log_name, ("setup", "build", "test"))
+    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    return RunFiles(*(_typed(folder / name) for name in names))
 
 
 def _typed(path: Path) -> str | None:

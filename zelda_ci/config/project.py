@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zelda_ci.config import discovery, document, suite_file
+from zelda_ci.config import dependents, discovery, document, suite_file
 from zelda_ci.config.document import Document
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.problems import Problem, Rejected, ordered, problem, shown
@@ -75,6 +75,7 @@ def examine(folder: Path) -> Examination:
     config = _read_config(root)
     suites, problems = _read_suites(root, config)
     problems += config.problems
+    problems += (*dependents.untested(config.layer, [suite.layer for suite in suites], complete=not problems),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

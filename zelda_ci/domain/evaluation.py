@@ -1,6 +1,7 @@
 """What evaluators receive and return."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -31,6 +32,8 @@ class EvalContext:
     api: ApiUsage
     changes: Changes | None
     """Absent where they are not known."""
+    earlier: "Mapping[Metric, EvalResult]" = field(default_factory=dict)
+    """Results of the evaluators that ran before this one."""
 
 
 class EvalResult(Record):

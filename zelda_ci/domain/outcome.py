@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 
@@ -13,6 +14,7 @@ class Outcome(IntEnum):
     |-----------------------------------------------------------------|-------------|-----------|
     | completed                                                       | passed      | 0         |
     | out of turns, budget or time                                    | failed      | 1         |
+    | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | session failed, or an evaluator could not do its work           | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
@@ -26,14 +28,20 @@ class Outcome(IntEnum):
 
 def run_outcome(run: RunResult) -> Outcome:
     """What one run means: the worse of how its session ended and how its evaluation went."""
-    evaluated = Outcome.BROKEN if any(result.failed for result in run.evaluations.values()) else Outcome.PASSED
-    return max(_status_outcome(run.status), evaluated)
+    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), Outcome.PASSED)
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
     """What an invocation means as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     return max((*map(run_outcome, batch.runs), *cut_short), default=Outcome.BROKEN)
+
+
+def _evaluated(result: EvalResult) -> Outcome:
+    if result.failed:
+        return Outcome.BROKEN
+    wrong = result.metric is Metric.FUNCTIONAL_CORRECTNESS and result.details.get("passed") is False
+    return Outcome.FAILED if wrong else Outcome.PASSED
 
 
 def _status_outcome(status: SessionStatus) -> Outcome:

@@ -2,10 +2,16 @@
 
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.evaluators.base import Evaluator
+from zelda_ci.evaluators.bench import Bench
 from zelda_ci.evaluators.efficiency import Efficiency
+from zelda_ci.evaluators.functional_correctness import FunctionalCorrectness
+from zelda_ci.redact import Redactor
 
 
-def asked_for(metrics: MetricSwitches) -> tuple[Evaluator, ...]:
+def asked_for(metrics: MetricSwitches, bench: Bench, redact: Redactor) -> tuple[Evaluator, ...]:
     """The evaluators that a suite's switches ask for, in the order in which they run."""
-    table: tuple[tuple[bool, Evaluator], ...] = ((metrics.efficiency, Efficiency()),)
+    table: tuple[tuple[bool, Evaluator], ...] = (
+        (metrics.efficiency, Efficiency()),
+        (metrics.functional_correctness, FunctionalCorrectness(bench, redact)),
+    )
     return tuple(evaluator for wanted, evaluator in table if wanted)

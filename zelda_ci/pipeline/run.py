@@ -3,13 +3,13 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from time import monotonic
 
 import anyio
 
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.snapshot import snapshot
@@ -37,6 +37,7 @@ class Run:
         self.planned, self.batch_id = planned, batch_id
         self.phase_seconds: dict[str, float] = {}
         self.meter: Meter | None = None
+        self.changes: Changes | None = None
         self.result: RunResult | None = None
 
     async def perform(self) -> None:
@@ -99,8 +100,8 @@ class Run:
         if command is None:
             return
         with self._phase(Phase.SETUP):
-            done = await self.tools.workspaces.run_command(workspace, command, limit)
-        self.ledger.learn(setup=done)
+            done = await self.tools.bench.command(workspace, "setup", command, limit)
+        self.ledger.learn(setup=done.in_brief(self.tools.redact))
         if done.exit_code != 0:
             how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
             last_line = done.output.rstrip().rpartition("\n")[2]
@@ -149,12 +150,20 @@ class Run:
     async def _conclude(self, workspace: Workspace) -> None:
         with self._phase(Phase.EVALUATION):
             self._count_usage()
-            changes = await self._changes(workspace)
-            context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, changes)
-            evaluators = self.tools.evaluators(self.suite) if self.ledger.records else ()
-            results = [await run_evaluator(evaluator, context, self.tools.redact) for evaluator in evaluators]
-        self.ledger.learn(evaluations={result.metric: result for result in results})
+            # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
+            self.changes = self.changes or await self._changes(workspace)
+            evaluations = await self._evaluations(workspace)
+        self.ledger.learn(evaluations=evaluations)
         self._store()
+
+    async def _evaluations(self, workspace: Workspace) -> dict[Metric, EvalResult]:
+        """One after the other, each knowing what those before it found."""
+        context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, self.changes)
+        results: dict[Metric, EvalResult] = {}
+        for evaluator in self.tools.evaluators(self.suite) if self.ledger.records else ():
+            known = replace(context, earlier=dict(results))
+            results[evaluator.metric] = await run_evaluator(evaluator, known, self.tools.redact)
+        return results
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
         """What the session changed; a failure here costs the patch, never the result."""

@@ -8,6 +8,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.execution.agent import CodingAgent
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.bench import WorkspaceBench
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -27,6 +28,7 @@ class Tools:
     """What runs work with; built by `app`."""
 
     workspaces: Workspaces
+    bench: WorkspaceBench
     proxy: ModelProxy
     agent: CodingAgent
     store: ResultStore

@@ -8,9 +8,10 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from zelda_ci.storage.atomic import storage_errors
+from zelda_ci.redact import SafeText
+from zelda_ci.storage.atomic import storage_errors, write_whole
 from zelda_ci.storage.journal import Journal
-from zelda_ci.storage.run_folder import JOURNAL, RESULT, Remains, RunFolder
+from zelda_ci.storage.run_folder import JOURNAL, RESULT, Remains, RunFolder, log_name
 from zelda_ci.storage.run_id import is_run_id, run_id
 
 RUNS = "runs"
@@ -36,6 +37,17 @@ class ResultStore:
                     path.mkdir()
                     return RunFolder(path, Journal.create(path / JOURNAL))
         raise AssertionError("numbers do not end")
+
+    def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
+        """Keep what a command of a run printed beside the run's result.
+
+        Raises:
+            StorageError: There was no room or no permission.
+        """
+        target = self._runs / run_id / log_name(step)
+        with storage_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, [output.encode()], durable=False)
 
     def unfinished(self) -> Iterator[Remains]:
         """The remains of killed runs, one at a time, each locked for us until the next is asked for.

@@ -25,6 +25,11 @@ PROVISIONAL = "result.partial.json"
 log = logging.getLogger(__name__)
 
 
+def log_name(step: str) -> str:
+    """Name of the file with what the command of a step (setup, build, test) printed."""
+    return f"{step}.log"
+
+
 class RunFolder:
     """Where a run writes. As long as this object is open, no other process takes the run for dead."""
 

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +15,7 @@ from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Source, Workspace
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.process import Completed
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import changes, copy, environment, folder, git, location, sandbox, source, store, worktree
 from zelda_ci.workspace.changes import Start
@@ -135,13 +136,27 @@ class Workspaces:
             async with folder.scratch(run.home) as scratch:
                 return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
 
-    async def run_command(self, workspace: Workspace, command: Command, timeout_seconds: float) -> CommandResult:
+    async def run_command(
+        self,
+        workspace: Workspace,
+        command: Command,
+        timeout_seconds: float,
+        *,
+        when_cut_short: Callable[[CommandResult], None] | None = None,
+    ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
+
+        Who is cancelled gets no answer: `when_cut_short` is told what was printed until then.
 
         Raises:
             WorkspaceError: No process could be started at all.
         """
         shown = self._redact(command if isinstance(command, str) else shlex.join(command))
+
+        def told(done: Completed) -> None:
+            if when_cut_short:
+                when_cut_short(CommandResult(command=shown, **vars(done)))
+
         if not _is_there(workspace.path):
             said = self._redact(NOWHERE)
             return CommandResult(command=shown, exit_code=126, seconds=0, output=said, output_bytes=len(said))
@@ -153,16 +168,9 @@ class Workspaces:
                 environment=workspace.confinement.environment,
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
+                when_cut_short=told,
             )
-        return CommandResult(
-            command=shown,
-            exit_code=done.exit_code,
-            timed_out=done.timed_out,
-            seconds=done.seconds,
-            output=done.output,
-            output_bytes=done.output_bytes,
-            truncated=done.truncated,
-        )
+        return CommandResult(command=shown, **vars(done))
 
     async def sweep(self) -> tuple[str, ...]:
         """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs.

@@ -130,8 +130,9 @@ def test_what_the_schema_refuses_the_loader_refuses(text, tmp_path):
     "text",
     [
         "", "trials: 3", "trials:", "execution:", "execution: {maxTurns: }", "setupCommand: [npm, ci]",
-        "testReport: a/*.xml",
-        "testReport: [a.xml, b.xml]", "gate: {minScore: {efficiency: 50}}", "isolation: {level: auto, require: uid}",
+        "testCommand: make test\ntestReport: a/*.xml",
+        "testCommand: make test\ntestReport: [a.xml, b.xml]",
+        "gate: {minScore: {efficiency: 50}}", "isolation: {level: auto, require: uid}",
         "efficiencyTargets: {costUsd: 1}", "judge: {votes: 3}", "resultsDir: out",
         "gatewayUrl: https://api.portkey.ai/v1",
     ],

@@ -10,9 +10,11 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, EvalResult, Metric
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
+from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
 from zelda_ci.evaluators import asked_for
 from zelda_ci.evaluators.base import Outcome, Scored, Unscored, run_evaluator
+from zelda_ci.evaluators.bench import Order, Ran
 from zelda_ci.evaluators.efficiency import Efficiency
 from zelda_ci.redact import MASK, Redactor, Secret
 
@@ -40,6 +42,13 @@ class Says:
         if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
+
+
+class NoBench:
+    """Where nothing is run."""
+
+    async def run(self, workspace: Workspace, order: Order) -> Ran:
+        raise NotImplementedError
 
 
 def evaluated(outcome: Outcome | BaseException) -> EvalResult:
@@ -102,5 +111,6 @@ def test_efficiency_needs_neither_workspace_nor_changes() -> None:
 
 
 def test_the_switches_of_a_suite_choose_the_evaluators() -> None:
-    assert [evaluator.metric for evaluator in asked_for(MetricSwitches())] == [Metric.EFFICIENCY]
-    assert asked_for(MetricSwitches(efficiency=False)) == ()
+    metrics = [evaluator.metric for evaluator in asked_for(MetricSwitches(), NoBench(), redact)]
+    assert metrics == [Metric.EFFICIENCY, Metric.FUNCTIONAL_CORRECTNESS]
+    assert asked_for(MetricSwitches(efficiency=False, functional_correctness=False), NoBench(), redact) == ()

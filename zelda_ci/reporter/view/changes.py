@@ -1,6 +1,6 @@
 """What a session changed, and where a run's files are."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from zelda_ci.domain.run import ChangeSummary
 from zelda_ci.reporter.view import numbers
@@ -17,9 +17,11 @@ def change_row(changes: ChangeSummary) -> Row:
     return Row("Changes", tuple(_sizes(changes)), tuple(_names(changes.files)))
 
 
-def file_rows(files: RunFiles) -> tuple[Row, ...]:
-    """The paths to copy."""
+def file_rows(files: RunFiles, failed: Collection[str] = ()) -> tuple[Row, ...]:
+    """The paths to copy; of the commands' output only that of the steps that failed."""
     paths = {"Result": files.result, "Transcript": files.transcript, "Patch": files.patch}
+    logs = {"setup": files.setup_log, "build": files.build_log, "test": files.test_log}
+    paths |= {f"{step.capitalize()} log": path for step, path in logs.items() if step in failed}
     return tuple(
         Row(name, (Cell(visible(path, len(path)), Tone.DIM, whole=True),)) for name, path in paths.items() if path
     )

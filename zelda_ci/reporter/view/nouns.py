@@ -142,3 +142,6 @@ class RunFiles:
     result: str | None = None
     transcript: str | None = None
     patch: str | None = None
+    setup_log: str | None = None
+    build_log: str | None = None
+    test_log: str | None = None

@@ -2,11 +2,10 @@
 
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.reporter.view.correctness import correctness_problem, last_lines
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Problem, RunFiles
 from zelda_ci.reporter.view.scores import label
-
-LAST_LINES = 10
 
 STATUS_WORDS = {
     SessionStatus.COMPLETED: "completed",
@@ -48,7 +47,7 @@ def problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
     if run.status is not SessionStatus.COMPLETED:
         return _of_session(run, files)
-    return _of_evaluation(run, files)
+    return _of_evaluation(run, files) or correctness_problem(run, files)
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
@@ -60,7 +59,7 @@ def _of_session(run: RunResult, files: RunFiles) -> Problem:
     told = run.failure.hint if run.failure else None
     advice = sentence(told) if told else BY_CODE.get(code, BY_STATUS[run.status])
     started = "session" in run.phase_seconds or run.evaluations
-    look = files.transcript if started and files.transcript else files.result
+    look = (files.transcript if started else files.setup_log if run.setup else None) or files.result
     return Problem(why, advice, look and visible(look, len(look)), _setup_output(run))
 
 
@@ -76,7 +75,4 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
 
 def _setup_output(run: RunResult) -> tuple[str, ...]:
     """The last lines that a failed setup command printed."""
-    if run.setup is None or run.setup.exit_code == 0:
-        return ()
-    lines = [line.rstrip() for line in run.setup.output[-20_000:].splitlines()]
-    return tuple(visible(line) for line in lines if line)[-LAST_LINES:]
+    return last_lines(run.setup) if run.setup and run.setup.exit_code != 0 else ()

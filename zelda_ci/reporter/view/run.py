@@ -7,6 +7,7 @@ from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.changes import change_row, file_rows
+from zelda_ci.reporter.view.correctness import correctness, correctness_section, ending, failed_steps
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.reporter.view.problems import STATUS_WORDS, problem
@@ -34,8 +35,8 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         facts=run_facts(run),
         problem=problem(run, files),
         scores=metric_rows(run.evaluations),
-        sections=(Section("Session", session),) if session else (),
-        files=file_rows(files),
+        sections=(*correctness_section(run), *((Section("Session", session),) if session else ())),
+        files=file_rows(files, failed_steps(run)),
     )
 
 
@@ -51,7 +52,7 @@ def wall_seconds(run: RunResult) -> float:
 
 def _facts(run: RunResult) -> Iterator[Cell]:
     outcome = run_outcome(run)
-    yield Cell(_ending(run.status, outcome), Tone.NEUTRAL if outcome is Outcome.PASSED else VERDICTS[outcome].tone)
+    yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome is Outcome.PASSED else VERDICTS[outcome].tone)
     if use := used(run):
         if use.details:
             yield Cell(numbers.count(use.details.turns, "turn"), Tone.DIM)
@@ -61,10 +62,13 @@ def _facts(run: RunResult) -> Iterator[Cell]:
         yield Cell("replayed", Tone.DIM)
 
 
-def _ending(status: SessionStatus, outcome: Outcome) -> str:
-    if status is SessionStatus.COMPLETED and outcome is not Outcome.PASSED:
+def _ending(run: RunResult, outcome: Outcome) -> str:
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.BROKEN:
         return "completed, but not evaluated"
-    return STATUS_WORDS[status]
+    found = correctness(run)
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
+        return f"completed, but {ending(found) if found else 'did not pass'}"
+    return STATUS_WORDS[run.status]
 
 
 def _session_rows(run: RunResult) -> Iterator[Row]:

@@ -14,10 +14,8 @@ from typing import IO
 
 import anyio
 
+from zelda_ci.process.sinks import CHUNK, Ends, Limited, Sink
 from zelda_ci.redact import Redactor, SafeText
-
-Sink = Callable[[bytes], bool]
-"""Takes a chunk of output; false means that enough was read and the process may be ended."""
 
 TERM_GRACE_SECONDS = 10.0
 """From SIGTERM to SIGKILL: longer than the supervisor needs to end a whole run."""
@@ -25,18 +23,13 @@ TERM_GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 1.0
 """How long output may still come after the end, from a grandchild that kept the pipe open."""
 
-CHUNK = 1 << 16
-
-SEAM = 8192
-"""Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two."""
-
 
 @dataclass(frozen=True)
 class Completed:
     """A program that ran to its end or its deadline.
 
-    `exit_code` is negative where a signal ended it, and absent where the deadline did. `output` is head and tail of
-    both streams, as they came.
+    `exit_code` is negative where a signal ended it, and absent where the deadline or an interruption did. `output` is
+    head and tail of both streams, as they came; `gap` is the line in it that stands for what is missing.
     """
 
     exit_code: int | None
@@ -45,6 +38,7 @@ class Completed:
     output: SafeText
     output_bytes: int
     truncated: bool
+    gap: SafeText | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class Streamed:
     truncated: bool
 
 
-async def run(
+async def run(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -75,26 +69,32 @@ async def run(
     timeout_seconds: float,
     redact: Redactor,
     keep_bytes: int = 200_000,
+    when_cut_short: Callable[[Completed], None] | None = None,
 ) -> Completed:
     """Run a program without input, keeping head and tail of what it prints however much that is.
+
+    Who is cancelled gets no answer: `when_cut_short` is told what was printed until then.
 
     Raises:
         OSError: It could not be started.
     """
-    ends = _Ends(keep_bytes)
+    ends = Ends(keep_bytes)
     started = time.monotonic()
-    async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
-        with anyio.move_on_after(timeout_seconds) as deadline:
-            await _drain(child, ends.take)
+
+    def completed(exit_code: int | None, *, timed_out: bool = False) -> Completed:
+        seconds = time.monotonic() - started
+        return Completed(exit_code, timed_out, seconds, ends.text(redact), ends.total, ends.truncated, ends.gap(redact))
+
+    try:
+        async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
+            with anyio.move_on_after(timeout_seconds) as deadline:
+                await _drain(child, ends.take)
+    except anyio.get_cancelled_exc_class():
+        if when_cut_short:
+            when_cut_short(completed(None))
+        raise
     timed_out = deadline.cancelled_caught
-    return Completed(
-        exit_code=None if timed_out else child.returncode,
-        timed_out=timed_out,
-        seconds=time.monotonic() - started,
-        output=ends.text(redact),
-        output_bytes=ends.total,
-        truncated=ends.truncated,
-    )
+    return completed(None if timed_out else child.returncode, timed_out=timed_out)
 
 
 async def capture(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
@@ -116,7 +116,7 @@ async def capture(  # noqa: PLR0913  # two of them have defaults that nearly eve
         TimeoutError: It did not end in time; it is dead then.
     """
     stdout, stderr = io.BytesIO(), io.BytesIO()
-    sinks = _Limited(stdout, max_bytes), _Limited(stderr, max_bytes)
+    sinks = Limited(stdout, max_bytes), Limited(stderr, max_bytes)
     with _input(input) as stdin:
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:
             with anyio.fail_after(timeout_seconds):
@@ -141,63 +141,11 @@ async def stream(
     """
     stderr = io.BytesIO()
     with to.open("wb") as file:
-        into, errors = _Limited(file, max_bytes), _Limited(stderr, CHUNK)
+        into, errors = Limited(file, max_bytes), Limited(stderr, CHUNK)
         async with _started(argv, cwd, environment) as child:
             with anyio.fail_after(timeout_seconds):
                 await _drain(child, into.take, errors.take_what_fits)
     return Streamed(child.returncode, stderr.getvalue(), into.written, into.truncated)
-
-
-class _Limited:
-    """A file that takes bytes up to a limit."""
-
-    def __init__(self, file: IO[bytes], limit: int) -> None:
-        self.written = 0
-        self.truncated = False
-        self._file = file
-        self._limit = limit
-
-    def take(self, chunk: bytes) -> bool:
-        fitting = chunk[: self._limit - self.written]
-        self._file.write(fitting)
-        self.written += len(fitting)
-        self.truncated = self.truncated or len(fitting) < len(chunk)
-        return not self.truncated
-
-    def take_what_fits(self, chunk: bytes) -> bool:
-        self.take(chunk)
-        return True
-
-
-class _Ends:
-    """Head and tail of a stream of any length."""
-
-    def __init__(self, keep: int) -> None:
-        self.total = 0
-        self._room = keep // 2 + SEAM
-        self._head = bytearray()
-        self._tail = bytearray()
-
-    @property
-    def truncated(self) -> bool:
-        return self.total > 2 * self._room
-
-    def take(self, chunk: bytes) -> bool:
-        self.total += len(chunk)
-        fitting = self._room - len(self._head)
-        self._head += chunk[:fitting]
-        self._tail += chunk[fitting:]
-        if len(self._tail) > 2 * self._room + CHUNK:
-            del self._tail[: -self._room]
-        return True
-
-    def text(self, redact: Redactor) -> SafeText:
-        """What was kept. Where there is a gap, its edges go: they may hold half of a secret, which no mask knows."""
-        if not self.truncated:
-            return redact((self._head + self._tail).decode("utf-8", "replace"))
-        head = redact(self._head.decode("utf-8", "replace"))[:-SEAM]
-        tail = redact(self._tail[-self._room :].decode("utf-8", "replace"))[SEAM:]
-        return redact(f"{head}\n[... {self.total} bytes in all, the middle is left out ...]\n{tail}")
 
 
 def _input(data: bytes | None) -> IO[bytes]:

@@ -1,0 +1,66 @@
+"""Captured runs: what a real runner printed and wrote, and the numbers that its project was made to give."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reports.files import ReportFile
+from zelda_ci.test_output.text import Output
+
+FOLDER = Path(__file__).parents[2] / "data/test_output"
+PARTS = ("format", "passed", "failed", "errored", "skipped", "flaky")
+
+
+@dataclass(frozen=True)
+class Fixture:
+    name: str
+    about: dict[str, Any]
+    output: bytes
+    reports: tuple[ReportFile, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.about["exitCode"])
+
+    @property
+    def expected(self) -> list[dict[str, Any]]:
+        """What each runner is expected to give; none for output that cannot be recognised."""
+        expect = self.about["expect"]
+        if expect.get("unrecognised"):
+            return []
+        return list(expect["runners"]) if "runners" in expect else [expect]
+
+    def read(self, output: bytes | None = None) -> TestSummary:
+        given = Output(self.output if output is None else output)
+        reports = () if self.only_coverage else self.reports
+        return read_tests(given, reports, self.exit_code, Redactor())
+
+    @property
+    def only_coverage(self) -> bool:
+        """Whether its reports tell of coverage, not of tests."""
+        return "coverage" in self.about["expect"]
+
+
+def fixtures() -> list[Fixture]:
+    return [_fixture(path) for path in sorted(FOLDER.glob("*/*.json"))]
+
+
+def _fixture(path: Path) -> Fixture:
+    kept = path.with_suffix(".reports")
+    reports = tuple(
+        ReportFile(str(file.relative_to(kept)), file.read_bytes()) for file in sorted(kept.rglob("*")) if file.is_file()
+    )
+    output = path.with_suffix(".txt").read_bytes()
+    return Fixture(f"{path.parent.name}/{path.stem}", json.loads(path.read_text()), output, reports)
+
+
+def numbers(summary: TestSummary) -> list[dict[str, Any]]:
+    return [{part: getattr(runner, part) for part in PARTS} for runner in summary.runners]
+
+
+def expected_numbers(fixture: Fixture) -> list[dict[str, Any]]:
+    return [{part: expect[part] for part in PARTS} for expect in fixture.expected]

@@ -1,0 +1,107 @@
+"""What a test command said about itself: counts of each runner, coverage, and which format said it."""
+
+from typing import Literal
+
+from zelda_ci.domain.base import Record
+from zelda_ci.redact import SafeText
+
+Source = Literal["report", "stream", "summary"]
+"""A report file; a machine-readable stream in the output; the closing summary that a runner prints."""
+
+Unit = Literal["tests", "packages"]
+"""What was counted: `go test` without `-v` tells packages only."""
+
+
+class RunnerCounts(Record):
+    """One runner's numbers. A test counts once: `errored` are those that broke outside of an assertion."""
+
+    format: str
+    """Name of the recognised format, like `pytest` or `JUnit XML`."""
+    source: Source
+    unit: Unit = "tests"
+    label: SafeText | None = None
+    """Prefix of its lines in the output, or folder of its reports, where there are several runners."""
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    """Skipped, pending, ignored, to do, or failing as expected."""
+    flaky: int = 0
+    """Of the passed: those that passed on a retry, as far as the format tells."""
+    failures: tuple[SafeText, ...] = ()
+    """Names of the first failed or errored tests."""
+
+    @property
+    def total(self) -> int:
+        """Tests that are known, run or not."""
+        return self.passed + self.failed + self.errored + self.skipped
+
+
+class TestSummary(Record):
+    """What is known about one test command; no runner means that no format was recognised."""
+
+    __test__ = False  # not a pytest class
+
+    runners: tuple[RunnerCounts, ...] = ()
+    note: str | None = None
+    """Why nothing was recognised and how to get counts, or what to know about the numbers."""
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the numbers mean anything."""
+        return bool(self.runners)
+
+    @property
+    def passed(self) -> int:
+        """Over all runners."""
+        return sum(runner.passed for runner in self.runners)
+
+    @property
+    def failed(self) -> int:
+        """Over all runners."""
+        return sum(runner.failed for runner in self.runners)
+
+    @property
+    def errored(self) -> int:
+        """Over all runners."""
+        return sum(runner.errored for runner in self.runners)
+
+    @property
+    def skipped(self) -> int:
+        """Over all runners."""
+        return sum(runner.skipped for runner in self.runners)
+
+    @property
+    def flaky(self) -> int:
+        """Over all runners."""
+        return sum(runner.flaky for runner in self.runners)
+
+    @property
+    def total(self) -> int:
+        """Over all runners."""
+        return sum(runner.total for runner in self.runners)
+
+    @property
+    def ran(self) -> int:
+        """Tests that were not skipped. Zero is no success."""
+        return self.total - self.skipped
+
+    @property
+    def failures(self) -> tuple[SafeText, ...]:
+        """Names of failed tests, runner by runner."""
+        return tuple(name for runner in self.runners for name in runner.failures)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Recognised formats, each once, in the order of appearance."""
+        return tuple(dict.fromkeys(runner.format for runner in self.runners))
+
+
+class CoverageSummary(Record):
+    """How much of the code the tests reached, in percent; without `lines` nothing was recognised."""
+
+    format: str | None = None
+    lines: float | None = None
+    branches: float | None = None
+    note: str | None = None
+    """Why nothing was recognised, and how to get a number."""

@@ -1,0 +1,1 @@
+"""Test output: what runners print and write, in dozens of formats, read into one summary."""

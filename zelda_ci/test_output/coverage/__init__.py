@@ -1,0 +1,1 @@
+"""One module per family of coverage formats: text or bytes in, measurements out."""

@@ -1,0 +1,1 @@
+"""One module per family of runners: lines of output in, tallies out."""

@@ -1,0 +1,108 @@
+"""Maven Surefire, Gradle and `dotnet test`."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from zelda_ci.test_output.tally import Lines, Tally, first_names, following, matches, number
+
+_RESULTS = re.compile(r"(?:\[\w+\] )?Results ?:$")
+_COUNTS = re.compile(
+    r"(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)(?:, Flakes: (\d+))?$"
+)
+_SECTION = re.compile(r"(?:\[\w+\] )?(Failures|Errors|Flakes|Failed tests|Tests in error): *(\S.*)?$")
+_ENTRY = re.compile(r"(?:\[\w+\] )?  ?(?:Run \d+: )?([\w.$]+(?:\[.*?\])?)[:>» ]")
+
+_COMPLETED = re.compile(r"(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$")
+_GRADLE_NAME = re.compile(r"(\S+ > .+) FAILED$")
+
+_ASSEMBLY = re.compile(
+    r" *(?:Passed|Failed|Skipped|No test is available)! +- +"
+    r"Failed: +(\d+), Passed: +(\d+), Skipped: +(\d+), Total: +(\d+)"
+)
+_TOTAL = re.compile(r"Total tests: (\d+)$")
+_PART = re.compile(r" *(Passed|Failed|Skipped): (\d+)$")
+_NEW = re.compile(r"Test summary: total: (\d+), failed: (\d+), succeeded: (\d+), skipped: (\d+)")
+_PLATFORM = re.compile(r"Test run summary: ")
+_PLATFORM_PART = re.compile(r" +(total|failed|succeeded|skipped): (\d+)$")
+_DOTNET_NAME = re.compile(r"  Failed (\S.*?) \[[<\d].*\]$|failed (\S.*?) \(\d.*\)$")
+
+
+def read_surefire(lines: Lines) -> Iterable[Tally]:
+    """One tally per module: the counts under `Results`, not those of the classes above it."""
+    for first, _ in matches(lines, _RESULTS):
+        for at in range(first + 1, min(len(lines), first + 5_000)):
+            if found := _COUNTS.match(lines[at]):
+                yield _surefire(lines, first, at, found)
+                break
+            if _RESULTS.match(lines[at]):
+                break
+
+
+def _surefire(lines: Lines, first: int, at: int, found: re.Match[str]) -> Tally:
+    total, failed, errored, skipped, flaky = (number(found, group) for group in (1, 2, 3, 4, 5))
+    return Tally(
+        "Maven Surefire", max(0, total - failed - errored - skipped), failed, errored, skipped, flaky,
+        first_names(_surefire_names(lines[first:at])), first=first, last=at,
+    )  # fmt: skip
+
+
+def _surefire_names(lines: Lines) -> Iterator[str]:
+    section = ""
+    for line in lines:
+        if found := _SECTION.match(line):
+            section = found[1]
+        elif section and section != "Flakes" and (found := _ENTRY.match(line)):
+            yield found[1]
+
+
+def read_gradle(lines: Lines) -> Iterable[Tally]:
+    """One tally per `N tests completed`, which Gradle prints only when a test failed."""
+    start = 0
+    for at, found in matches(lines, _COMPLETED):
+        failed, skipped = number(found, 2), number(found, 3)
+        names = (name[1] for _, name in matches(lines[start:at], _GRADLE_NAME))
+        yield Tally(
+            "Gradle", max(0, number(found, 1) - failed - skipped), failed, skipped=skipped,
+            failures=first_names(names), first=start, last=at,
+        )  # fmt: skip
+        start = at + 1
+
+
+def read_dotnet(lines: Lines) -> Iterable[Tally]:
+    """One tally per assembly, or per closing summary where no assembly has a line of its own."""
+    found = list(_assemblies(lines)) or list(_summaries(lines))
+    if found:
+        names = first_names(name[1] or name[2] for _, name in matches(lines, _DOTNET_NAME))
+        passed, failed, skipped = (sum(counts[part] for _, counts in found) for part in range(3))
+        span = found[0][0], found[-1][0]
+        yield Tally(".NET", passed, failed, skipped=skipped, failures=names, first=span[0], last=span[1])
+
+
+Counts = tuple[int, int, int]
+"""Passed, failed and skipped."""
+
+
+def _assemblies(lines: Lines) -> Iterator[tuple[int, Counts]]:
+    for at, found in matches(lines, _ASSEMBLY):
+        yield at, (number(found, 2), number(found, 1), number(found, 3))
+
+
+def _summaries(lines: Lines) -> Iterator[tuple[int, Counts]]:
+    for at, line in enumerate(lines):
+        if found := _NEW.match(line):
+            yield at, (number(found, 3), number(found, 2), number(found, 4))
+        elif _PLATFORM.match(line):
+            parts = _parts(lines, at, _PLATFORM_PART)
+            yield at, (parts.get("succeeded", 0), parts.get("failed", 0), parts.get("skipped", 0))
+        elif found := _TOTAL.match(line):
+            parts = _parts(lines, at, _PART)
+            if sum(parts.values()) == number(found, 1):
+                yield at, (parts.get("Passed", 0), parts.get("Failed", 0), parts.get("Skipped", 0))
+
+
+def _parts(lines: Lines, at: int, pattern: re.Pattern[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for _, line in following(lines, at + 1, 6):
+        if part := pattern.match(line):
+            found[part[1]] = number(part, 2)
+    return found

@@ -1,0 +1,134 @@
+"""node:test, Bun, Deno, node-tap and Playwright."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+
+from zelda_ci.test_output.tally import LONGEST_LIST, Lines, Tally, first_names, following, matches, number
+
+_NODE_TESTS = re.compile(r"\u2139 tests (\d+)$")
+_NODE_COUNT = re.compile(r"\u2139 (suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$")
+_NODE_FAILED = re.compile(r"\s*\u2716 (\S.*?)(?: \([\d.]+ms\))?$")
+
+_BUN_RAN = re.compile(r"Ran (\d+) tests? across (\d+) files?\. .*\[[\d.]+m?s\]$")
+_BUN_COUNT = re.compile(r" (\d+) (pass|fail|skip|todo|error|errors|filtered out|snapshots?.*|expect\(\) calls)$")
+_BUN_FAIL = re.compile(r"(?:\(fail\)|\u2717) (\S.*?)(?: \[[\d.]+m?s\])?$")
+_BUN_RETRY = re.compile(r"(?:\(pass\)|\u2713) .*\(attempt \d+\)")
+
+_DENO = re.compile(
+    r"(?:ok|FAILED) \| (\d+) passed(?: \(\d+ steps?\))? \| (\d+) failed(?: \(\d+ steps?\))?"
+    r"(?: \| (\d+) ignored(?: \(\d+ steps?\))?)?(?: \| \d+ measured)?(?: \| \d+ filtered out)? \(\d\w*\)$"
+)
+_DENO_NAME = re.compile(r"(\S.* => (?:\./|file:|https?:)\S+)$")
+
+_NODE_TAP = re.compile(r"# \{ total: (\d+)((?:, \w+: \d+)*) \}$")
+_NODE_TAP_FAILED = re.compile(r"\u2716 (\S.*)$")
+
+_PLAY_START = re.compile(r"Running (\d+) tests? using \d+ workers?")
+_PLAY_COUNT = re.compile(r" {2}(\d+) (passed|failed|flaky|skipped|did not run|interrupted)(?: \([^)]*\))?$")
+_PLAY_NAME = re.compile(r" {4}(\S.*)$")
+
+
+def read_node(lines: Lines) -> Iterable[Tally]:
+    """One tally per block of counts that begins with `tests` and ends with `duration_ms`."""
+    start = 0
+    for at, _ in matches(lines, _NODE_TESTS):
+        found = [_NODE_COUNT.match(line) for _, line in following(lines, at + 1, 7)]
+        counts = {match[1]: match[2] for match in found if match}
+        if len(counts) == 7 and all(value.isdecimal() for word, value in counts.items() if word != "duration_ms"):
+            said = {word: int(value) for word, value in counts.items() if word != "duration_ms"}
+            names = _node_names(lines, at + 8, said["fail"] + said["cancelled"])
+            yield Tally(
+                "node:test", said["pass"], said["fail"], said["cancelled"], said["skipped"] + said["todo"],
+                failures=first_names(names), first=start, last=at + 7,
+            )  # fmt: skip
+            start = at + 8
+
+
+def _node_names(lines: Lines, start: int, count: int) -> Iterator[str]:
+    if not count:
+        return
+    listing = False
+    for line in islice(lines, start, start + LONGEST_LIST):
+        if line.startswith("\u2139 tests "):
+            return
+        listing = listing or line.startswith("\u2716 failing tests:")
+        found = _NODE_FAILED.match(line)
+        if listing and found and found[1] != "failing tests:":
+            yield found[1]
+
+
+def read_bun(lines: Lines) -> Iterable[Tally]:
+    """One tally per `Ran N tests` with its duration and the counts above it."""
+    start = 0
+    for at, found in matches(lines, _BUN_RAN):
+        counts: dict[str, int] = {}
+        above = at - 1
+        while above >= start and (count := _BUN_COUNT.match(lines[above])):
+            counts[count[2]] = number(count, 1)
+            above -= 1
+        if counts and sum(counts.get(word, 0) for word in ("pass", "fail", "skip", "todo")) == number(found, 1):
+            yield _bun(lines[start:at], start, at, counts)
+            start = at + 1
+
+
+def _bun(before: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
+    lost = counts.get("error", counts.get("errors", 0))
+    return Tally(
+        "Bun", counts.get("pass", 0), counts.get("fail", 0), 0 if counts.get("fail") else lost,
+        counts.get("skip", 0) + counts.get("todo", 0), sum(1 for _ in matches(before, _BUN_RETRY)),
+        first_names(found[1] for _, found in matches(before, _BUN_FAIL)), first=first, last=last,
+    )  # fmt: skip
+
+
+def read_deno(lines: Lines) -> Iterable[Tally]:
+    """One tally per closing line outside of what tests printed."""
+    start, printed = 0, False
+    for at, line in enumerate(lines):
+        if line.startswith("----"):
+            printed = line.startswith("------- ") or (printed and not line.startswith("----- "))
+        elif not printed and (found := _DENO.match(line)):
+            names = (name[1] for _, name in matches(lines[start:at], _DENO_NAME))
+            failed = number(found, 2)
+            yield Tally(
+                "Deno", number(found, 1), failed, skipped=number(found, 3),
+                failures=first_names(names) if failed else (), first=start, last=at,
+            )  # fmt: skip
+            start = at + 1
+
+
+def read_node_tap(lines: Lines) -> Iterable[Tally]:
+    """One tally per closing comment of node-tap's own reporters."""
+    start = 0
+    for at, found in matches(lines, _NODE_TAP):
+        counts = {word: int(count) for word, count in re.findall(r"(\w+): (\d{1,9})", found[2])}
+        names = (name[1] for _, name in matches(lines[start:at], _NODE_TAP_FAILED))
+        yield Tally(
+            "node-tap", counts.get("pass", 0), counts.get("fail", 0),
+            skipped=counts.get("skip", 0) + counts.get("todo", 0),
+            failures=first_names(names) if counts.get("fail") else (), first=start, last=at,
+        )  # fmt: skip
+        start = at + 1
+
+
+def read_playwright(lines: Lines) -> Iterable[Tally]:
+    """One tally per `Running N tests`; of counts that stand there twice, the last."""
+    starts = [*((at, number(found, 1)) for at, found in matches(lines, _PLAY_START)), (len(lines), 0)]
+    for (first, announced), (end, _) in pairwise(starts):
+        counts = {found[2]: (first + at, number(found, 1)) for at, found in matches(lines[first:end], _PLAY_COUNT)}
+        said = {word: count for word, (_, count) in counts.items()}
+        if said:
+            passed, flaky = said.get("passed", 0), said.get("flaky", 0)
+            yield Tally(
+                "Playwright", passed + flaky, said.get("failed", 0), said.get("interrupted", 0),
+                said.get("skipped", 0) + said.get("did not run", 0), flaky,
+                first_names(_play_names(lines, counts)), first=first, last=max(at for at, _ in counts.values()),
+                announced=announced,
+            )  # fmt: skip
+
+
+def _play_names(lines: Lines, counts: dict[str, tuple[int, int]]) -> Iterator[str]:
+    at, count = counts.get("failed", (0, 0))
+    for _, line in following(lines, at + 1, count):
+        if found := _PLAY_NAME.match(line):
+            yield found[1].rstrip(" \u2500")

@@ -1,0 +1,188 @@
+"""pytest's closing line, believed only where a session was under way that it can close."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zelda_ci.test_output.tally import Lines, Tally, first_names, numbers
+
+WORDS = (
+    "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
+    "|subtests passed|subtests failed|subtests skipped"
+)
+_START = re.compile(r"=+ test session starts(?: \(.*\))? =+$")
+_COLLECTED = re.compile(
+    r"(?:collecting \.\.\. )?collected (\d+) items?(?: / (\d+) errors?)?(?: / (\d+) deselected)?"
+    r"(?: / \d+ skipped)?(?: / (\d+) selected)?$|\d+ workers? \[(\d+) items?\]"
+)
+_FULL = re.compile(r".*\[100%\]$")
+_CLOSE = re.compile(r"(?:=+ )?(no tests ran|\d[^=]*?|no tests collected) in [\d.]+s(?: \([\d:, dayswek]+\))?(?: =+)?$")
+_CAPTURED = re.compile(r"-+ Captured (?:stdout|stderr|log)")
+_SHORT = re.compile(r"=+ short test summary info =+$")
+_NAMED = re.compile(r"(?:FAILED|ERROR) (?!collecting )(\S.*)$")
+_RERUN = re.compile(r"(.*\S) (RERUN|PASSED)(?: +\[ *\d+%\])?$|\[gw\d+\] \[ *\d+%\] (RERUN|PASSED) (\S.*)$")
+_DOTS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)(?: +\[ *\d+%\])?$")
+
+
+@dataclass
+class _Session:
+    line: int
+    announced: int | None = None
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class _Close:
+    line: int
+    counts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.get(word, 0) for word in ("passed", "failed", "skipped", "xfailed", "xpassed"))
+
+
+@dataclass
+class _Scan:
+    """Sessions that are open, and the lines that may have closed them."""
+
+    lines: Lines
+    open: list[_Session] = field(default_factory=list)
+    closes: list[_Close] = field(default_factory=list)
+    captured: bool = False
+    inner: int = 0
+
+    def settle(self) -> Iterator[tuple[_Session | None, _Close]]:
+        """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
+        sessions: list[_Session | None] = list(self.open) or [None]
+        wanted = [session.announced for session in self.open if session.announced is not None]
+        ranked = sorted(self.closes, key=lambda close: (close.total in wanted, close.line))
+        chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
+        yield from zip(sessions[-len(chosen) :] if chosen else [], chosen, strict=True)
+        self.open, self.closes = [], []
+
+
+def read(lines: Lines) -> Iterable[Tally]:
+    """One tally per session; output of tests that looks like a session's is left out where that can be told."""
+    scan = _Scan(lines)
+    previous = 0
+    for session, close in _sessions(scan):
+        start = session.line if session else previous
+        yield _tally(lines, start, close, session)
+        previous = close.line
+
+
+def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
+    for number, line in enumerate(scan.lines):
+        if line.endswith("[100%]"):
+            yield from _progressed(scan, number)
+        elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
+            yield from _event(scan, number, line)
+    yield from scan.settle()
+
+
+def _progressed(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
+    if scan.inner:
+        return
+    waiting = next((session for session in scan.open if not session.full), None)
+    if waiting:
+        waiting.full = True
+        if len(scan.open) == 1:
+            scan.closes.clear()  # a session closes after its last test, so a test printed these
+    elif not scan.open or len(scan.closes) >= len(scan.open):
+        if scan.open:
+            yield from scan.settle()
+        scan.closes.clear()
+        scan.open.append(_Session(number, full=True))
+
+
+def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | None, _Close]]:
+    if _CAPTURED.match(line):
+        scan.captured = True
+    elif _START.match(line):
+        yield from _started(scan, number)
+    elif found := _COLLECTED.match(line):
+        _announce(scan, found)
+    elif found := _CLOSE.match(line):
+        counts = {} if found[1].startswith("no tests") else numbers(found[1], WORDS)
+        if counts is not None:
+            _closed(scan, _Close(number, _singular(counts)))
+    elif _SHORT.match(line) and not scan.inner:
+        scan.captured = False
+
+
+def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
+    if scan.captured:
+        scan.inner += 1
+        return
+    if scan.closes and len(scan.closes) >= len(scan.open):
+        yield from scan.settle()
+    scan.open.append(_Session(number))
+
+
+def _announce(scan: _Scan, found: re.Match[str]) -> None:
+    if scan.inner or not scan.open:
+        return
+    selected = found[4] or (found[3] and int(found[1]) - int(found[3])) or found[1] or found[5]
+    scan.open[-1].announced = int(selected or 0)
+
+
+def _closed(scan: _Scan, close: _Close) -> None:
+    if scan.inner:
+        scan.inner -= 1
+        return
+    scan.captured = False
+    scan.closes.append(close)
+
+
+def _singular(counts: dict[str, int]) -> dict[str, int]:
+    return {{"error": "errors", "warning": "warnings"}.get(word, word): count for word, count in counts.items()}
+
+
+def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) -> Tally:
+    counts = close.counts
+    failed, errored = counts.get("failed", 0), counts.get("errors", 0)
+    return Tally(
+        "pytest",
+        passed=counts.get("passed", 0) + counts.get("xpassed", 0),
+        failed=failed,
+        errored=errored,
+        skipped=counts.get("skipped", 0) + counts.get("xfailed", 0),
+        flaky=_flaky(lines, start, close.line, counts) if counts.get("rerun") else 0,
+        failures=_names(lines, start, close.line) if failed or errored else (),
+        first=start,
+        last=close.line,
+        announced=session.announced + errored if session and session.announced is not None else None,
+    )
+
+
+def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:
+    section = next((at for at in range(end - 1, start - 1, -1) if _SHORT.match(lines[at])), None)
+    if section is None:
+        return ()
+    found = (_NAMED.match(line) for line in lines[section:end])
+    return first_names(_test_id(match[1]) for match in found if match)
+
+
+def _test_id(text: str) -> str:
+    """Without the message after it; a dash inside of a parameter's brackets belongs to the name."""
+    head, bracket, rest = text.partition("[")
+    if bracket and " - " not in head and "]" in rest:
+        return head + bracket + rest.partition("] - ")[0].removesuffix("]") + "]"
+    return text.partition(" - ")[0]
+
+
+def _flaky(lines: Lines, start: int, end: int, counts: dict[str, int]) -> int:
+    """Tests that passed after a rerun: by name where names are listed, else by the order of the progress marks."""
+    again: set[str] = set()
+    lucky: set[str] = set()
+    marks: list[str] = []
+    for line in lines[start:end]:
+        if found := _RERUN.match(line):
+            name, outcome = (found[1], found[2]) if found[1] else (found[4], found[3])
+            (again if outcome == "RERUN" else lucky).add(name.strip())
+        elif found := _DOTS.match(line):
+            marks.append(found[1])
+    if again:
+        return len(again & lucky)
+    by_marks = len(re.findall(r"R\.", "".join(marks)))
+    return by_marks or int(not counts.get("failed") and not counts.get("errors"))

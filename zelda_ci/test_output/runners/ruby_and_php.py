@@ -1,0 +1,142 @@
+"""RSpec, Minitest, test-unit, PHPUnit and Pest."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from zelda_ci.test_output.tally import LONGEST_LIST, Lines, Tally, first_names, matches, number, numbers, preceding
+
+_EXAMPLES = re.compile(
+    r"(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$"
+)
+_TOOK = re.compile(r"Finished in [\d.]+")
+_RSPEC_FAILED = re.compile(r"rspec \S+ # (\S.*)$")
+
+_RUNS = re.compile(r"(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips$")
+_MINITEST_HEAD = re.compile(r" *\d+\) (?:Failure|Error):$")
+_MINITEST_NAME = re.compile(r"(\S+#[^\s:\[]+)")
+_UNIT = re.compile(
+    r"(\d+) tests, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) pendings, (\d+) omissions, \d+ notifications$"
+)
+_UNIT_NAME = re.compile(r"(?:Failure|Error): ([\w?!]+\([\w:]+\))")
+
+_PHPUNIT = re.compile(r"PHPUnit \d+\.\d+")
+_PHP_OK = re.compile(r"OK \((\d+) tests?, \d+ assertions?\)$")
+_PHP_TESTS = re.compile(r"Tests: (\d+), Assertions: \d+((?:, [\w ]+: \d+)*)\.$")
+_PHP_HEADER = re.compile(r"(?:FAILURES!|ERRORS!|WARNINGS!|OK, but .*!|There (?:was|were) .*|.* by .*)$")
+_PHP_NONE = re.compile(r"No tests executed!$")
+_PHP_SECTION = re.compile(r"There (?:was|were) \d+ (\w+)")
+_PHP_NAME = re.compile(r"\d+\) (\S+::\S.*)$")
+_PEST = re.compile(r"  Tests: {2,}(\d.*?) \(\d+ assertions?\)$")
+_PEST_WORDS = "failed|passed|skipped|todos?|incomplete|risky|deprecated|warnings?|notices?"
+
+
+def read_rspec(lines: Lines) -> Iterable[Tally]:
+    """One tally per `N examples, M failures` right under how long it took."""
+    for first, at, found in _timed(lines, _EXAMPLES, 1):
+        failed, pending, errored = (number(found, group) for group in (2, 3, 4))
+        names = (name[1] for _, name in matches(lines[at : at + LONGEST_LIST], _RSPEC_FAILED)) if failed else ()
+        passed = max(0, number(found, 1) - failed - pending)
+        yield Tally("RSpec", passed, failed, errored, pending, failures=first_names(names), first=first, last=at)
+
+
+def _timed(lines: Lines, pattern: re.Pattern[str], above: int | None) -> Iterator[tuple[int, int, re.Match[str]]]:
+    """Start, line and match of counts that stand under a `Finished in`; tests may print the counts alone.
+
+    Args:
+        lines: The output.
+        pattern: Of the counts.
+        above: How many lines above them it may stand; any number where it is None.
+    """
+    start, took = 0, -1
+    for at, line in enumerate(lines):
+        if _TOOK.match(line):
+            took = at
+        elif line[:1].isdecimal() and (found := pattern.match(line)) and _took(lines, at, took - start, above):
+            yield start, at, found
+            start = at + 1
+
+
+def _took(lines: Lines, at: int, since: int, above: int | None) -> bool:
+    return since >= 0 if above is None else any(_TOOK.match(line) for line in preceding(lines, at, above))
+
+
+def read_minitest(lines: Lines) -> Iterable[Tally]:
+    """One tally per `N runs, …` somewhere after how long it took: failures stand between the two."""
+    for first, at, found in _timed(lines, _RUNS, None):
+        total, failed, errored, skipped = (number(found, group) for group in (1, 2, 3, 4))
+        names = _minitest_names(lines[first:at]) if failed or errored else ()
+        yield Tally(
+            "Minitest", max(0, total - failed - errored - skipped), failed, errored, skipped,
+            failures=first_names(names), first=first, last=at,
+        )  # fmt: skip
+
+
+def _minitest_names(lines: Lines) -> Iterator[str]:
+    for at, _ in matches(lines, _MINITEST_HEAD):
+        if at + 1 < len(lines) and (found := _MINITEST_NAME.match(lines[at + 1])):
+            yield found[1]
+
+
+def read_test_unit(lines: Lines) -> Iterable[Tally]:
+    """One tally per `N tests, …, notifications` under how long it took."""
+    for first, at, found in _timed(lines, _UNIT, 2):
+        total, failed, errored, pending, omitted = (number(found, group) for group in (1, 2, 3, 4, 5))
+        names = (name[1] for _, name in matches(lines[first:at], _UNIT_NAME))
+        yield Tally(
+            "test-unit", max(0, total - failed - errored - pending - omitted), failed, errored, pending + omitted,
+            failures=first_names(names), first=first, last=at,
+        )  # fmt: skip
+
+
+def read_phpunit(lines: Lines) -> Iterable[Tally]:
+    """One tally per PHPUnit that announced itself: the last counts before the next one does."""
+    starts = [*(at for at, _ in matches(lines, _PHPUNIT)), len(lines)]
+    for first, end in pairwise(starts):
+        found = [tally for at in range(first, end) if (tally := _phpunit(lines, first, at))]
+        yield from found[-1:]
+
+
+def _phpunit(lines: Lines, first: int, at: int) -> Tally | None:
+    line = lines[at]
+    if found := _PHP_OK.match(line):
+        return Tally("PHPUnit", number(found, 1), first=first, last=at)
+    if _PHP_NONE.match(line):
+        return Tally("PHPUnit", first=first, last=at)
+    found = _PHP_TESTS.match(line)
+    header = _PHP_HEADER.match(lines[at - 1]) if found and at else None
+    if not found or not header:
+        return None
+    counts = {word: int(count) for word, count in re.findall(r", ([\w ]+): (\d{1,9})", found[2])}
+    # Up to PHPUnit 9 a warning is an outcome of a test of its own; later it is a remark about one.
+    errored = counts.get("Errors", 0) + (counts.get("Warnings", 0) if header[0] == "WARNINGS!" else 0)
+    failed, skipped = counts.get("Failures", 0), counts.get("Skipped", 0) + counts.get("Incomplete", 0)
+    names = _php_names(lines[first:at]) if failed or errored else ()
+    return Tally(
+        "PHPUnit", max(0, number(found, 1) - failed - errored - skipped), failed, errored, skipped,
+        failures=first_names(names), first=first, last=at,
+    )  # fmt: skip
+
+
+def _php_names(lines: Lines) -> Iterator[str]:
+    section = ""
+    for line in lines:
+        if found := _PHP_SECTION.match(line):
+            section = found[1]
+        elif section.startswith(("error", "failure", "warning")) and (found := _PHP_NAME.match(line)):
+            yield found[1]
+
+
+def read_pest(lines: Lines) -> Iterable[Tally]:
+    """One tally per `Tests:` line with its assertions, as Pest and Laravel print it."""
+    start = 0
+    for at, found in matches(lines, _PEST):
+        counts = numbers(found[1], _PEST_WORDS)
+        if counts is not None:
+            skipped = sum(counts.get(word, 0) for word in ("skipped", "todo", "todos", "incomplete"))
+            remarked = sum(
+                counts.get(word, 0) for word in ("risky", "deprecated", "warning", "warnings", "notice", "notices")
+            )
+            passed = counts.get("passed", 0) + remarked
+            yield Tally("Pest", passed, counts.get("failed", 0), skipped=skipped, first=start, last=at)
+            start = at + 1

@@ -1,0 +1,182 @@
+"""The Test Anything Protocol, versions 12 to 14, with subtests."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zelda_ci.test_output.tally import Lines, Tally, first_names
+from zelda_ci.test_output.text import GAP
+
+_TEST = re.compile(r"( *)(not )?ok\b(?: (\d{1,9}))?(?= |$)(?: -)?(.*)$")
+_DIRECTIVE = re.compile(r"(?<!\\)# *(todo|skip)", re.IGNORECASE)
+_TIME = re.compile(r"(?<!\\)# time=")
+_PLAN = re.compile(r"( *)1\.\.(\d{1,9})(?: *#.*)?$")
+_VERSION = re.compile(r"TAP version 1[234]$")
+_SUBTEST = re.compile(r" *# Subtest: (.*)$")
+_COUNT = re.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
+_DEEPEST = 40
+
+
+@dataclass
+class _Level:
+    """One depth of subtests: how far its numbers are, and what its finished children were."""
+
+    last: int = 0
+    children: int = 0
+    child_failed: bool = False
+    title: str = ""
+
+
+@dataclass
+class _Document:
+    first: int
+    last: int
+    plan: int | None = None
+    plan_line: int = -1
+    levels: list[_Level] = field(default_factory=lambda: [_Level()])
+    outcomes: list[tuple[str, str]] = field(default_factory=list)
+    comments: dict[str, int] = field(default_factory=dict)
+    gap: int | None = None
+    version: bool = False
+
+    @property
+    def is_tap(self) -> bool:
+        return (bool(self.outcomes) and (self.version or self.plan is not None)) or self.plan == 0
+
+    @property
+    def finished(self) -> bool:
+        return self.plan is not None and self.levels[0].last >= self.plan and bool(self.outcomes or self.plan == 0)
+
+
+def read(lines: Lines) -> Iterable[Tally]:
+    """One tally per document; subtests count themselves, and their parent only where it failed on its own."""
+    document: _Document | None = None
+    yaml: int | None = None
+    for at, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip(" "))
+        if yaml is not None:
+            yaml = None if line.strip() == "..." or (line.strip() and indent < yaml) else yaml
+            if yaml is not None or line.strip() == "...":
+                continue
+        if line.strip() == "---" and indent % 4 == 2 and document and document.last == at - 1:
+            yaml = indent
+            continue
+        if document and _begins(document, line):
+            yield from _tallies(document)
+            document = None
+        document = _take(document, at, line)
+    yield from _tallies(document)
+
+
+def _begins(document: _Document, line: str) -> bool:
+    """Whether a line can only belong to the next document."""
+    if line.startswith("TAP version"):
+        return bool(document.outcomes or document.plan is not None)
+    if not document.finished:
+        return False
+    found = _TEST.match(line)
+    return line.startswith("1..") or bool(found and not found[1] and found[3] == "1" and document.levels[0].last)
+
+
+def _take(document: _Document | None, at: int, line: str) -> _Document | None:
+    if line == GAP:
+        if document:
+            document.gap = at
+        return document
+    stripped = line.lstrip(" ")
+    if stripped.startswith(("ok", "not ok")):
+        return _test(document, at, line)
+    if stripped.startswith("1.."):
+        return _plan(document, at, line)
+    if line.startswith("TAP version") and _VERSION.match(line):
+        return _Document(at, at, version=True)
+    if document and stripped.startswith("#"):
+        _comment(document, at, line)
+    elif document and line.startswith("Bail out!"):
+        document.last = at
+    return document
+
+
+def _test(document: _Document | None, at: int, line: str) -> _Document | None:
+    found = _TEST.match(line)
+    depth, odd = divmod(len(found[1]), 4) if found else (0, 1)
+    if not found or odd or depth > _DEEPEST:
+        return document
+    document = document or _Document(at, at)
+    while len(document.levels) <= depth:
+        document.levels.append(_Level())
+    level = document.levels[depth]
+    if found[3] and int(found[3]) != level.last + 1:
+        return document  # out of sequence: something that a test printed
+    level.last += 1
+    document.last = at
+    _record(document, depth, found)
+    return document
+
+
+def _record(document: _Document, depth: int, found: re.Match[str]) -> None:
+    deeper = document.levels[depth + 1] if len(document.levels) > depth + 1 else _Level()
+    del document.levels[depth + 1 :]
+    directive = _DIRECTIVE.search(found[4])
+    time = _TIME.search(found[4])
+    name = (
+        found[4][: min(mark.start() if mark else len(found[4]) for mark in (directive, time))].strip() or found[3] or ""
+    )
+    failed = bool(found[2]) and not directive
+    if not deeper.last or (failed and not deeper.child_failed):
+        titles = [level.title for level in document.levels[1 : depth + 1]]
+        kind = "skipped" if directive else "failed" if failed else "passed"
+        document.outcomes.append((kind, " > ".join([*filter(None, titles), name])))
+    level = document.levels[depth]
+    level.child_failed = level.child_failed or failed
+
+
+def _plan(document: _Document | None, at: int, line: str) -> _Document | None:
+    found = _PLAN.match(line)
+    if found and not found[1]:
+        document = document or _Document(at, at)
+        if document.plan is None:
+            document.plan, document.plan_line, document.last = int(found[2]), at, at
+    return document
+
+
+def _comment(document: _Document, at: int, line: str) -> None:
+    if found := _COUNT.match(line):
+        document.comments[found[1]] = int(found[2])
+        document.last = at
+    elif found := _SUBTEST.match(line):
+        depth = (len(line) - len(line.lstrip(" "))) // 4 + 1
+        while len(document.levels) <= depth <= _DEEPEST:
+            document.levels.append(_Level())
+        if depth < len(document.levels):
+            document.levels[depth].title = found[1]
+
+
+def _tallies(document: _Document | None) -> Iterator[Tally]:
+    if document is None or not document.is_tap:
+        return
+    if document.gap is not None and document.gap < document.last:
+        yield from _across_gap(document)
+        return
+    kinds = [kind for kind, _ in document.outcomes]
+    missing = max(0, (document.plan or 0) - document.levels[0].last)
+    yield Tally(
+        "TAP", kinds.count("passed"), kinds.count("failed"), missing, kinds.count("skipped"),
+        failures=first_names(name for kind, name in document.outcomes if kind == "failed"),
+        first=document.first, last=document.last,
+    )  # fmt: skip
+
+
+def _across_gap(document: _Document) -> Iterator[Tally]:
+    """Test lines are missing, so only the closing comments can tell, and only if the plan says the same."""
+    said = document.comments
+    if {"tests", "pass", "fail"} <= said.keys():
+        skipped = said.get("skipped", said.get("skip", 0)) + said.get("todo", 0)
+        names = first_names(name for kind, name in document.outcomes if kind == "failed")
+        early = document.plan if document.gap is not None and document.plan_line < document.gap else None
+        yield Tally(
+            "TAP", said["pass"], said["fail"], said.get("cancelled", 0), skipped, failures=names,
+            first=document.first, last=document.last, announced=early,
+        )  # fmt: skip
+    else:
+        yield Tally("TAP", first=document.first, last=document.last)

@@ -1,0 +1,190 @@
+"""Report files that a command wrote, collected from a folder that may hold traps."""
+
+import os
+import secrets
+import stat
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pathspec import PathSpec
+
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.test_output.reports.files import ReportFile
+
+MOST_ENTRIES = 500_000
+MOST_FILES = 10_000
+LARGEST_BYTES = 32 << 20
+MOST_BYTES = 128 << 20
+DEEPEST = 32
+SKIPPED = frozenset({".git", "node_modules"})
+"""Folders that are not searched, unless a pattern names them."""
+
+Patterns = Mapping[str, Sequence[str]]
+"""Globs by kind of report, relative to the folder where commands work."""
+
+Parts = tuple[str, ...]
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a command wrote, by kind; of a kind that went beyond a limit nothing, and a note that says so."""
+
+    files: Mapping[str, tuple[ReportFile, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Watch:
+    """Knows the reports that were there before, so that a stale or committed one never counts.
+
+    A file counts when its content was written after the watch began, by the clock of the file system that holds it,
+    and when it is not as it was then: a clock that is wrong, or a forged time, makes nothing new.
+    """
+
+    def __init__(self, workspace: Workspace, patterns: Patterns) -> None:
+        self._base = workspace.base
+        self._place = workspace.path.relative_to(workspace.base).parts
+        self._specs = {kind: _spec(globs) for kind, globs in patterns.items() if globs}
+        self._skipped = SKIPPED - {part for globs in patterns.values() for glob in globs for part in glob.split("/")}
+        self._before = {parts: _stamp(status) for _, parts, status in self._found()}
+        self._since = _now(workspace.base)
+
+    def written(self) -> Written:
+        """The reports as they are now."""
+        fresh: dict[str, list[Parts]] = {kind: [] for kind in self._specs}
+        for kind, parts, status in self._found():
+            if status.st_mtime_ns >= self._since and self._before.get(parts) != _stamp(status):
+                fresh[kind].append(parts)
+        files: dict[str, tuple[ReportFile, ...]] = {}
+        notes: list[str] = []
+        with _opened(self._base, self._place) as top:
+            for kind, found in fresh.items():
+                try:
+                    files[kind] = tuple(_read(top, sorted(found)))
+                except _TooMuchError as problem:
+                    notes.append(f"The {kind} reports were not used: {problem}.")
+        return Written(files, tuple(notes))
+
+    def _found(self) -> Iterator[tuple[str, Parts, os.stat_result]]:
+        if not self._specs:
+            return
+        with _opened(self._base, self._place) as top:
+            for parts, entry in _walk(top, self._skipped):
+                name = "/".join(parts)
+                for kind in [kind for kind, spec in self._specs.items() if spec.match_file(name)]:
+                    with suppress(OSError):
+                        yield kind, parts, entry.stat(follow_symlinks=False)
+
+
+class _TooMuchError(Exception):
+    """More, or larger, than is read."""
+
+
+def _spec(globs: Sequence[str]) -> PathSpec[Any]:
+    # A leading slash: without one, gitignore takes a name for a pattern that fits in every folder.
+    return PathSpec.from_lines("gitignore", [f"/{glob}" for glob in globs], backend="simple")
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _now(folder: Path) -> int:
+    """The time by the file system's own clock, in nanoseconds."""
+    probe = folder / f".{secrets.token_hex(4)}"
+    probe.touch()
+    try:
+        return probe.stat().st_mtime_ns
+    finally:
+        probe.unlink()
+
+
+@contextmanager
+def _opened(base: Path, place: Sequence[str]) -> Iterator[int | None]:
+    """A folder, entered step by step so that no link leads elsewhere; nothing where it is gone."""
+    descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in place:
+            above, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
+            os.close(above)
+    except OSError:
+        os.close(descriptor)
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os.DirEntry[str]"]]:
+    """Plain files, those near the top first, up to `MOST_ENTRIES`; a folder that cannot be read is passed over."""
+    left = MOST_ENTRIES
+    waiting: deque[Parts] = deque([()] if top is not None else [])
+    while waiting:
+        folder = waiting.popleft()
+        with _inside(top, folder) as descriptor, suppress(OSError), os.scandir(descriptor) as entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return
+                if entry.is_file(follow_symlinks=False):
+                    yield (*folder, entry.name), entry
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in skipped and len(folder) < DEEPEST:
+                    waiting.append((*folder, entry.name))
+
+
+@contextmanager
+def _inside(top: int | None, parts: Parts) -> Iterator[int]:
+    """A descriptor of a folder below `top`, or one that cannot be read."""
+    descriptor = os.dup(top) if top is not None else -1
+    try:
+        for name in parts:
+            with suppress(OSError):
+                above, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
+                os.close(above)
+                continue
+            os.close(descriptor)
+            descriptor = -1
+            break
+        yield descriptor
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _read(top: int | None, found: Sequence[Parts]) -> Iterator[ReportFile]:
+    if len(found) > MOST_FILES:
+        raise _TooMuchError(f"there are {len(found)} of them")
+    left = MOST_BYTES
+    for parts in found:
+        with _inside(top, parts[:-1]) as folder:
+            raw = _content(folder, parts)
+        if raw is not None:
+            left -= len(raw)
+            if left < 0:
+                raise _TooMuchError(f"together they are larger than {MOST_BYTES >> 20} MB")
+            yield ReportFile("/".join(parts), raw)
+
+
+def _content(folder: int, parts: Parts) -> bytes | None:
+    """What is in a plain file; nothing where it has become something else."""
+    try:
+        descriptor = os.open(parts[-1], _FILE, dir_fd=folder)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        raw = file.read(LARGEST_BYTES + 1)
+    if len(raw) > LARGEST_BYTES:
+        raise _TooMuchError(f"{'/'.join(parts)} is larger than {LARGEST_BYTES >> 20} MB")
+    return raw
