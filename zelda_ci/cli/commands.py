@@ -11,6 +11,7 @@ from zelda_ci import __version__
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
     "run": "Run suites, each in a real Claude Code session, and report.",
+    "rejudge": "Judge stored runs again, without a new session.",
     "validate": "Check every file and show what each suite resolves to.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }

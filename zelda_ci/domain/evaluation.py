@@ -31,6 +31,8 @@ class EvalContext:
     api: ApiUsage
     changes: Changes | None
     """Absent where they are not known."""
+    checks: tuple[SafeText, ...] = ()
+    """What build and tests said, each as one finished text that a judge can read."""
 
 
 class EvalResult(Record):

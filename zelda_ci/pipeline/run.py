@@ -1,7 +1,7 @@
 """The story of a run, readable aloud: workspace, setup, session, changes, evaluation, result."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from time import monotonic
 
 import anyio
 
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.snapshot import snapshot
@@ -141,8 +141,26 @@ class Run:
             context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, changes)
             evaluators = self.tools.evaluators(self.suite) if self.ledger.records else ()
             results = [await run_evaluator(evaluator, context, self.tools.redact) for evaluator in evaluators]
-        self.ledger.learn(evaluations={result.metric: result for result in results})
+            self._keep(results)
+            await self._judge(context)
         self._store()
+
+    async def _judge(self, context: EvalContext) -> None:
+        """Only what was heard to its end is judged: an interrupted user waits for nothing that costs money."""
+        if not self.ledger.records or self.ledger.known.status is SessionStatus.INTERRUPTED:
+            return
+        court = self.tools.judging.court(self.planned.label, context)
+        try:
+            await court.sit()
+        finally:
+            self._keep(court.results)
+            self.ledger.learn(judge=court.usage())
+        for notice in court.notices:
+            self.emit(Warned(notice, self.run_id))
+
+    def _keep(self, results: Sequence[EvalResult]) -> None:
+        known = self.ledger.known.evaluations | {result.metric: result for result in results}
+        self.ledger.learn(evaluations={metric: known[metric] for metric in Metric if metric in known})
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
         """What the session changed; a failure here costs the patch, never the result."""
