@@ -7,6 +7,7 @@ from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.changes import change_row, file_rows
+from zelda_ci.reporter.view.criteria import criteria_section, judge_rows
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.reporter.view.problems import STATUS_WORDS, problem
@@ -34,7 +35,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         facts=run_facts(run),
         problem=problem(run, files),
         scores=metric_rows(run.evaluations),
-        sections=(Section("Session", session),) if session else (),
+        sections=(*criteria_section(run), *((Section("Session", session),) if session else ())),
         files=file_rows(files),
     )
 
@@ -62,6 +63,8 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 
 
 def _ending(status: SessionStatus, outcome: Outcome) -> str:
+    if status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
+        return "completed, but criteria failed"
     if status is SessionStatus.COMPLETED and outcome is not Outcome.PASSED:
         return "completed, but not evaluated"
     return STATUS_WORDS[status]
@@ -74,6 +77,7 @@ def _session_rows(run: RunResult) -> Iterator[Row]:
     use = used(run)
     if use:
         yield from use_rows(run, use)
+    yield from judge_rows(run)
     if run.changes and (use or run.changes.files):
         yield change_row(run.changes)
     if run.phase_seconds:
