@@ -19,7 +19,9 @@ KEY = "sk-ant-fake-key-of-the-developer"
 def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:
     """What the developer's shell holds; with a key where there is an API."""
     access = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api_url} if api_url else {}
-    return {**project.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100", **access, **more}
+    # Where the tests run from a source tree that is not the installed one, so do the commands.
+    source = {"PYTHONPATH": path} if (path := os.environ.get("PYTHONPATH")) else {}
+    return {**project.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100", **source, **access, **more}
 
 
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.transcript.rendering import rendered_call, rendered_turn
 
-SHORTEST_QUOTE = 3
+SHORTEST_QUOTE = 2
 SLACK_LINES = 2
 """How far a quote may lie outside the cited lines: a person finds it all the same."""
 
