@@ -169,11 +169,85 @@ RECEIPT_TAX = [
     ),
 ]
 
+Place = tuple[str, str]
+
+
+def verdict(number: int, what: str, reasoning: str, *places: Place) -> dict[str, object]:
+    evidence = [{"where": where, "quote": quote} for where, quote in places]
+    return {"number": number, "reasoning": reasoning, "verdict": what, "evidence": evidence}
+
+
+DISCOUNT_VERDICTS = [
+    verdict(
+        1,
+        "PASS",
+        "The total is multiplied by 90 of 100 in whole cents, with half of the divisor added first, and a test of 94.5 cents expects 95.",
+        ("patch:shop/cart.py", "return (full * (100 - self.percent_off) + 50) // 100"),
+        ("patch:tests/test_cart.py", "self.assertEqual(cart.total_cents(), 95)"),
+    ),
+    verdict(
+        2,
+        "PASS",
+        "The ValueError quotes the code, and a test looks for WINTER99 in it.",
+        ("shop/discounts.py:10", 'raise ValueError(f"unknown discount code: {code}") from None'),
+    ),
+    verdict(
+        3,
+        "PASS",
+        "Only whole numbers are multiplied and divided with //; no float appears in the change.",
+        ("patch:shop/cart.py", "full = sum(line.cents for line in self.lines)"),
+    ),
+    verdict(
+        4,
+        "PASS",
+        "The line stands under Unreleased, Added, and says what a customer can do with a code.",
+        ("patch:CHANGELOG.md", "Discount codes could be used"),
+        ("turn 1 call 3", "changelog"),
+    ),
+]
+
+TAX_VERDICTS = [
+    verdict(
+        1,
+        "PASS",
+        "Twice 30 cents times 19, plus 119, divided by 238 is 5; the new test asserts it and the suite ends with OK.",
+        ("patch:shop/receipt.py", "return (2 * cart.total_cents() * TAX_PERCENT + divisor) // (2 * divisor)"),
+        ("turn 5 call 1", "OK"),
+    ),
+    verdict(
+        2,
+        "PASS",
+        "The test adds three lines of 10 cents and was seen to fail before the change.",
+        ("patch:tests/test_receipt.py", "test_tax_is_rounded_once_on_the_total"),
+        ("turn 3 call 1", "AssertionError"),
+    ),
+    verdict(
+        3,
+        "PASS",
+        "One integer division on the total, with half of the divisor added, replaces the rounding per line.",
+        ("patch:shop/receipt.py", "divisor = 100 + TAX_PERCENT"),
+    ),
+]
+
+VERDICTS = {"Add discount codes": DISCOUNT_VERDICTS, "The tax on the receipt": TAX_VERDICTS}
+
+
+def judgement(request: ApiRequest) -> Reply:
+    """The judge's answer on the session whose prompt it was shown."""
+    conversation = json.dumps(request.messages)
+    verdicts = next(verdicts for prompt, verdicts in VERDICTS.items() if prompt in conversation)
+    answer = json.dumps({"criteria": verdicts})
+    shown, body = len(conversation) // 4, 600
+    return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
+
+
 SCRIPTS: dict[str, list[Message]] = {"Add discount codes": DISCOUNT_CODE, "The tax on the receipt": RECEIPT_TAX}
 
 
 def script(request: ApiRequest) -> Reply:
     """The reply for this request: told apart by the prompt, counted by the assistant's messages so far."""
+    if "acceptance criteria" in json.dumps(request.body.get("system")) and "output_config" in request.body:
+        return judgement(request)
     conversation = json.dumps(request.messages)
     replies = next(replies for prompt, replies in SCRIPTS.items() if prompt in conversation)
     position = sum(message["role"] == "assistant" for message in request.messages)

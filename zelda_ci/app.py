@@ -4,10 +4,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -19,19 +21,38 @@ from zelda_ci.config.settings import Settings
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
+from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
+from zelda_ci.judge import anthropic_judge
+from zelda_ci.judge.anthropic_judge import JudgeAccess
+from zelda_ci.judge.base import Judge
+from zelda_ci.model_proxy import pricing, tokens
 from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
-from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.proxy import Meter, ModelProxy
+from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
 from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.pipeline.judging import Judging
 from zelda_ci.pipeline.recovery import recover
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.storage.stored_runs import StoredRun, StoredRuns
 from zelda_ci.workspace.workspaces import Workspaces
 
 INTERRUPTED = 130
+
+
+JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
+
+
+@dataclass(frozen=True)
+class RejudgeOrder:
+    """What `zelda rejudge` was asked for."""
+
+    names: Sequence[str]
+    judge_model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +84,7 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     """
     suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
     _refuse_isolation(suites)
-    tools = _tools(loaded, order, environ, emit)
+    tools = _tools(loaded, order, suites, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     threading.Thread(target=_preload, daemon=True).start()
     try:
@@ -72,11 +93,39 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
         raise _first(group) from group
 
 
+def rejudge(loaded: LoadedProject, order: RejudgeOrder, environ: Mapping[str, str], emit: Emit) -> BatchResult:
+    """Judge stored runs again, one after the other.
+
+    Raises:
+        ZeldaError: A run is not there or cannot be read or written, or there is no key.
+    """
+    known = settings.read(environ)
+    redact = Redactor(known.secrets())
+    stored = StoredRuns(loaded.results_dir)
+    runs = list(dict.fromkeys(stored.find(name) for name in order.names))
+    gateway = next((suite.resolved.gateway_url for suite in loaded.suites), None)
+    judging = _judging(Live(_judge_upstream(gateway, known, environ)), redact)
+    try:
+        return anyio.run(_rejudge, runs, judging, order.judge_model, emit)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+async def _rejudge(runs: Sequence[StoredRun], judging: Judging, model: str | None, emit: Emit) -> BatchResult:
+    started_at = datetime.now(UTC)
+    async with judging.proxy:
+        results = [await rejudging.rejudge(run, judging, emit, judge_model=model) for run in runs]
+    return BatchResult(
+        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
+    )
+
+
 def _preload() -> None:
     """First what the other thread imports too: uvicorn's parts import each other, and two threads in it can collide."""
     import zelda_ci.model_proxy.server  # noqa: F401, PLC0415  # slow
 
     claude_code.preload()
+    anthropic_judge.preload()
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
@@ -112,18 +161,70 @@ def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:
         raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
     if order.replay:
         return Replay(order.replay)
+    upstream = _direct(known, environ, "a session")
+    return Record(upstream, order.record) if order.record else Live(upstream)
+
+
+def _direct(known: Settings, environ: Mapping[str, str], who: str) -> Upstream:
     if known.anthropic_api_key is None:
         raise ConfigError(
-            "ANTHROPIC_API_KEY is not set, and a session needs it.",
+            f"ANTHROPIC_API_KEY is not set, and {who} needs it.",
             hint="Set it in the environment: export ANTHROPIC_API_KEY=... "
             "(`zelda demo` and `zelda run --replay` work without a key.)",
             code="API_KEY_MISSING",
         )
-    upstream = Upstream.with_api_key(known.anthropic_api_key, known.anthropic_base_url or API_URL, environ)
+    return Upstream.with_api_key(known.anthropic_api_key, known.anthropic_base_url or API_URL, environ)
+
+
+def _judge_upstream(gateway_url: str | None, known: Settings, environ: Mapping[str, str]) -> Upstream:
+    """The gateway where one is configured, with its own key; the key of sessions never goes there."""
+    gateway = known.portkey_gateway_url or gateway_url
+    if gateway is None:
+        return _direct(known, environ, "the judge")
+    if known.portkey_api_key is None:
+        hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
+        raise ConfigError(JUDGE_KEY_MISSING, hint=hint, code="JUDGE_KEY_MISSING")
+    return Upstream.with_portkey(known.portkey_api_key, gateway, known.portkey_routing, environ)
+
+
+def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], known: Settings, environ: Mapping[str, str]) -> Mode:
+    if order.replay:
+        return Replay(order.replay)
+    wanted = [suite for suite in suites if suite.metrics.requirement_fulfillment or suite.metrics.tool_usage]
+    gateway = wanted[0].gateway_url if wanted else None
+    upstream = _judge_upstream(gateway, known, environ) if wanted else _direct(known, environ, "a session")
     return Record(upstream, order.record) if order.record else Live(upstream)
 
 
-def _tools(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit: Emit) -> Tools:
+def _judging(mode: Mode, redact: Redactor) -> Judging:
+    def seat(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
+        access = JudgeAccess(
+            base_url=meter.base_url,
+            token=meter.token,
+            model=suite.judge_model,
+            context_tokens=suite.judge.context_tokens,
+            max_tokens=suite.judge.max_tokens,
+            timeout_seconds=suite.judge.timeout_seconds,
+        )
+        return anthropic_judge.AnthropicJudge(access, redact, _price, notify)
+
+    def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
+        return evaluators.judged(suite.metrics, judge, nonce, redact)
+
+    return Judging(ModelProxy(mode, redact), seat, bench, redact)
+
+
+def _price(model: str, usage: Mapping[str, Any]) -> float:
+    return pricing.cost_usd(model, tokens.from_usage(usage))
+
+
+def _tools(
+    loaded: LoadedProject,
+    order: RunOrder,
+    suites: Sequence[ResolvedSuite],
+    environ: Mapping[str, str],
+    emit: Emit,
+) -> Tools:
     known = settings.read(environ)
     redact = Redactor(known.secrets())
     workspaces, store = Workspaces(loaded.root, loaded.results_dir, environ, redact), ResultStore(loaded.results_dir)
@@ -135,6 +236,7 @@ def _tools(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], e
         agent=claude_code.ClaudeCode(redact),
         store=store,
         evaluators=lambda suite: evaluators.asked_for(suite.metrics, bench, redact),
+        judging=_judging(_judge_mode(order, suites, known, environ), redact),
         redact=redact,
         versions=Versions(
             zelda=__version__,
@@ -151,7 +253,7 @@ async def _run(tools: Tools, plan: Sequence[PlannedRun], jobs: int, emit: Emit) 
         group.start_soon(_heed_signals, interrupted, emit)
         await tools.workspaces.inspect()
         await recover(tools, emit)
-        async with tools.proxy:
+        async with tools.proxy, tools.judging.proxy:
             batch = await run_batch(plan, tools, emit, jobs=jobs, interrupted=interrupted)
         group.cancel_scope.cancel()
     return batch

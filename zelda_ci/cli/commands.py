@@ -15,6 +15,7 @@ COMMANDS = {
     "show": "Show a stored run: its report, transcript or patch.",
     "compare": "Compare two runs, batches or result files, and apply the gate.",
     "calibrate": "Measure how much a suite varies when nothing changes.",
+    "rejudge": "Judge stored runs again, without a new session.",
     "validate": "Check every file and show what each suite resolves to.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }

@@ -16,6 +16,7 @@ _AWS_HARMLESS = re.compile(
     r"AWS_(DEFAULT_)?(REGION|PROFILE|OUTPUT|PAGER|CONFIG_FILE|SHARED_CREDENTIALS_FILE|CA_BUNDLE|ENDPOINT_URL\w*"
     r"|ROLE_\w+|\w+_(MODE|ATTEMPTS|DISABLED|FILE|ENV|TIMEOUT|CONFIG)|STS_REGIONAL_ENDPOINTS)"
 )
+_ROUTING = {"PORTKEY_PROVIDER": "provider", "PORTKEY_VIRTUAL_KEY": "virtual-key", "PORTKEY_CONFIG": "config"}
 _NO = frozenset({"", "0", "false", "no", "off"})
 
 
@@ -27,6 +28,8 @@ class Settings:
     anthropic_base_url: str | None
     portkey_api_key: Secret | None
     portkey_gateway_url: str | None
+    portkey_routing: Mapping[str, str]
+    """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
     workspaces: Path | None
     no_color: bool
     ci: bool
@@ -53,6 +56,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
         portkey_api_key=_secret(environ, "PORTKEY_API_KEY"),
         portkey_gateway_url=_address(environ, "PORTKEY_GATEWAY_URL"),
+        portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
         workspaces=Path(environ["ZELDA_WORKSPACES"]) if environ.get("ZELDA_WORKSPACES") else None,
         no_color=bool(environ.get("NO_COLOR")),
         ci=environ.get("CI", "").lower() not in _NO,
@@ -97,6 +101,9 @@ _CHECKS: dict[str, Callable[[str], str | None]] = {
     "ANTHROPIC_BASE_URL": _address_problem,
     "PORTKEY_API_KEY": _key_problem,
     "PORTKEY_GATEWAY_URL": _address_problem,
+    "PORTKEY_PROVIDER": _key_problem,
+    "PORTKEY_VIRTUAL_KEY": _key_problem,
+    "PORTKEY_CONFIG": _key_problem,
     "ZELDA_WORKSPACES": _folder_problem,
 }
 

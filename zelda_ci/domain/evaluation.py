@@ -34,6 +34,8 @@ class EvalContext:
     """Absent where they are not known."""
     earlier: "Mapping[Metric, EvalResult]" = field(default_factory=dict)
     """Results of the evaluators that ran before this one."""
+    checks: tuple[SafeText, ...] = ()
+    """What build and tests said, each as one finished text that a judge can read."""
 
 
 class EvalResult(Record):

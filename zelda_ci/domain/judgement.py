@@ -31,6 +31,8 @@ class CriterionJudgement(Record):
     evidence: tuple[Citation, ...] = ()
     unverified: bool = False
     """True where the cited evidence did not hold."""
+    split: dict[str, int] | None = None
+    """Votes by verdict, where there were several and they differed."""
 
 
 class JudgeIdentity(Record):
@@ -45,6 +47,11 @@ class FulfillmentDetails(Record):
 
     judge: JudgeIdentity | None = None
     criteria: tuple[CriterionJudgement, ...] = ()
+    votes: int = 1
+    parts: int = 1
+    """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
+    notes: tuple[SafeText, ...] = ()
+    """What the judge did not see in full, and what else limits the verdicts, in sentences."""
 
 
 class MissedTool(Record):

@@ -2,7 +2,10 @@
 
 from enum import IntEnum
 
+from pydantic import ValidationError
+
 from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 
@@ -13,7 +16,7 @@ class Outcome(IntEnum):
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
     | completed                                                       | passed      | 0         |
-    | out of turns, budget or time                                    | failed      | 1         |
+    | out of turns, budget or time, or an acceptance criterion failed | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | session failed, or an evaluator could not do its work           | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
@@ -28,7 +31,24 @@ class Outcome(IntEnum):
 
 def run_outcome(run: RunResult) -> Outcome:
     """What one run means: the worse of how its session ended and how its evaluation went."""
-    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), Outcome.PASSED)
+    fulfilled = Outcome.FAILED if failed_criteria(run) else Outcome.PASSED
+    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), fulfilled)
+
+
+def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
+    """The acceptance criteria that the judge found not met."""
+    details = fulfillment(run)
+    criteria = details.criteria if details else ()
+    return tuple(criterion for criterion in criteria if criterion.verdict is CriterionVerdict.FAIL)
+
+
+def fulfillment(run: RunResult) -> FulfillmentDetails | None:
+    """What the judge said of the acceptance criteria; a file of another Zelda may hold what cannot be read."""
+    result = run.evaluations.get(Metric.REQUIREMENT_FULFILLMENT)
+    try:
+        return FulfillmentDetails.model_validate(result.details) if result else None
+    except ValidationError:
+        return None
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:

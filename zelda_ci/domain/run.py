@@ -78,6 +78,13 @@ class Failure(Record):
     """What to do next, where the one who failed knows."""
 
 
+class JudgeUsage(ApiUsage):
+    """What the judges used, apart from the session."""
+
+    notices: tuple[SafeText, ...] = ()
+    """What the user should know of the judge, such as the end of its model's life."""
+
+
 class RunResult(Record):
     """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
 
@@ -101,6 +108,8 @@ class RunResult(Record):
     api: ApiUsage = ApiUsage()
     changes: ChangeSummary | None = None
     setup: CommandResult | None = None
+    judge: JudgeUsage | None = None
+    """Absent where no judge was asked."""
     evaluations: dict[Metric, EvalResult] = {}
     replayed: bool = False
     """True where the model's words came from a cassette."""

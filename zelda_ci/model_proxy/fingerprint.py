@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zelda_ci.judge.fence import OPENING
 from zelda_ci.model_proxy.placeholders import Placeholders, plain
 from zelda_ci.model_proxy.volatile import VOLATILE_SECTIONS, without_circumstances, without_identifiers
 from zelda_ci.redact import Redactor, SafeText
@@ -87,7 +88,7 @@ class Fingerprints:
         return [*map(self._result, results), *map(self._other, others)]
 
     def _other(self, block: Mapping[str, Any]) -> Any:
-        if _is_text(block) and NOTIFICATION in block["text"]:
+        if _is_text(block) and any(mark in block["text"] for mark in (NOTIFICATION, OPENING)):
             return {"type": "text", "text": self._circumstance(block["text"])}
         return self._tree(dict(block))
 

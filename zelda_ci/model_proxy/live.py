@@ -64,9 +64,11 @@ class LiveSource(Source):
     def _headers(self, call: Call) -> Headers:
         theirs = _end_to_end(call.headers)
         secrets = {name.lower().encode(): value.reveal().encode() for name, value in self._upstream.headers.items()}
-        kept = [(name, value) for name, value in theirs if name not in OURS and name not in secrets]
+        routing = {name.lower().encode(): value.encode() for name, value in self._upstream.routing.items()}
+        replaced = OURS | secrets.keys() | routing.keys()
+        kept = [(name, value) for name, value in theirs if name not in replaced]
         # Without compression, what is counted is what is passed on.
-        return [*kept, (b"accept-encoding", b"identity"), *secrets.items()]
+        return [*kept, (b"accept-encoding", b"identity"), *routing.items(), *secrets.items()]
 
     async def _pass_on(self, response: httpx2.Response, sink: Sink) -> None:
         encoding = response.headers.get("content-encoding", "").lower()

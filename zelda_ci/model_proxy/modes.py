@@ -22,6 +22,8 @@ class Upstream:
     headers: Mapping[str, Secret]
     base_url: str = API_URL
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    routing: Mapping[str, str] = field(default_factory=dict)
+    """More headers, which say to a gateway where the request goes and are no secret."""
 
     @classmethod
     def with_api_key(cls, key: Secret, base_url: str = API_URL, environ: Mapping[str, str] | None = None) -> Self:
@@ -32,6 +34,16 @@ class Upstream:
     def with_auth_token(cls, token: Secret, base_url: str = API_URL, environ: Mapping[str, str] | None = None) -> Self:
         """The way of most gateways."""
         return cls({"authorization": Secret(f"Bearer {token.reveal()}")}, base_url, environ or {})
+
+    @classmethod
+    def with_portkey(
+        cls, key: Secret, base_url: str, routing: Mapping[str, str], environ: Mapping[str, str] | None = None
+    ) -> Self:
+        """The way of Portkey: its own key, and by header (or the model's name) the provider behind it."""
+        # Clients add /v1 themselves, and Portkey's documentation shows the address in both ways.
+        address = base_url.rstrip("/").removesuffix("/v1")
+        headers = {f"x-portkey-{name}": value for name, value in routing.items()}
+        return cls({"x-portkey-api-key": key}, address, environ or {}, headers)
 
 
 @dataclass(frozen=True)

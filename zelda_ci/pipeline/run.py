@@ -1,32 +1,27 @@
 """The story of a run, readable aloud: workspace, setup, session, changes, evaluation, result."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from time import monotonic
 
 import anyio
 
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
-from zelda_ci.evaluators.base import run_evaluator
-from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
-from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
-from zelda_ci.model_proxy.proxy import Meter
+from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
+from zelda_ci.pipeline.evaluation import evaluate, judge
+from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
 
 CONCLUSION_SECONDS = 60
 """Most that changes and evaluation may take once a run was interrupted."""
-
-MOST_DIFFERENCES = 5
-"""Of a replay from its recording that are told one by one."""
 
 
 class Run:
@@ -36,7 +31,6 @@ class Run:
         self.suite, self.tools, self.emit = planned.suite, tools, emit
         self.planned, self.batch_id = planned, batch_id
         self.phase_seconds: dict[str, float] = {}
-        self.meter: Meter | None = None
         self.changes: Changes | None = None
         self.result: RunResult | None = None
 
@@ -84,7 +78,8 @@ class Run:
         try:
             try:
                 await self._set_up(workspace)
-                await self._lead(workspace)
+                with self._phase(Phase.SESSION):
+                    await lead(self.planned, workspace, self.tools, self.ledger, self.emit)
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)
@@ -107,63 +102,15 @@ class Run:
             last_line = done.output.rstrip().rpartition("\n")[2]
             raise ExecutionError(f"setupCommand {how}: {last_line or 'no output'}", code="SETUP_FAILED")
 
-    async def _lead(self, workspace: Workspace) -> None:
-        folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
-        places = {name: str(folder) for name, folder in folders.items()}
-        budget = self.suite.execution.max_cost_usd
-        with self.tools.proxy.session(run_label=self.planned.label, budget_usd=budget, placeholders=places) as meter:
-            self.meter = meter
-            request = SessionRequest(
-                session_id=str(uuid.uuid4()),
-                prompt=self.suite.prompt,
-                workspace=workspace,
-                execution=self.suite.execution,
-                endpoint=ModelEndpoint(meter.base_url, meter.token),
-                stop=meter.exhausted,
-            )
-            with self._phase(Phase.SESSION):
-                self._settle(await self.tools.agent.run(request, self._hear), meter)
-
-    def _hear(self, record: SessionRecord) -> None:
-        self.ledger.hear(record)
-        spent = self.meter.cost_usd if self.meter else 0.0
-        self.emit(SessionProgressed(self.run_id, record, self.ledger.turns, spent))
-
-    def _settle(self, outcome: SessionOutcome, meter: Meter) -> None:
-        self.ledger.wall_seconds = outcome.wall_seconds
-        status, failure = outcome.status, None
-        if status is not SessionStatus.COMPLETED:
-            reason = outcome.reason or self.tools.redact(f"The session ended as {status}.")
-            failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
-        if meter.failure and self.tools.replayed:
-            status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
-        self.ledger.end(status, failure)
-        self._tell_about_the_cassette(meter)
-
-    def _tell_about_the_cassette(self, meter: Meter) -> None:
-        if meter.failure and not self.tools.replayed:
-            self.emit(Warned(meter.failure, self.run_id))
-        differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
-        for difference in differences[:MOST_DIFFERENCES] if not meter.failure else ():
-            self.emit(Warned(f"the replay was not exactly what was recorded: {difference}", self.run_id))
-
     async def _conclude(self, workspace: Workspace) -> None:
         with self._phase(Phase.EVALUATION):
-            self._count_usage()
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            evaluations = await self._evaluations(workspace)
-        self.ledger.learn(evaluations=evaluations)
+            context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, self.changes)
+            if self.ledger.records:
+                context = await evaluate(context, self.tools, self.ledger)
+                await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
         self._store()
-
-    async def _evaluations(self, workspace: Workspace) -> dict[Metric, EvalResult]:
-        """One after the other, each knowing what those before it found."""
-        context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, self.changes)
-        results: dict[Metric, EvalResult] = {}
-        for evaluator in self.tools.evaluators(self.suite) if self.ledger.records else ():
-            known = replace(context, earlier=dict(results))
-            results[evaluator.metric] = await run_evaluator(evaluator, known, self.tools.redact)
-        return results
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
         """What the session changed; a failure here costs the patch, never the result."""
@@ -176,11 +123,6 @@ class Run:
         del facts["patch"]
         self.ledger.learn(changes=ChangeSummary(**facts))
         return changes
-
-    def _count_usage(self) -> None:
-        if self.meter:
-            api = self.meter.usage()
-            self.ledger.learn(api=api, models=tuple(sorted(api.models)))
 
     def _fail(self, exc: ZeldaError) -> None:
         if self.result:

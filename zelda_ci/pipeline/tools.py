@@ -9,6 +9,7 @@ from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.execution.agent import CodingAgent
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.pipeline.judging import Judging
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -33,6 +34,8 @@ class Tools:
     agent: CodingAgent
     store: ResultStore
     evaluators: Callable[[ResolvedSuite], Sequence[Evaluator]]
+    """Those that need no judge."""
+    judging: Judging
     redact: Redactor
     versions: Versions
     replayed: bool

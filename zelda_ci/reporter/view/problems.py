@@ -1,11 +1,17 @@
 """What went wrong in a run, in one sentence, and what to do next."""
 
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view.correctness import correctness_problem, last_lines
+from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Problem, RunFiles
 from zelda_ci.reporter.view.scores import label
+
+LONGEST_CRITERION = 200
+JUDGED = {Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE}
 
 STATUS_WORDS = {
     SessionStatus.COMPLETED: "completed",
@@ -47,7 +53,7 @@ def problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
     if run.status is not SessionStatus.COMPLETED:
         return _of_session(run, files)
-    return _of_evaluation(run, files) or correctness_problem(run, files)
+    return _of_evaluation(run, files) or correctness_problem(run, files) or _of_criteria(run, files)
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
@@ -70,7 +76,21 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
     names = ", ".join(label(result.metric) for result in broken)
     why = f"{names} could not be evaluated: {sentence(broken[0].reasoning)}"
     look = files.result
-    return Problem(why, "The session itself is complete and kept; run the suite again once the cause is gone.", look)
+    advice = "The session itself is complete and kept; run the suite again once the cause is gone."
+    if any(result.metric in JUDGED for result in broken):
+        advice = f"The session is complete and kept: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
+    return Problem(why, advice, look)
+
+
+def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
+    failed = failed_criteria(run)
+    if not failed:
+        return None
+    more = f", and {numbers.count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
+    why = f"Not met: {sentence(failed[0].criterion, LONGEST_CRITERION)}{more}"
+    look = files.patch or files.transcript
+    advice = "Check the reasoning below against what the session changed."
+    return Problem(why, advice, look and visible(look, len(look)))
 
 
 def _setup_output(run: RunResult) -> tuple[str, ...]:

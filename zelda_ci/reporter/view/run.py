@@ -8,6 +8,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.changes import change_row, file_rows
 from zelda_ci.reporter.view.correctness import correctness, correctness_section, ending, failed_steps
+from zelda_ci.reporter.view.criteria import criteria_section, judge_rows
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.reporter.view.problems import STATUS_WORDS, problem
@@ -35,7 +36,11 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         facts=run_facts(run),
         problem=problem(run, files),
         scores=metric_rows(run.evaluations),
-        sections=(*correctness_section(run), *((Section("Session", session),) if session else ())),
+        sections=(
+            *criteria_section(run),
+            *correctness_section(run),
+            *((Section("Session", session),) if session else ()),
+        ),
         files=file_rows(files, failed_steps(run)),
     )
 
@@ -65,9 +70,9 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 def _ending(run: RunResult, outcome: Outcome) -> str:
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.BROKEN:
         return "completed, but not evaluated"
-    found = correctness(run)
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
-        return f"completed, but {ending(found) if found else 'did not pass'}"
+        found = correctness(run)
+        return f"completed, but {'criteria failed' if not found or found.passed else ending(found)}"
     return STATUS_WORDS[run.status]
 
 
@@ -78,6 +83,7 @@ def _session_rows(run: RunResult) -> Iterator[Row]:
     use = used(run)
     if use:
         yield from use_rows(run, use)
+    yield from judge_rows(run)
     if run.changes and (use or run.changes.files):
         yield change_row(run.changes)
     if run.phase_seconds:

@@ -8,6 +8,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.criteria import judge_cost
 from zelda_ci.reporter.view.escape import visible
 from zelda_ci.reporter.view.nouns import Cell, Problem, Row, RunView, SuiteView, Summary, Tone, Trouble
 from zelda_ci.reporter.view.run import VERDICTS
@@ -117,6 +118,8 @@ def _totals(batch: BatchResult) -> Iterator[Row]:
     if uses:
         yield Row("Cost", (Cell(_cost(uses)),))
         yield Row("Tokens", (Cell(numbers.whole(sum((use.tokens for use in uses), Usage()).total)),))
+    if judges := [run.judge for run in batch.runs if run.judge]:
+        yield Row("Judge", (Cell(judge_cost(judges)),))
     yield Row("Time", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
 
 

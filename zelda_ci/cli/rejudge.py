@@ -1,0 +1,32 @@
+"""`zelda rejudge`: stored runs before the judge again."""
+
+import os
+from pathlib import Path
+
+import click
+
+from zelda_ci import app
+from zelda_ci.cli import options, report
+
+
+@click.command(
+    epilog="Examples: `zelda rejudge latest` after a judge that could not be reached; "
+    "`zelda rejudge rest-endpoint-2026-02-13` by an unambiguous beginning of the run's name."
+)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@options.project
+@click.option("--judge-model", metavar="MODEL", help="Ask this model instead of the one the run was configured with.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def rejudge(*, runs: tuple[str, ...], project: Path, judge_model: str | None, as_json: bool) -> int:
+    """Judge stored runs again, without a new session.
+
+    RUN is the name of a run (a folder in .zelda/runs), an unambiguous beginning of one, or `latest`. Transcript and
+    patch are judged as they were stored, by the configuration that the run had; result.json is rewritten. A verdict
+    that is there is never replaced by a failure to get one.
+
+    The judge needs ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured, and costs money.
+    """
+    loaded = app.load(project)
+    with report.progress(as_json=as_json) as emit:
+        batch = app.rejudge(loaded, app.RejudgeOrder(runs, judge_model), os.environ, emit)
+    return report.show(batch, loaded.results_dir, as_json=as_json)

@@ -1,0 +1,228 @@
+"""The sole user of the Anthropic SDK: asks, repeats within a deadline, validates. Nothing of the SDK leaves here."""
+
+import random
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from pydantic import BaseModel, ValidationError
+
+from zelda_ci.domain.session import Usage
+from zelda_ci.errors import JudgeError
+from zelda_ci.judge import failures
+from zelda_ci.judge.base import A, Answer, Question
+from zelda_ci.judge.failures import AttemptFailed
+from zelda_ci.judge.reply import Reply, read_reply
+from zelda_ci.redact import Redactor
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from anthropic.types import MessageParam, TextBlockParam
+
+Price = Callable[[str, Mapping[str, Any]], float]
+"""Cost in US dollars of an answer of a model, from the API's `usage` object."""
+
+MOST_PROBLEMS = 10
+
+
+@dataclass(frozen=True)
+class JudgeAccess:
+    """Where the judge is reached, and how it is to answer."""
+
+    base_url: str
+    token: str = field(repr=False)
+    model: str
+    context_tokens: int
+    max_tokens: int
+    timeout_seconds: float
+    """For one question, retries included."""
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waits between attempts: doubled each time, and scattered, so that parallel questions do not return together."""
+
+    first_seconds: float = 0.5
+    longest_seconds: float = 20.0
+    most_attempts: int = 8
+
+    def wait_seconds(self, failed: int) -> float:
+        """The wait after so many failures."""
+        longest = min(self.longest_seconds, self.first_seconds * 2.0 ** (failed - 1))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - scatter, no secret
+
+
+@dataclass
+class _Tally:
+    """What a question has taken so far."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    attempts: int = 0
+    failed: int = 0
+    last: JudgeError | None = None
+
+
+class AnthropicJudge:
+    """A model behind the Messages API."""
+
+    def __init__(
+        self,
+        access: JudgeAccess,
+        redact: Redactor,
+        price: Price,
+        notify: Callable[[str], None],
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.model: Final = access.model
+        self.context_tokens: Final = access.context_tokens
+        self._access = access
+        self._redact = redact
+        self._price = price
+        self._backoff = backoff or Backoff()
+        self._notify = notify
+        self._client: AsyncAnthropic | None = None
+
+    async def ask(self, question: Question, form: type[A]) -> Answer[A]:
+        """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
+
+        Raises:
+            JudgeError: There is no usable answer.
+        """
+        tally, limit = _Tally(), self._access.timeout_seconds
+        with anyio.move_on_after(limit) as deadline:
+            return await self._until_valid(question, form, tally, deadline)
+        raise failures.too_late(limit, tally.last)
+
+    async def _until_valid(
+        self, question: Question, form: type[A], tally: _Tally, deadline: anyio.CancelScope
+    ) -> Answer[A]:
+        messages = [_first_message(question, self._redact)]
+        while True:
+            tally.attempts += 1
+            try:
+                reply = await self._reply(question, messages, form, tally)
+            except AttemptFailed as problem:
+                await self._wait(problem, tally, deadline)
+                continue
+            text = self._redact(reply.text)
+            try:
+                value = form.model_validate_json(text)
+            except ValidationError as problem:
+                if len(messages) > 1:
+                    raise _invalid(self._redact(_problems(problem))) from None
+                messages += [_said("assistant", text or "{}"), _said("user", _correction(problem))]
+                continue
+            return Answer(value, tally.usage, tally.cost_usd, tally.attempts)
+
+    async def _reply(
+        self, question: Question, messages: list["MessageParam"], form: type[BaseModel], tally: _Tally
+    ) -> Reply:
+        data = await self._send(question, messages, form)
+        reply = read_reply(data)
+        if reply is None:
+            raise failures.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
+        tally.usage += reply.tokens
+        tally.cost_usd += self._price(self.model, reply.usage)
+        if problem := failures.of_stop(reply.stop_reason):
+            raise problem
+        return reply
+
+    async def _send(self, question: Question, messages: list["MessageParam"], form: type[BaseModel]) -> bytes:
+        import anthropic  # noqa: PLC0415 - more than a second, and most commands judge nothing
+
+        try:
+            raw = await self._connected().messages.with_raw_response.create(
+                model=self.model,
+                max_tokens=self._access.max_tokens,
+                system=self._redact(question.system),
+                messages=messages,
+                output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(form)}},
+                # Without one of its own, the SDK refuses long answers that are not streamed.
+                timeout=self._access.timeout_seconds,
+            )
+        except anthropic.APIStatusError as problem:
+            said = self._redact(problem.api_message or problem.message)
+            raise failures.of_status(problem.status_code, dict(problem.response.headers), said) from problem
+        except anthropic.APIConnectionError as problem:
+            raise failures.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
+        except Exception as problem:
+            # The SDK lets through whatever a strange answer makes of it.
+            raise failures.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
+        return raw.http_response.content
+
+    async def _wait(self, problem: AttemptFailed, tally: _Tally, deadline: anyio.CancelScope) -> None:
+        """Wait before the next attempt; where that is no use, tell the failure."""
+        tally.failed += 1
+        tally.last = problem.error
+        seconds = max(self._backoff.wait_seconds(tally.failed), problem.wait_seconds or 0.0)
+        is_too_long = anyio.current_time() + seconds >= deadline.deadline
+        if not problem.again or is_too_long or tally.attempts >= self._backoff.most_attempts:
+            raise problem.error from problem
+        await anyio.sleep(seconds)
+
+    def _connected(self) -> "AsyncAnthropic":
+        if self._client is None:
+            self._client = _client(self._access)
+            for notice in _deprecation(self.model):
+                self._notify(notice)
+        return self._client
+
+
+def preload() -> None:
+    """Import the SDK, which takes more than a second, while there is something else to wait for."""
+    import anthropic  # noqa: PLC0415
+    import anthropic.resources.messages  # noqa: F401, PLC0415
+
+
+def _client(access: JudgeAccess) -> "AsyncAnthropic":
+    import anthropic  # noqa: PLC0415
+
+    return anthropic.AsyncAnthropic(
+        api_key=access.token,
+        base_url=access.base_url,
+        max_retries=0,
+        # The model proxy on loopback honours the user's HTTP proxy; the way to it must not.
+        http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
+    )
+
+
+def _deprecation(model: str) -> list[str]:
+    """What the SDK would print as a warning, in a sentence of our own."""
+    from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415
+
+    warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
+    ends = DEPRECATED_MODELS.get(model)
+    return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
+
+
+def _first_message(question: Question, redact: Redactor) -> "MessageParam":
+    blocks = [_block(redact(text)) for text in question.shared if text]
+    if blocks:
+        blocks[-1]["cache_control"] = {"type": "ephemeral"}
+    return {"role": "user", "content": [*blocks, _block(redact(question.body))]}
+
+
+def _block(text: str) -> "TextBlockParam":
+    return {"type": "text", "text": text}
+
+
+def _said(role: Any, text: str) -> "MessageParam":
+    return {"role": role, "content": [_block(text)]}
+
+
+def _correction(problem: ValidationError) -> str:
+    return f"That answer cannot be used: {_problems(problem)}. Give the whole answer again, in the required form."
+
+
+def _problems(problem: ValidationError) -> str:
+    found = problem.errors(include_url=False, include_input=False, include_context=False)
+    told = [f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in found[:MOST_PROBLEMS]]
+    return "; ".join(told)
+
+
+def _invalid(problems: str) -> JudgeError:
+    message = f"The judge's answer is not in the required form, also after it was told: {problems}"
+    return JudgeError(message, hint="Try again, or choose another judgeModel.", code="JUDGE_ANSWER_INVALID")

@@ -1,0 +1,67 @@
+"""Leading a run's session: through the model proxy, every record to disk first, then to whoever watches."""
+
+import uuid
+
+from zelda_ci.domain.run import Failure
+from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.events import Emit, SessionProgressed, Warned
+from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.model_proxy.proxy import Meter
+from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.storage.ledger import RunLedger
+
+MOST_DIFFERENCES = 5
+"""Of a replay from its recording that are told one by one."""
+
+
+async def lead(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: RunLedger, emit: Emit) -> None:
+    """Lead the session and enter in the ledger how it went, what was heard and what it used.
+
+    Raises:
+        ZeldaError: It could not even be started.
+    """
+    suite, run_id = planned.suite, ledger.folder.run_id
+    folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
+    places = {name: str(folder) for name, folder in folders.items()}
+    budget = suite.execution.max_cost_usd
+    with tools.proxy.session(run_label=planned.label, budget_usd=budget, placeholders=places) as meter:
+
+        def hear(record: SessionRecord) -> None:
+            ledger.hear(record)
+            emit(SessionProgressed(run_id, record, ledger.turns, meter.cost_usd))
+
+        request = SessionRequest(
+            session_id=str(uuid.uuid4()),
+            prompt=suite.prompt,
+            workspace=workspace,
+            execution=suite.execution,
+            endpoint=ModelEndpoint(meter.base_url, meter.token),
+            stop=meter.exhausted,
+        )
+        try:
+            _settle(await tools.agent.run(request, hear), meter, tools, ledger)
+        finally:
+            api = meter.usage()
+            ledger.learn(api=api, models=tuple(sorted(api.models)))
+    for sentence in _about_the_cassette(meter, replayed=tools.replayed):
+        emit(Warned(sentence, run_id))
+
+
+def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunLedger) -> None:
+    ledger.wall_seconds = outcome.wall_seconds
+    status, failure = outcome.status, None
+    if status is not SessionStatus.COMPLETED:
+        reason = outcome.reason or tools.redact(f"The session ended as {status}.")
+        failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
+    if meter.failure and tools.replayed:
+        status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
+    ledger.end(status, failure)
+
+
+def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
+    """What to know about a recording that failed, or a replay that was not exactly the recording."""
+    if meter.failure:
+        return [] if replayed else [meter.failure]
+    differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+    return [f"the replay was not exactly what was recorded: {text}" for text in differences[:MOST_DIFFERENCES]]
