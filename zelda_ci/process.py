@@ -25,8 +25,7 @@ TERM_GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 1.0
 """How long output may still come after the end, from a grandchild that kept the pipe open."""
 
-CHUNK = 1 << 16
-
+CHUNK, MOST_ERRORS = 1 << 16, 16 << 20
 SEAM = 8192
 """Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two."""
 
@@ -141,10 +140,10 @@ async def stream(
     """
     stderr = io.BytesIO()
     with to.open("wb") as file:
-        into, errors = _Limited(file, max_bytes), _Limited(stderr, CHUNK)
+        into, errors = _Limited(file, max_bytes), _Limited(stderr, MOST_ERRORS)
         async with _started(argv, cwd, environment) as child:
             with anyio.fail_after(timeout_seconds):
-                await _drain(child, into.take, errors.take_what_fits)
+                await _drain(child, into.take, errors.take)
     return Streamed(child.returncode, stderr.getvalue(), into.written, into.truncated)
 
 
@@ -152,10 +151,8 @@ class _Limited:
     """A file that takes bytes up to a limit."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
-        self.written = 0
-        self.truncated = False
-        self._file = file
-        self._limit = limit
+        self.written, self.truncated = 0, False
+        self._file, self._limit = file, limit
 
     def take(self, chunk: bytes) -> bool:
         fitting = chunk[: self._limit - self.written]
@@ -164,10 +161,6 @@ class _Limited:
         self.truncated = self.truncated or len(fitting) < len(chunk)
         return not self.truncated
 
-    def take_what_fits(self, chunk: bytes) -> bool:
-        self.take(chunk)
-        return True
-
 
 class _Ends:
     """Head and tail of a stream of any length."""
@@ -175,8 +168,7 @@ class _Ends:
     def __init__(self, keep: int) -> None:
         self.total = 0
         self._room = keep // 2 + SEAM
-        self._head = bytearray()
-        self._tail = bytearray()
+        self._head, self._tail = bytearray(), bytearray()
 
     @property
     def truncated(self) -> bool:
@@ -202,10 +194,8 @@ class _Ends:
 
 def _input(data: bytes | None) -> IO[bytes]:
     """A file, not a pipe, so that a program that does not read cannot block us."""
-    if data is None:
-        return open(os.devnull, "rb")  # noqa: PTH123  # the caller closes it
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-    file.write(data)
+    file.write(data or b"")
     file.seek(0)
     return file
 
@@ -300,7 +290,7 @@ async def _exited(child: subprocess.Popen[bytes]) -> None:
     """Wait for the child itself, not for whoever inherited its pipes. Not reaped, where the system can do that."""
     try:
         descriptor = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):
+    except (AttributeError, OSError):  # another system, or an old kernel
         while child.poll() is None:  # noqa: ASYNC110  # there is no event to wait for
             await anyio.sleep(0.01)
         return
