@@ -27,7 +27,7 @@ def shell(line: str, **options: float) -> process.Completed:
     return run("sh", "-c", line, **options)  # type: ignore[arg-type]  # numbers only
 
 
-def capture(*argv: str, given: bytes | None = None, max_bytes: int = 1 << 20, timeout: float = 60) -> process.Captured:
+def capture(*argv: str, given: bytes = b"", max_bytes: int = 1 << 20, timeout: float = 60) -> process.Captured:
     async def main() -> process.Captured:
         return await process.capture(
             argv,

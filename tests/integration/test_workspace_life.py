@@ -147,6 +147,40 @@ def test_cancelling_at_any_moment_leaves_nothing(tmp_path: Path, kind: str) -> N
     assert project.fingerprint() == before
 
 
+def test_cancelling_the_measurement_leaves_nothing_of_it(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    cancelled = []
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        await workspaces.run_command(workspace, "git init -q inner; echo x > inner/x; echo y >> README.md", 60)
+        before = project.leftovers()
+        for number in range(20):
+            with anyio.move_on_after(number * 0.001) as scope:
+                await workspaces.changes(workspace, tmp_path / "patch")
+            cancelled.append(scope.cancelled_caught)
+            assert project.leftovers() == before
+            assert (workspace.root / "inner/.git/HEAD").exists()
+        assert (await workspaces.changes(workspace, tmp_path / "patch")).files == ("README.md", "inner/x")
+
+    project.work(work)
+    assert any(cancelled), "no attempt was cut short"
+
+
+def test_cancelling_a_command_ends_its_processes(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    pids = tmp_path / "pids"
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        async with anyio.create_task_group() as tasks:
+            line = f"env -i setsid sleep 300 & echo $! > {pids}; wait"
+            tasks.start_soon(workspaces.run_command, workspace, line, 600)
+            await anyio.to_thread.run_sync(wait_until, lambda: pids.exists() and bool(pids.read_text()))
+            tasks.cancel_scope.cancel()
+        assert not is_running(pids.read_text())
+
+    project.work(work)
+
+
 def test_a_run_after_a_cancelled_one_works(tmp_path: Path) -> None:
     project = repository(tmp_path, {f"f{n}": os.urandom(50_000) for n in range(20)})
 

@@ -290,6 +290,15 @@ def test_a_sparse_checkout_is_tested_in_full(tmp_path: Path) -> None:
     unchanged(project, work)
 
 
+@pytest.mark.parametrize("option", ["--split-index", "--untracked-cache", "--index-version=4"])
+def test_every_form_of_index_stays_as_it_is(tmp_path: Path, option: str) -> None:
+    project = repository(tmp_path)
+    project.git("update-index", option)
+    project.write({"staged": "x"})
+    project.git("add", "staged")
+    unchanged(project)
+
+
 def test_a_partial_clone_works_if_it_has_the_files(tmp_path: Path) -> None:
     origin = repository(tmp_path, {f"f{n}": str(n) * 1000 for n in range(5)} | {"README.md": "hello\n"})
     origin.write({"f1": "changed"})
@@ -362,33 +371,57 @@ def test_the_worktree_settings_of_a_repository_are_respected(tmp_path: Path) -> 
     unchanged(project, work)
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
-    """A limit on the size of files stands in for a disk that is full in the middle of the fetch."""
-    project = repository(tmp_path, {"big": os.urandom(3_000_000)})
-    program = """
-import resource, signal, sys, anyio
+OPENING = """
+import resource, sys, anyio
 from pathlib import Path
 from tests.builders import suite
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
 
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+project, base, path, limit = sys.argv[1:]
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
 
 async def main():
-    environ = {"PATH": sys.argv[4], "ZELDA_WORKSPACES": sys.argv[2]}
-    workspaces = Workspaces(Path(sys.argv[1]), Path(".zelda"), environ, Redactor())
+    environ = {"PATH": path, "ZELDA_WORKSPACES": base}
     try:
-        async with workspaces.open("run-1", suite()):
+        async with Workspaces(Path(project), Path(".zelda"), environ, Redactor()).open("run-1", suite()):
             print("opened")
     except WorkspaceError as error:
         print("explained:", error.user_message)
+    print("left:", *Path(base).glob("*/runs/*"), *Path(base).glob("*/trash/*"), *Path(base).glob("*/stores/draft-*"))
 
 anyio.run(main)
 """
-    for limit in (1_000_000, 100):
-        argv = [sys.executable, "-c", program, str(project.path), str(project.base), str(limit), os.environ["PATH"]]
-        done = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("explained: ")
-        assert project.leftovers() == []
+
+
+def opening(project: Project, limit: str = "", *, before: tuple[str, ...] = ()) -> str:
+    """What another process says that opens a workspace."""
+    argv = [*before, sys.executable, "-c", OPENING, str(project.path), str(project.base), os.environ["PATH"], limit]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("limit", ["1000000", "100"])
+def test_a_write_that_fails_is_a_sentence_and_leaves_nothing(tmp_path: Path, limit: str) -> None:
+    project = repository(tmp_path, {"big": os.urandom(3_000_000)})
+    said = opening(project, limit)
+    assert said.startswith("explained: ")
+    assert said.endswith("left:\n")
+
+
+@pytest.mark.parametrize("size", ["40k", "1m", "4m"])
+def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, size: str) -> None:
+    project = repository(tmp_path, {"big": os.urandom(3_000_000)})
+    project.base.mkdir()
+    mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && mkdir -m 700 "$0/base" && exec "$@"'
+    before = ("unshare", "-Urm", "sh", "-c", mount, str(project.base))
+    if subprocess.run((*before[:2], "true"), capture_output=True, check=False).returncode:
+        pytest.skip("no private mount namespaces here")
+    project.environ["ZELDA_WORKSPACES"] = str(project.base / "base")
+    said = opening(project, before=before)
+    assert said.startswith("explained: ")
+    assert "Make room, or set ZELDA_WORKSPACES" in said
+    assert said.endswith("left:\n")

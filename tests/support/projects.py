@@ -66,7 +66,8 @@ class Project:
 
     @property
     def base(self) -> Path:
-        return self.home.parent / "base"
+        """Where its workspaces lie."""
+        return Path(self.environ.get("ZELDA_WORKSPACES", self.home.parent / "base"))
 
     @property
     def results(self) -> Path:
@@ -125,16 +126,10 @@ class Project:
                 status = place.lstat()
                 small = stat.S_ISREG(status.st_mode) and status.st_size < 10_000_000
                 content = place.read_bytes() if small else b""
-                found[str(place)] = (
-                    status.st_ino,
-                    status.st_mode,
-                    status.st_uid,
-                    status.st_nlink,
-                    status.st_size,
-                    status.st_mtime_ns,
-                    status.st_ctime_ns,
-                    content,
-                )
+                # Git renews the time of a shared index whenever it reads it, so that it does not expire.
+                times = () if name.startswith("sharedindex.") else (status.st_mtime_ns, status.st_ctime_ns)
+                kind = (status.st_ino, status.st_mode, status.st_uid, status.st_nlink, status.st_size)
+                found[str(place)] = (*kind, content, times)
         return found
 
     def leftovers(self) -> list[str]:

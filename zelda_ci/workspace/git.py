@@ -1,5 +1,6 @@
 """Git as Zelda runs it: an environment built from nothing, no configuration but Zelda's own."""
 
+import errno
 import logging
 import os
 import re
@@ -17,6 +18,10 @@ log = logging.getLogger(__name__)
 
 OLDEST = (2, 32)
 """The first that takes its global configuration from a file of our choice."""
+
+NO_SPACE = "NO_SPACE"
+MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
+DISK_FULL = (*map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)), "error: unable to write file")
 
 CONFIGURATION = """\
 [safe]
@@ -67,7 +72,7 @@ class Git:
         """The same in another folder, with more variables."""
         return replace(self, cwd=cwd, environment={**self.environment, **variables})
 
-    async def __call__(self, *arguments: str, stdin: bytes | None = None, inherit: Sequence[int] = ()) -> bytes:
+    async def __call__(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> bytes:
         """Run a command that must succeed, and return what it printed.
 
         Raises:
@@ -78,9 +83,7 @@ class Git:
             raise self.failure(arguments, done)
         return done.stdout
 
-    async def attempt(
-        self, *arguments: str, stdin: bytes | None = None, inherit: Sequence[int] = ()
-    ) -> process.Captured:
+    async def attempt(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> process.Captured:
         """Run a command that may fail.
 
         Raises:
@@ -129,9 +132,12 @@ class Git:
         """The error that a failed command means."""
         said = self.redact(done.stderr.decode("utf-8", "replace")).strip()
         log.info("git %s ended with %s: %s", _verb(arguments), done.exit_code, said)
-        words = [line for line in said.splitlines() if line.startswith(("fatal: ", "error: "))] or said.splitlines()
-        reason = words[-1] if words else f"exit code {done.exit_code}"
-        return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", code="GIT_FAILED")
+        lines = said.splitlines()
+        full = [line for line in lines if any(sign in line for sign in DISK_FULL)]
+        causes = full or [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
+        reason = causes[0] if causes else f"exit code {done.exit_code}"
+        code, hint = (NO_SPACE, MAKE_ROOM) if full else ("GIT_FAILED", None)
+        return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
 
 
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:

@@ -7,14 +7,16 @@ files' list, only the `.gitignore` and `.gitattributes` of the tree.
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from zelda_ci.workspace.candidates import classify
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.candidates import Candidates, classify
 from zelda_ci.workspace.folder import Index
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import NO_SPACE, Git
 
 ATTRIBUTES = "* !diff\n"
 """Git decides by content what is text: a tree's own opinion could hide readable changes."""
@@ -24,6 +26,14 @@ PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
 
 MOST_ATTEMPTS = 40
 LARGEST_INDEX = 64 << 20
+
+
+class Entry(NamedTuple):
+    """What an index says of a file."""
+
+    mode: bytes
+    blob: bytes
+
 
 Staged = dict[bytes, str]
 """Changed files that are not in the index, and why."""
@@ -46,12 +56,11 @@ class Snapshot:
         """
         start_index.write(self.index)
         self._use(ATTRIBUTES)
-        changed = await self._names("diff-files", "--name-only", "--ignore-submodules=all")
+        changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
         found = classify(self.root, [*changed, *fresh, *forced])
-        # Removed first, for git would take a file at its word that has kept its size and its second.
-        await self._update("--force-remove", sorted({*found.gone, *changed} - set(found.left_out)))
+        await self._forget(changed, found)
         stubborn = await self._add(found.present)
         if stubborn:
             self._use(PLAIN_ATTRIBUTES)
@@ -85,28 +94,46 @@ class Snapshot:
         known = set(await self._names("ls-files"))
         return [name for name in told.stdout.split(b"\0") if name and name not in known]
 
-    async def _update(self, option: str, paths: Sequence[bytes]) -> bool:
-        """Many files go into one pack rather than into a file each.
+    async def _forget(self, changed: Mapping[bytes, Entry], found: Candidates) -> None:
+        """Drop what is gone, and the times of what changed: git would take it at its word on size and second."""
+        gone = (b"0 %b\t%b" % (b"0" * len(changed[path].blob), path) for path in found.gone if path in changed)
+        kept = (b"%b %b 0\t%b" % (*changed[path], path) for path in found.present if path in changed)
+        if not await self._update("--index-info", [*gone, *kept]):
+            raise WorkspaceError("What the session changed cannot be computed: git refused an index of its own making.")
+
+    async def _update(self, option: str, lines: Sequence[bytes]) -> bool:
+        """Change the index by a list; many files go into one pack rather than into a file each.
 
         What changed is known by now, so the index is made to look younger than any file: git would otherwise read all
         those again that were written in the same second.
+
+        Raises:
+            WorkspaceError: There is no room.
         """
-        if not paths:
+        if not lines:
             return True
         os.utime(self.index, (time.time() + 3600,) * 2)
-        options = ("-c", "core.bigFileThreshold=1", "update-index", option, "-z", "--stdin")
-        done = await self.git.attempt(*options, stdin=b"".join(path + b"\0" for path in paths))
+        options = ("-c", "core.bigFileThreshold=1", "update-index", "-z", *option.split())
+        done = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
+        if done.exit_code != 0 and (error := self.git.failure(options, done)).code == NO_SPACE:
+            raise error
         return done.exit_code == 0
 
     async def _add(self, paths: Sequence[bytes]) -> list[bytes]:
         """Add all, finding by halves the few that git refuses; returns those."""
         self.attempts += 1
-        if not paths or await self._update("--add", paths):
+        if not paths or await self._update("--add --stdin", paths):
             return []
         if len(paths) == 1 or self.attempts > MOST_ATTEMPTS:
             return list(paths)
         middle = len(paths) // 2
         return await self._add(paths[:middle]) + await self._add(paths[middle:])
+
+
+def _entries(raw: bytes) -> dict[bytes, Entry]:
+    """Path and start state from `--raw -z`: `:oldmode newmode oldblob newblob status`, then the path."""
+    fields = raw.split(b"\0")[:-1]
+    return {path: Entry(told[1:7], told.split(b" ")[2]) for told, path in zip(fields[::2], fields[1::2], strict=True)}
 
 
 def _content(file: Path) -> bytes | None:

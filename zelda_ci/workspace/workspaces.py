@@ -40,7 +40,8 @@ class Workspaces:
 
     def __init__(self, project: Path, results_dir: Path, environ: Mapping[str, str], redact: Redactor) -> None:
         self._project = Path(os.path.realpath(project))
-        self._results = self._project / results_dir
+        results = self._project / results_dir
+        self._results = Path(os.path.realpath(results.parent)) / results.name
         self._environ = environ
         self._redact = redact
         self._looking = anyio.Lock()
@@ -204,5 +205,5 @@ def _explained() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         raise WorkspaceError(
             f"The workspace cannot be used: {where}{error.strerror or error}.",
-            hint="Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk.",
+            hint=git.MAKE_ROOM,
         ) from error
