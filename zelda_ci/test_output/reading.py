@@ -1,5 +1,7 @@
 """The way in: output and reports of a test command in, a summary out."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +21,14 @@ HOW_TO_GET_COUNTS = (
 LONGEST_NAME = 300
 _MERGED = frozenset({"Cargo"})
 """Runners that start one program after the other: to the user they are one run."""
+_SUMMARY_BESIDE = {
+    "Jest JSON": ("Jest", "Vitest"),
+    "Mocha JSON": ("Mocha",),
+    "RSpec JSON": ("RSpec",),
+    "Go JSON": ("Go -v", "Go"),
+    "TAP": ("node-tap",),
+}
+"""Summaries of the runners that may have printed a stream."""
 
 Found = tuple[Source, Tally]
 
@@ -89,20 +99,37 @@ def _distinct(lines: Lines) -> list[Found]:
     found = list(recognise(lines))
     if any(tally.certain for _, tally in found):
         found = [(source, tally) for source, tally in found if tally.certain]
-    outer = [tally for _, tally in found if tally.quotes]
-    found = [(source, tally) for source, tally in found if not any(_inside(tally, other) for other in outer)]
-    streams = [tally for source, tally in found if source == "stream"]
-    kept = [item for item in found if item[0] == "stream" or not any(_same(item[1], stream) for stream in streams)]
-    return sorted(kept, key=lambda item: item[1].last)
+    return sorted(_once(_unquoted(found)), key=lambda item: item[1].last)
 
 
-def _inside(tally: Tally, other: Tally) -> bool:
-    return tally is not other and not tally.quotes and other.first <= tally.last <= other.last
+def _unquoted(found: Sequence[Found]) -> list[Found]:
+    """Without runs that another runner quotes."""
+    outer = sorted((tally for _, tally in found if tally.quotes), key=lambda tally: tally.first)
+    begins = [tally.first for tally in outer]
+
+    def quoted(tally: Tally) -> bool:
+        nearest = bisect_right(begins, tally.last) - 1
+        return not tally.quotes and nearest >= 0 and tally.last <= outer[nearest].last
+
+    return [(source, tally) for source, tally in found if not quoted(tally)]
 
 
-def _same(tally: Tally, stream: Tally) -> bool:
-    """Jest prints its summary beside its JSON, and a TAP stream may be followed by a summary."""
-    return (tally.passed, tally.failed, tally.skipped) == (stream.passed, stream.failed, stream.skipped)
+def _once(found: Sequence[Found]) -> Iterator[Found]:
+    """Without the summary that a runner prints beside a stream, which then has the same numbers."""
+    told = Counter(_numbers(tally) for source, tally in found if source == "stream")
+    for source, tally in found:
+        beside = (
+            (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
+        )
+        same = next((key for key in beside if told[key]), None) if source == "summary" else None
+        if same:
+            told[same] -= 1
+        else:
+            yield source, tally
+
+
+def _numbers(tally: Tally) -> tuple[str, int, int, int]:
+    return tally.format, tally.passed, tally.failed, tally.skipped
 
 
 def _complete(found: Sequence[Found], gap: int) -> bool:

@@ -81,8 +81,8 @@ def first_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def following(lines: Lines, start: int, count: int) -> Iterator[tuple[int, str]]:
-    """The next lines that are not blank, up to a count."""
-    for index in range(start, len(lines)):
+    """The next lines that are not blank, up to a count; blank lines without end are not waited for."""
+    for index in range(start, min(len(lines), start + 4 * count + 4)):
         if count <= 0:
             return
         if lines[index].strip():

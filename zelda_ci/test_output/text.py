@@ -38,8 +38,13 @@ class Output:
         """Visible lines; `GAP` stands where output is missing, and the cut lines beside it are left out."""
         head = visible_lines(decode(self.head))
         if self.tail is None:
-            return head
-        return [*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]]
+            return _single_spaced(head)
+        return _single_spaced([*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]])
+
+
+def _single_spaced(lines: list[str]) -> list[str]:
+    """One blank line says as much as a thousand, which would only take time."""
+    return [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
 
 
 def decode(raw: str | bytes) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zelda_ci.test_output.tally import Lines, Tally, first_names, numbers
+from zelda_ci.test_output.text import GAP
 
 WORDS = (
     "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
@@ -29,6 +30,8 @@ class _Session:
     line: int
     announced: int | None = None
     full: bool = False
+    sealed: bool = False
+    """Whether output is missing after it, so that what follows may be another session's."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ def read(lines: Lines) -> Iterable[Tally]:
 
 def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
     for number, line in enumerate(scan.lines):
-        if line.endswith("[100%]"):
+        if line == GAP:
+            for session in scan.open:
+                session.sealed = True
+        elif line.endswith("[100%]"):
             yield from _progressed(scan, number)
         elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
             yield from _event(scan, number, line)
@@ -120,7 +126,7 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
 
 
 def _announce(scan: _Scan, found: re.Match[str]) -> None:
-    if scan.inner or not scan.open:
+    if scan.inner or not scan.open or scan.open[-1].sealed:
         return
     selected = found[4] or (found[3] and int(found[1]) - int(found[3])) or found[1] or found[5]
     scan.open[-1].announced = int(selected or 0)
