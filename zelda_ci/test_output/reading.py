@@ -78,7 +78,7 @@ def _sum(one: RunnerCounts, other: RunnerCounts) -> RunnerCounts:
 
 def from_output(lines: Lines) -> tuple[list[Found], list[str]]:
     """What the output tells, and why it tells nothing."""
-    found = list(_by_runner(lines))
+    found = _certain(_by_runner(lines))
     if GAP in lines and not _complete(found, lines.index(GAP)):
         return [], [f"The output was too long to be kept whole, so counts cannot be told from it; {HOW_TO_GET_COUNTS}."]
     if not found:
@@ -96,10 +96,13 @@ def _by_runner(lines: Lines) -> Iterator[Found]:
 
 def _distinct(lines: Lines) -> list[Found]:
     """Tallies in the order of the output, without those that tell of the same tests again."""
-    found = list(recognise(lines))
-    if any(tally.certain for _, tally in found):
-        found = [(source, tally) for source, tally in found if tally.certain]
-    return sorted(_once(_unquoted(found)), key=lambda item: item[1].last)
+    return sorted(_once(_unquoted(_certain(recognise(lines)))), key=lambda item: item[1].last)
+
+
+def _certain(found: Iterable[Found]) -> list[Found]:
+    """What cannot be anything else; only where there is no such thing, what may be a summary."""
+    everything = list(found)
+    return [item for item in everything if item[1].certain] or everything
 
 
 def _unquoted(found: Sequence[Found]) -> list[Found]:

@@ -67,6 +67,8 @@ PYTEST = "=== test session starts ===\ncollected {n} items\n\n{log}\na.py . [100
     [
         "=== 9 failed, 1 passed in 0.2s ===",
         "9 failed, 1 passed in 0.2s",
+        "worker: 9 failed, 1 passed in 0.2s",
+        "[worker] 9 failed, 1 passed in 0.2s",
         "Tests:       9 failed, 1 passed, 10 total",
         "Ran 12 tests in 0.1s\n\nFAILED (failures=3)",
         "test result: FAILED. 3 passed; 9 failed; 0 ignored; 0 measured; 0 filtered out",

@@ -157,6 +157,7 @@ def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) ->
         failures=_names(lines, start, close.line) if failed or errored else (),
         first=start,
         last=close.line,
+        certain=session is not None,
         announced=session.announced + errored if session and session.announced is not None else None,
     )
 
