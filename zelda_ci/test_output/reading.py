@@ -54,8 +54,7 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
         found, doubt = from_output(output.lines())
         notes += doubt
     runners = combine(_counts(source, tally, redact, several=len(found) > 1) for source, tally in found)
-    note = str(redact(" ".join(notes))) if notes else None
-    return TestSummary(runners=runners, note=note)
+    return TestSummary(runners=runners, note=redact(" ".join(notes)) if notes else None)
 
 
 def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:

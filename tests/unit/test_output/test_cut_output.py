@@ -36,6 +36,13 @@ def test_pytest_that_ran_as_many_as_it_collected_is_believed() -> None:
     assert (summary.passed, summary.failed, summary.total) == (4999, 1, 5000)
 
 
+def test_an_error_of_a_fixture_stands_for_its_test_and_does_not_disturb_the_proof() -> None:
+    tail = "noise\n==== 1 failed, 3 passed, 1 error in 3.20s ====\n"
+    assert read(SESSION.format(total=5), tail).total == 5
+    assert read(SESSION.format(total=4), tail).total == 5
+    assert not read(SESSION.format(total=9), tail).recognised
+
+
 def test_pytest_that_ran_another_number_than_it_collected_is_not_believed() -> None:
     summary = read(SESSION.format(total=5000), CLOSING.format(passed=12))
     assert not summary.recognised
