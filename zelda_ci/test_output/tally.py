@@ -48,10 +48,7 @@ Recogniser = Callable[[Lines], Iterable[Tally]]
 
 def matches(lines: Lines, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """Line number and match of every line that begins as the pattern says."""
-    match = pattern.match
-    for number, line in enumerate(lines):
-        if found := match(line):
-            yield number, found
+    return ((number, found) for number, found in enumerate(map(pattern.match, lines)) if found)
 
 
 def numbers(text: str, words: str) -> dict[str, int] | None:

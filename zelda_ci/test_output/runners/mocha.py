@@ -82,7 +82,7 @@ def read_jasmine(lines: Lines) -> Iterable[Tally]:
     """One tally per `N specs, M failures` that is followed by how long it took."""
     start = 0
     for at, found in matches(lines, _SPECS):
-        if any(_FINISHED.match(line) for _, line in following(lines, at + 1, 2)):
+        if any(_FINISHED.match(line) for _, line in following(lines, at + 1, 1)):
             failed, pending = number(found, 2), number(found, 3)
             names = _jasmine_names(lines[start:at]) if failed else ()
             yield Tally(
