@@ -50,9 +50,11 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
     tallies, problems = files.read(reports, succeeded=exit_code == 0)
     found: list[Found] = [("report", tally) for tally in tallies]
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
-    if not found:
-        found, doubt = from_output(output.lines())
-        notes += doubt
+    if not any(tally.total for tally in tallies):
+        # A report without any test says less than an output that tells of some.
+        printed, doubt = from_output(output.lines())
+        notes += [] if found else doubt
+        found = printed or found
     runners = combine(_counts(source, tally, redact, several=len(found) > 1) for source, tally in found)
     return TestSummary(runners=runners, note=redact(" ".join(notes)) if notes else None)
 

@@ -68,6 +68,12 @@ def test_reports_win_over_what_was_printed() -> None:
     assert summary.total == 1
 
 
+def test_a_report_without_tests_does_not_hide_what_was_printed() -> None:
+    output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
+    assert read(("r.xml", "<testsuites/>"), output=output).total == 2
+    assert read(("r.xml", "<testsuites/>")).formats == ("JUnit XML",)
+
+
 def test_when_no_report_is_usable_the_output_tells() -> None:
     output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
     summary = read(("r.xml", "<broken"), output=output)
