@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import go_and_rust
-import javascript
+import javascript_runtimes
+import jest_and_vitest
 import jvm_and_native
+import mocha_and_peers
 import monorepos
 import python
 import scripting
@@ -21,7 +23,9 @@ from cases import Case, Runner
 
 CASES: tuple[Case, ...] = (
     *python.CASES,
-    *javascript.CASES,
+    *jest_and_vitest.CASES,
+    *mocha_and_peers.CASES,
+    *javascript_runtimes.CASES,
     *go_and_rust.CASES,
     *jvm_and_native.CASES,
     *scripting.CASES,
@@ -84,18 +88,28 @@ def surroundings(home: Path, temporary: Path) -> dict[str, str]:
 def shell(line: str, project: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
     """Both streams in one, as Zelda sees them."""
     return subprocess.run(
-        ["bash", "-c", line], cwd=project, env=environment, check=False, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
-    )  # fmt: skip
+        ["bash", "-c", line],
+        cwd=project,
+        env=environment,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+    )
 
 
 def write(case: Case, version: str, finished: subprocess.CompletedProcess[bytes], project: Path, home: Path) -> None:
     folder = FIXTURES / case.runner.name
     folder.mkdir(parents=True, exist_ok=True)
     places = (
-        (str(project), "/project"), (str(home), "/tools"), (os.path.relpath(home, project), "/tools"),
-        (str(project.parent), "/home"), (sys.base_prefix, "/python"), (str(Path.home()), "/home"),
-    )  # fmt: skip
+        (str(project), "/project"),
+        (str(home), "/tools"),
+        (os.path.relpath(home, project), "/tools"),
+        (str(project.parent), "/home"),
+        (sys.base_prefix, "/python"),
+        (str(Path.home()), "/home"),
+    )
     (folder / f"{case.name}.txt").write_bytes(portable(finished.stdout, places))
     kept = folder / f"{case.name}.reports"
     shutil.rmtree(kept, ignore_errors=True)
@@ -104,9 +118,13 @@ def write(case: Case, version: str, finished: subprocess.CompletedProcess[bytes]
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(portable(report.read_bytes(), places))
     about = {
-        "runner": case.runner.name, "version": version, "source": "run", "command": case.command,
-        "exitCode": finished.returncode, "expect": dict(case.expect),
-    }  # fmt: skip
+        "runner": case.runner.name,
+        "version": version,
+        "source": "run",
+        "command": case.command,
+        "exitCode": finished.returncode,
+        "expect": dict(case.expect),
+    }
     (folder / f"{case.name}.json").write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
 
 

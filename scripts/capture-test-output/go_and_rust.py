@@ -58,37 +58,91 @@ GO_CODE = text("""
 GO_COVERED = 'package sums\n\nimport "testing"\n\nfunc TestA(t *testing.T) { Add(1, 2) }\n'
 ONE = {"go.mod": MODULE, "sums/sums_test.go": GO_MIXED}
 THREE = {
-    "go.mod": MODULE, "a/a_test.go": GO_PASSING, "b/b_test.go": GO_MIXED, "c/c.go": "package c\n",
-}  # fmt: skip
+    "go.mod": MODULE,
+    "a/a_test.go": GO_PASSING,
+    "b/b_test.go": GO_MIXED,
+    "c/c.go": "package c\n",
+}
 BAD = ["TestTable/bad"]
 
 GO_CASES = (
-    Case(GO, "verbose", ONE, "go test -v ./...", counts("Go -v", 4, 2, skipped=1, failures=["TestTable", "TestTable/bad"])),
-    Case(GO, "json", ONE, "go test -json ./...", counts("Go JSON", 4, 2, skipped=1, failures=[
-        "example.com/shop/sums TestTable", "example.com/shop/sums TestTable/bad"])),
-    Case(GO, "text", {**THREE, "b/b_test.go": GO_FAILING}, "go test ./...",
-         counts("Go", 1, 1, unit="packages", failures=["TestB"])),
+    Case(
+        GO,
+        "verbose",
+        ONE,
+        "go test -v ./...",
+        counts("Go -v", 4, 2, skipped=1, failures=["TestTable", "TestTable/bad"]),
+    ),
+    Case(
+        GO,
+        "json",
+        ONE,
+        "go test -json ./...",
+        counts(
+            "Go JSON",
+            4,
+            2,
+            skipped=1,
+            failures=["example.com/shop/sums TestTable", "example.com/shop/sums TestTable/bad"],
+        ),
+    ),
+    Case(
+        GO,
+        "text",
+        {**THREE, "b/b_test.go": GO_FAILING},
+        "go test ./...",
+        counts("Go", 1, 1, unit="packages", failures=["TestB"]),
+    ),
     Case(GO, "json-packages", THREE, "go test -json ./...", counts("Go JSON", 6, 2, skipped=1)),
     Case(GO, "verbose-packages", THREE, "go test -v ./...", counts("Go -v", 6, 2, skipped=1)),
     Case(GO, "passing", {"go.mod": MODULE, "a/a_test.go": GO_PASSING}, "go test -v ./...", counts("Go -v", 2)),
-    Case(GO, "passing-text", {"go.mod": MODULE, "a/a_test.go": GO_PASSING}, "go test ./...",
-         counts("Go", 1, unit="packages")),
+    Case(
+        GO,
+        "passing-text",
+        {"go.mod": MODULE, "a/a_test.go": GO_PASSING},
+        "go test ./...",
+        counts("Go", 1, unit="packages"),
+    ),
     Case(GO, "none", {"go.mod": MODULE, "c/c.go": "package c\n"}, "go test ./...", counts("Go", 0, unit="packages")),
-    Case(GO, "build-failure", {"go.mod": MODULE, "a/a_test.go": GO_PASSING, "b/b_test.go": GO_BROKEN},
-         "go test -v ./...", counts("Go -v", 2, 0, 1)),
-    Case(GO, "build-failure-json", {"go.mod": MODULE, "a/a_test.go": GO_PASSING, "b/b_test.go": GO_BROKEN},
-         "go test -json ./...", counts("Go JSON", 2, 0, 1)),
+    Case(
+        GO,
+        "build-failure",
+        {"go.mod": MODULE, "a/a_test.go": GO_PASSING, "b/b_test.go": GO_BROKEN},
+        "go test -v ./...",
+        counts("Go -v", 2, 0, 1),
+    ),
+    Case(
+        GO,
+        "build-failure-json",
+        {"go.mod": MODULE, "a/a_test.go": GO_PASSING, "b/b_test.go": GO_BROKEN},
+        "go test -json ./...",
+        counts("Go JSON", 2, 0, 1),
+    ),
     Case(GO, "panic", {"go.mod": MODULE, "a/a_test.go": GO_PANIC}, "go test -v ./...", counts("Go -v", 1, 1)),
     Case(GO, "panic-json", {"go.mod": MODULE, "a/a_test.go": GO_PANIC}, "go test -json ./...", counts("Go JSON", 1, 1)),
-    Case(GO, "coverage", {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
-         "go test -v -cover ./...", counts("Go -v", 1, coverage={"format": "Go", "lines": 50.0})),
-    Case(GO, "cover-profile", {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
-         "go test -v -coverprofile=coverage.out ./... && go tool cover -func=coverage.out",
-         counts("Go -v", 1, coverage={"format": "Go cover profile", "lines": 50.0}), ("coverage.out",)),
-    Case(GO, "cover-func", {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
-         "go test -v -coverprofile=coverage.out ./... && go tool cover -func=coverage.out",
-         counts("Go -v", 1, coverage={"format": "Go", "lines": 50.0})),
-)  # fmt: skip
+    Case(
+        GO,
+        "coverage",
+        {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
+        "go test -v -cover ./...",
+        counts("Go -v", 1, coverage={"format": "Go", "lines": 50.0}),
+    ),
+    Case(
+        GO,
+        "cover-profile",
+        {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
+        "go test -v -coverprofile=coverage.out ./... && go tool cover -func=coverage.out",
+        counts("Go -v", 1, coverage={"format": "Go cover profile", "lines": 50.0}),
+        ("coverage.out",),
+    ),
+    Case(
+        GO,
+        "cover-func",
+        {"go.mod": MODULE, "sums/sums.go": GO_CODE, "sums/sums_test.go": GO_COVERED},
+        "go test -v -coverprofile=coverage.out ./... && go tool cover -func=coverage.out",
+        counts("Go -v", 1, coverage={"format": "Go", "lines": 50.0}),
+    ),
+)
 
 CRATE = '[package]\nname = "sums"\nversion = "0.1.0"\nedition = "2021"\n'
 RUST = text("""
@@ -145,28 +199,75 @@ INTEGRATION = {**LIBRARY, "tests/outside.rs": RUST_PASSING}
 NEXTEST_JUNIT = '[profile.default.junit]\npath = "junit.xml"\n'
 
 RUST_CASES = (
-    Case(CARGO, "mixed", LIBRARY, "cargo test --offline --lib", counts("Cargo", 3, 1, skipped=1,
-                                                                       failures=["tests::multiplies"])),
-    Case(CARGO, "keep-going", INTEGRATION, "cargo test --offline --no-fail-fast",
-         {"runners": [counts("Cargo", 6, 1, skipped=1)]}),
+    Case(
+        CARGO,
+        "mixed",
+        LIBRARY,
+        "cargo test --offline --lib",
+        counts("Cargo", 3, 1, skipped=1, failures=["tests::multiplies"]),
+    ),
+    Case(
+        CARGO,
+        "keep-going",
+        INTEGRATION,
+        "cargo test --offline --no-fail-fast",
+        {"runners": [counts("Cargo", 6, 1, skipped=1)]},
+    ),
     Case(CARGO, "fail-fast", INTEGRATION, "cargo test --offline", counts("Cargo", 3, 1, skipped=1)),
-    Case(CARGO, "printing", LIBRARY, "cargo test --offline --lib -- --nocapture --test-threads=1",
-         counts("Cargo", 3, 1, skipped=1)),
-    Case(CARGO, "passing", {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING}, "cargo test --offline --color always -- --color always",
-         counts("Cargo", 2)),
-    Case(CARGO, "quiet", {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING}, "cargo test --offline -q", counts("Cargo", 2)),
+    Case(
+        CARGO,
+        "printing",
+        LIBRARY,
+        "cargo test --offline --lib -- --nocapture --test-threads=1",
+        counts("Cargo", 3, 1, skipped=1),
+    ),
+    Case(
+        CARGO,
+        "passing",
+        {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING},
+        "cargo test --offline --color always -- --color always",
+        counts("Cargo", 2),
+    ),
+    Case(
+        CARGO, "quiet", {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING}, "cargo test --offline -q", counts("Cargo", 2)
+    ),
     Case(CARGO, "none", {"Cargo.toml": CRATE, "src/lib.rs": ""}, "cargo test --offline", counts("Cargo", 0)),
-    Case(CARGO, "compile-error", {"Cargo.toml": CRATE, "src/lib.rs": "#[test]\nfn one() { missing() }\n"},
-         "cargo test --offline", {"unrecognised": True}),
-    Case(NEXTEST, "mixed", INTEGRATION, "cargo nextest run --offline --no-fail-fast",
-         counts("nextest", 5, 1, skipped=1, failures=["sums tests::multiplies"])),
-    Case(NEXTEST, "passing", {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING}, "cargo nextest run --offline --color always",
-         counts("nextest", 2)),
-    Case(NEXTEST, "retries", {"Cargo.toml": CRATE, "src/lib.rs": RUST_FLAKY},
-         "cargo nextest run --offline --retries 2 --no-fail-fast", counts("nextest", 2, 1, flaky=1)),
-    Case(NEXTEST, "junit", {"Cargo.toml": CRATE, "src/lib.rs": RUST_FLAKY, ".config/nextest.toml": NEXTEST_JUNIT},
-         "cargo nextest run --offline --retries 2 --no-fail-fast", counts("JUnit XML", 2, 1, flaky=1),
-         ("target/nextest/default/junit.xml",)),
+    Case(
+        CARGO,
+        "compile-error",
+        {"Cargo.toml": CRATE, "src/lib.rs": "#[test]\nfn one() { missing() }\n"},
+        "cargo test --offline",
+        {"unrecognised": True},
+    ),
+    Case(
+        NEXTEST,
+        "mixed",
+        INTEGRATION,
+        "cargo nextest run --offline --no-fail-fast",
+        counts("nextest", 5, 1, skipped=1, failures=["sums tests::multiplies"]),
+    ),
+    Case(
+        NEXTEST,
+        "passing",
+        {"Cargo.toml": CRATE, "src/lib.rs": RUST_PASSING},
+        "cargo nextest run --offline --color always",
+        counts("nextest", 2),
+    ),
+    Case(
+        NEXTEST,
+        "retries",
+        {"Cargo.toml": CRATE, "src/lib.rs": RUST_FLAKY},
+        "cargo nextest run --offline --retries 2 --no-fail-fast",
+        counts("nextest", 2, 1, flaky=1),
+    ),
+    Case(
+        NEXTEST,
+        "junit",
+        {"Cargo.toml": CRATE, "src/lib.rs": RUST_FLAKY, ".config/nextest.toml": NEXTEST_JUNIT},
+        "cargo nextest run --offline --retries 2 --no-fail-fast",
+        counts("JUnit XML", 2, 1, flaky=1),
+        ("target/nextest/default/junit.xml",),
+    ),
     Case(NEXTEST, "none", {"Cargo.toml": CRATE, "src/lib.rs": ""}, "cargo nextest run --offline", counts("nextest", 0)),
-)  # fmt: skip
+)
 CASES = (*GO_CASES, *RUST_CASES)

@@ -36,7 +36,9 @@ JAVA_MIXED = text("""
 
     public class SumsTest {
         @Test public void adds() { Assert.assertEquals(2, 1 + 1); }
-        @Test public void rejects5FailedLogins() { System.out.println("Tests run: 99, Failures: 9, Errors: 9, Skipped: 9"); }
+        @Test public void rejects5FailedLogins() {
+            System.out.println("Tests run: 99, Failures: 9, Errors: 9, Skipped: 9");
+        }
         @Test public void multiplies() { Assert.assertEquals(5, 2 * 2); }
         @Test public void crashes() { throw new IllegalStateException("no database"); }
         @Ignore @Test public void writes() { }
@@ -66,24 +68,64 @@ MAVEN_LINE = "mvn -o -B -s /etc/maven/settings.xml -Dmaven.repo.local=/usr/share
 TEST_DIR = "src/test/java/demo"
 SUREFIRE = ("**/target/surefire-reports/*.xml",)
 MAVEN_CASES = (
-    Case(MAVEN, "mixed", {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/SumsTest.java": JAVA_MIXED}, MAVEN_LINE,
-         counts("Maven Surefire", 2, 1, 1, 1, failures=["SumsTest.multiplies", "SumsTest.crashes"])),
-    Case(MAVEN, "passing", {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FineTest.java": JAVA_PASSING}, MAVEN_LINE,
-         counts("Maven Surefire", 2)),
-    Case(MAVEN, "retries", {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FlakyTest.java": JAVA_FLAKY},
-         f"{MAVEN_LINE} -Dsurefire.rerunFailingTestsCount=2", counts("Maven Surefire", 2, 1, flaky=1)),
-    Case(MAVEN, "retries-reports", {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FlakyTest.java": JAVA_FLAKY},
-         f"{MAVEN_LINE} -Dsurefire.rerunFailingTestsCount=2", counts("JUnit XML", 2, 1, flaky=1), SUREFIRE),
-    Case(MAVEN, "modules", {
-        "pom.xml": pom("parent", PARENT), "one/pom.xml": pom("one", SETTINGS), "two/pom.xml": pom("two", SETTINGS),
-        f"one/{TEST_DIR}/FineTest.java": JAVA_PASSING, f"two/{TEST_DIR}/SumsTest.java": JAVA_MIXED}, MAVEN_LINE,
-        {"runners": [counts("Maven Surefire", 2), counts("Maven Surefire", 2, 1, 1, 1)]}),
-    Case(MAVEN, "reports", {
-        "pom.xml": pom("parent", PARENT), "one/pom.xml": pom("one", SETTINGS), "two/pom.xml": pom("two", SETTINGS),
-        f"one/{TEST_DIR}/FineTest.java": JAVA_PASSING, f"two/{TEST_DIR}/SumsTest.java": JAVA_MIXED}, MAVEN_LINE,
-        {"runners": [counts("JUnit XML", 2), counts("JUnit XML", 2, 1, 1, 1)]}, SUREFIRE),
+    Case(
+        MAVEN,
+        "mixed",
+        {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/SumsTest.java": JAVA_MIXED},
+        MAVEN_LINE,
+        counts("Maven Surefire", 2, 1, 1, 1, failures=["SumsTest.multiplies", "SumsTest.crashes"]),
+    ),
+    Case(
+        MAVEN,
+        "passing",
+        {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FineTest.java": JAVA_PASSING},
+        MAVEN_LINE,
+        counts("Maven Surefire", 2),
+    ),
+    Case(
+        MAVEN,
+        "retries",
+        {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FlakyTest.java": JAVA_FLAKY},
+        f"{MAVEN_LINE} -Dsurefire.rerunFailingTestsCount=2",
+        counts("Maven Surefire", 2, 1, flaky=1),
+    ),
+    Case(
+        MAVEN,
+        "retries-reports",
+        {"pom.xml": pom("demo", SETTINGS), f"{TEST_DIR}/FlakyTest.java": JAVA_FLAKY},
+        f"{MAVEN_LINE} -Dsurefire.rerunFailingTestsCount=2",
+        counts("JUnit XML", 2, 1, flaky=1),
+        SUREFIRE,
+    ),
+    Case(
+        MAVEN,
+        "modules",
+        {
+            "pom.xml": pom("parent", PARENT),
+            "one/pom.xml": pom("one", SETTINGS),
+            "two/pom.xml": pom("two", SETTINGS),
+            f"one/{TEST_DIR}/FineTest.java": JAVA_PASSING,
+            f"two/{TEST_DIR}/SumsTest.java": JAVA_MIXED,
+        },
+        MAVEN_LINE,
+        {"runners": [counts("Maven Surefire", 2), counts("Maven Surefire", 2, 1, 1, 1)]},
+    ),
+    Case(
+        MAVEN,
+        "reports",
+        {
+            "pom.xml": pom("parent", PARENT),
+            "one/pom.xml": pom("one", SETTINGS),
+            "two/pom.xml": pom("two", SETTINGS),
+            f"one/{TEST_DIR}/FineTest.java": JAVA_PASSING,
+            f"two/{TEST_DIR}/SumsTest.java": JAVA_MIXED,
+        },
+        MAVEN_LINE,
+        {"runners": [counts("JUnit XML", 2), counts("JUnit XML", 2, 1, 1, 1)]},
+        SUREFIRE,
+    ),
     Case(MAVEN, "none", {"pom.xml": pom("demo", SETTINGS)}, MAVEN_LINE, {"unrecognised": True}),
-)  # fmt: skip
+)
 
 BUILD = text("""
     apply plugin: "java"
@@ -91,13 +133,29 @@ BUILD = text("""
 """)
 GRADLE_LINE = "gradle --offline --no-daemon --console=plain test"
 GRADLE_CASES = (
-    Case(GRADLE, "mixed", {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/SumsTest.java": JAVA_MIXED},
-         GRADLE_LINE, counts("Gradle", 2, 2, skipped=1, failures=["demo.SumsTest > crashes", "demo.SumsTest > multiplies"])),
-    Case(GRADLE, "passing", {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/FineTest.java": JAVA_PASSING},
-         GRADLE_LINE, {"unrecognised": True}),
-    Case(GRADLE, "reports", {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/SumsTest.java": JAVA_MIXED},
-         GRADLE_LINE, counts("JUnit XML", 2, 2, skipped=1), ("build/test-results/test/*.xml",)),
-)  # fmt: skip
+    Case(
+        GRADLE,
+        "mixed",
+        {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/SumsTest.java": JAVA_MIXED},
+        GRADLE_LINE,
+        counts("Gradle", 2, 2, skipped=1, failures=["demo.SumsTest > crashes", "demo.SumsTest > multiplies"]),
+    ),
+    Case(
+        GRADLE,
+        "passing",
+        {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/FineTest.java": JAVA_PASSING},
+        GRADLE_LINE,
+        {"unrecognised": True},
+    ),
+    Case(
+        GRADLE,
+        "reports",
+        {"build.gradle": BUILD, "settings.gradle": "", f"{TEST_DIR}/SumsTest.java": JAVA_MIXED},
+        GRADLE_LINE,
+        counts("JUnit XML", 2, 2, skipped=1),
+        ("build/test-results/test/*.xml",),
+    ),
+)
 
 CMAKE = text("""
     cmake_minimum_required(VERSION 3.20)
@@ -163,20 +221,51 @@ GTEST_PASSING = "#include <gtest/gtest.h>\nTEST(Sums, Adds) {}\nTEST(Sums, Subtr
 BUILD_GTEST = "g++ -o tests tests.cpp -lgtest -lgtest_main -pthread"
 GTEST_FAILED = ["Sums.Multiplies"]
 GTEST_CASES = (
-    Case(GTEST, "mixed", {"tests.cpp": GTEST_MIXED}, f"{BUILD_GTEST} && ./tests",
-         counts("GoogleTest", 3, 1, skipped=2, failures=GTEST_FAILED)),
-    Case(GTEST, "colour", {"tests.cpp": GTEST_MIXED}, f"{BUILD_GTEST} && ./tests --gtest_color=yes",
-         counts("GoogleTest", 3, 1, skipped=2, failures=GTEST_FAILED)),
-    Case(GTEST, "brief", {"tests.cpp": GTEST_MIXED}, f"{BUILD_GTEST} && ./tests --gtest_brief=1",
-         counts("GoogleTest", 3, 1, skipped=2)),
+    Case(
+        GTEST,
+        "mixed",
+        {"tests.cpp": GTEST_MIXED},
+        f"{BUILD_GTEST} && ./tests",
+        counts("GoogleTest", 3, 1, skipped=2, failures=GTEST_FAILED),
+    ),
+    Case(
+        GTEST,
+        "colour",
+        {"tests.cpp": GTEST_MIXED},
+        f"{BUILD_GTEST} && ./tests --gtest_color=yes",
+        counts("GoogleTest", 3, 1, skipped=2, failures=GTEST_FAILED),
+    ),
+    Case(
+        GTEST,
+        "brief",
+        {"tests.cpp": GTEST_MIXED},
+        f"{BUILD_GTEST} && ./tests --gtest_brief=1",
+        counts("GoogleTest", 3, 1, skipped=2),
+    ),
     Case(GTEST, "passing", {"tests.cpp": GTEST_PASSING}, f"{BUILD_GTEST} && ./tests", counts("GoogleTest", 2)),
-    Case(GTEST, "none", {"tests.cpp": GTEST_PASSING}, f"{BUILD_GTEST} && ./tests --gtest_filter=Nothing*",
-         counts("GoogleTest", 0)),
-    Case(GTEST, "xml", {"tests.cpp": GTEST_MIXED}, f"{BUILD_GTEST} && ./tests --gtest_output=xml:report.xml",
-         counts("JUnit XML", 3, 1, skipped=2, failures=["Sums::Multiplies"]), ("report.xml",)),
-    Case(GTEST, "two-programs", {"tests.cpp": GTEST_MIXED}, f"{BUILD_GTEST}; ./tests --gtest_filter=Sums.*; ./tests --gtest_filter=Loud.*",
-         {"runners": [counts("GoogleTest", 2, 1, skipped=2), counts("GoogleTest", 1)]}),
-)  # fmt: skip
+    Case(
+        GTEST,
+        "none",
+        {"tests.cpp": GTEST_PASSING},
+        f"{BUILD_GTEST} && ./tests --gtest_filter=Nothing*",
+        counts("GoogleTest", 0),
+    ),
+    Case(
+        GTEST,
+        "xml",
+        {"tests.cpp": GTEST_MIXED},
+        f"{BUILD_GTEST} && ./tests --gtest_output=xml:report.xml",
+        counts("JUnit XML", 3, 1, skipped=2, failures=["Sums::Multiplies"]),
+        ("report.xml",),
+    ),
+    Case(
+        GTEST,
+        "two-programs",
+        {"tests.cpp": GTEST_MIXED},
+        f"{BUILD_GTEST}; ./tests --gtest_filter=Sums.*; ./tests --gtest_filter=Loud.*",
+        {"runners": [counts("GoogleTest", 2, 1, skipped=2), counts("GoogleTest", 1)]},
+    ),
+)
 
 CATCH_MIXED = text("""
     #define CATCH_CONFIG_MAIN
@@ -195,13 +284,18 @@ CATCH_PASSING = text("""
 """)
 BUILD_CATCH = "g++ -O0 -o tests tests.cpp"
 CATCH_CASES = (
-    Case(CATCH2, "mixed", {"tests.cpp": CATCH_MIXED}, f"{BUILD_CATCH} && ./tests",
-         counts("Catch2", 2, 1, skipped=1)),
+    Case(CATCH2, "mixed", {"tests.cpp": CATCH_MIXED}, f"{BUILD_CATCH} && ./tests", counts("Catch2", 2, 1, skipped=1)),
     Case(CATCH2, "compact", {"tests.cpp": CATCH_MIXED}, f"{BUILD_CATCH} && ./tests -r compact", {"unrecognised": True}),
-    Case(CATCH2, "junit", {"tests.cpp": CATCH_MIXED}, f"{BUILD_CATCH} && ./tests -r junit -o report.xml",
-         counts("JUnit XML", 2, 2), ("report.xml",)),
+    Case(
+        CATCH2,
+        "junit",
+        {"tests.cpp": CATCH_MIXED},
+        f"{BUILD_CATCH} && ./tests -r junit -o report.xml",
+        counts("JUnit XML", 2, 2),
+        ("report.xml",),
+    ),
     Case(CATCH2, "passing", {"tests.cpp": CATCH_PASSING}, f"{BUILD_CATCH} && ./tests", counts("Catch2", 2)),
     Case(CATCH2, "none", {"tests.cpp": CATCH_PASSING}, f"{BUILD_CATCH} && ./tests nothing", counts("Catch2", 0)),
-)  # fmt: skip
+)
 
 CASES = (*MAVEN_CASES, *GRADLE_CASES, *CTEST_CASES, *GTEST_CASES, *CATCH_CASES)

@@ -23,14 +23,24 @@ SPEC_PASSING = 'RSpec.describe("3 failures") { it("one") { }; it("two") { } }\n'
 SPEC_FAILED = ["sums multiplies", "sums crashes"]
 RSPEC_CASES = (
     Case(RSPEC, "mixed", {"spec/sums_spec.rb": SPEC}, "rspec", counts("RSpec", 2, 2, skipped=2, failures=SPEC_FAILED)),
-    Case(RSPEC, "documentation", {"spec/sums_spec.rb": SPEC}, "rspec --format documentation --force-color",
-         counts("RSpec", 2, 2, skipped=2, failures=SPEC_FAILED)),
-    Case(RSPEC, "json", {"spec/sums_spec.rb": SPEC}, "rspec --format json",
-         counts("RSpec JSON", 2, 2, skipped=2, failures=SPEC_FAILED)),
+    Case(
+        RSPEC,
+        "documentation",
+        {"spec/sums_spec.rb": SPEC},
+        "rspec --format documentation --force-color",
+        counts("RSpec", 2, 2, skipped=2, failures=SPEC_FAILED),
+    ),
+    Case(
+        RSPEC,
+        "json",
+        {"spec/sums_spec.rb": SPEC},
+        "rspec --format json",
+        counts("RSpec JSON", 2, 2, skipped=2, failures=SPEC_FAILED),
+    ),
     Case(RSPEC, "passing", {"spec/a_spec.rb": SPEC_PASSING}, "rspec", counts("RSpec", 2)),
     Case(RSPEC, "none", {"spec/a_spec.rb": ""}, "rspec", counts("RSpec", 0)),
     Case(RSPEC, "outside-error", {"spec/a_spec.rb": "raise 'no database'\n"}, "rspec", counts("RSpec", 0, 0, 1)),
-)  # fmt: skip
+)
 
 MINI = text("""
     require "minitest/autorun"
@@ -49,17 +59,32 @@ UNIT = (
     .replace('skip "later"', 'omit "later"')
 )
 MINI_CASES = (
-    Case(MINITEST, "mixed", {"test.rb": MINI}, "ruby test.rb --seed 1",
-         counts("Minitest", 2, 1, 1, 1, failures=["SumsTest#test_multiplies", "SumsTest#test_crashes"])),
+    Case(
+        MINITEST,
+        "mixed",
+        {"test.rb": MINI},
+        "ruby test.rb --seed 1",
+        counts("Minitest", 2, 1, 1, 1, failures=["SumsTest#test_multiplies", "SumsTest#test_crashes"]),
+    ),
     Case(MINITEST, "verbose", {"test.rb": MINI}, "ruby test.rb --verbose --seed 1", counts("Minitest", 2, 1, 1, 1)),
     Case(MINITEST, "passing", {"test.rb": MINI_PASSING}, "ruby test.rb", counts("Minitest", 1)),
     Case(MINITEST, "none", {"test.rb": 'require "minitest/autorun"\n'}, "ruby test.rb", counts("Minitest", 0)),
-    Case(MINITEST, "several-files", {"a.rb": MINI_PASSING, "b.rb": MINI}, "ruby a.rb; ruby b.rb --seed 1",
-         {"runners": [counts("Minitest", 1), counts("Minitest", 2, 1, 1, 1)]}),
+    Case(
+        MINITEST,
+        "several-files",
+        {"a.rb": MINI_PASSING, "b.rb": MINI},
+        "ruby a.rb; ruby b.rb --seed 1",
+        {"runners": [counts("Minitest", 1), counts("Minitest", 2, 1, 1, 1)]},
+    ),
     Case(TEST_UNIT, "mixed", {"test.rb": UNIT}, "ruby test.rb", counts("test-unit", 2, 1, 1, 1)),
-    Case(TEST_UNIT, "passing", {"test.rb": 'require "test/unit"\nclass A < Test::Unit::TestCase\n  def test_a; end\nend\n'},
-         "ruby test.rb", counts("test-unit", 1)),
-)  # fmt: skip
+    Case(
+        TEST_UNIT,
+        "passing",
+        {"test.rb": 'require "test/unit"\nclass A < Test::Unit::TestCase\n  def test_a; end\nend\n'},
+        "ruby test.rb",
+        counts("test-unit", 1),
+    ),
+)
 
 PHP = text("""
     <?php
@@ -78,7 +103,10 @@ PHP_PASSING = text("""
     <?php
     use PHPUnit\\Framework\\TestCase;
     final class FineTest extends TestCase {
-        public function testPrints(): void { fwrite(STDERR, "\\nTests: 9, Assertions: 9, Failures: 9.\\n"); $this->assertTrue(true); }
+        public function testPrints(): void {
+            fwrite(STDERR, "\\nTests: 9, Assertions: 9, Failures: 9.\\n");
+            $this->assertTrue(true);
+        }
         public function testOther(): void { $this->assertTrue(true); }
     }
 """)
@@ -101,21 +129,44 @@ PHP_COVERED = text("""
 """)
 PHP_COVERAGE = '<phpunit><coverage><include><directory suffix=".php">src</directory></include></coverage></phpunit>\n'
 PHPUNIT_CASES = (
-    Case(PHPUNIT, "mixed", {"tests/SumsTest.php": PHP}, "phpunit tests",
-         counts("PHPUnit", 3, 1, 1, 2, failures=["SumsTest::testCrashes", "SumsTest::testMultiplies"])),
+    Case(
+        PHPUNIT,
+        "mixed",
+        {"tests/SumsTest.php": PHP},
+        "phpunit tests",
+        counts("PHPUnit", 3, 1, 1, 2, failures=["SumsTest::testCrashes", "SumsTest::testMultiplies"]),
+    ),
     Case(PHPUNIT, "testdox", {"tests/SumsTest.php": PHP}, "phpunit --testdox tests", counts("PHPUnit", 3, 1, 1, 2)),
-    Case(PHPUNIT, "colour", {"tests/SumsTest.php": PHP}, "phpunit --colors=always tests", counts("PHPUnit", 3, 1, 1, 2)),
+    Case(
+        PHPUNIT, "colour", {"tests/SumsTest.php": PHP}, "phpunit --colors=always tests", counts("PHPUnit", 3, 1, 1, 2)
+    ),
     Case(PHPUNIT, "passing", {"tests/FineTest.php": PHP_PASSING}, "phpunit tests", counts("PHPUnit", 2)),
     Case(PHPUNIT, "skipping", {"tests/SkipTest.php": PHP_SKIPPING}, "phpunit tests", counts("PHPUnit", 1, skipped=1)),
     Case(PHPUNIT, "none", {"tests/x.php": ""}, "phpunit tests", counts("PHPUnit", 0)),
-    Case(PHPUNIT, "junit", {"tests/SumsTest.php": PHP}, "phpunit --log-junit junit.xml tests",
-         counts("JUnit XML", 2, 1, 2, 2), ("junit.xml",)),
-    Case(PHPUNIT, "coverage", {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
-         "phpunit --coverage-text tests", counts("PHPUnit", 1, coverage={"format": "PHPUnit text", "lines": 66.67})),
-    Case(PHPUNIT, "coverage-clover", {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
-         "phpunit --coverage-clover clover.xml tests",
-         counts("PHPUnit", 1, coverage={"format": "Clover XML", "lines": 66.67}), ("clover.xml",)),
-)  # fmt: skip
+    Case(
+        PHPUNIT,
+        "junit",
+        {"tests/SumsTest.php": PHP},
+        "phpunit --log-junit junit.xml tests",
+        counts("JUnit XML", 2, 1, 2, 2),
+        ("junit.xml",),
+    ),
+    Case(
+        PHPUNIT,
+        "coverage",
+        {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
+        "phpunit --coverage-text tests",
+        counts("PHPUnit", 1, coverage={"format": "PHPUnit text", "lines": 66.67}),
+    ),
+    Case(
+        PHPUNIT,
+        "coverage-clover",
+        {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
+        "phpunit --coverage-clover clover.xml tests",
+        counts("PHPUnit", 1, coverage={"format": "Clover XML", "lines": 66.67}),
+        ("clover.xml",),
+    ),
+)
 
 BATS_MIXED = text("""
     @test "adds" { [ 2 -eq 2 ]; }
@@ -125,13 +176,26 @@ BATS_MIXED = text("""
 """)
 BATS_CASES = (
     Case(BATS, "tap", {"a.bats": BATS_MIXED}, "bats a.bats", counts("TAP", 2, 1, skipped=1, failures=["multiplies"])),
-    Case(BATS, "pretty", {"a.bats": BATS_MIXED}, "bats --pretty a.bats",
-         counts("Bats", 2, 1, skipped=1, failures=["multiplies"]), (), {"TERM": "xterm"}),
+    Case(
+        BATS,
+        "pretty",
+        {"a.bats": BATS_MIXED},
+        "bats --pretty a.bats",
+        counts("Bats", 2, 1, skipped=1, failures=["multiplies"]),
+        (),
+        {"TERM": "xterm"},
+    ),
     Case(BATS, "tap13", {"a.bats": BATS_MIXED}, "bats --formatter tap13 a.bats", counts("TAP", 2, 1, skipped=1)),
     Case(BATS, "passing", {"a.bats": '@test "a" { true; }\n'}, "bats a.bats", counts("TAP", 1)),
-    Case(BATS, "junit", {"a.bats": BATS_MIXED}, "bats --report-formatter junit a.bats",
-         counts("JUnit XML", 2, 1, skipped=1), ("report.xml",)),
-)  # fmt: skip
+    Case(
+        BATS,
+        "junit",
+        {"a.bats": BATS_MIXED},
+        "bats --report-formatter junit a.bats",
+        counts("JUnit XML", 2, 1, skipped=1),
+        ("report.xml",),
+    ),
+)
 
 PERL = text("""
     use Test::More tests => 4;
@@ -144,16 +208,20 @@ PERL_PASSING = 'use Test::More tests => 2;\nprint "# Files=9, Tests=99\\n";\npas
 PERL_DIES = 'use Test::More tests => 3;\npass("a");\ndie "no database";\n'
 PERL_TODO = 'use Test::More tests => 2;\npass("a");\nTODO: { local $TODO = "known bug"; fail("b"); }\n'
 PROVE_CASES = (
-    Case(PROVE, "mixed", {"t/a.t": PERL, "t/b.t": PERL_PASSING}, "prove",
-         counts("prove", 5, 1, failures=["t/a.t 3"])),
-    Case(PROVE, "verbose", {"t/a.t": PERL, "t/b.t": PERL_PASSING}, "prove -v",
-         counts("prove", 4, 1, skipped=1, failures=["t/a.t 3"])),
+    Case(PROVE, "mixed", {"t/a.t": PERL, "t/b.t": PERL_PASSING}, "prove", counts("prove", 5, 1, failures=["t/a.t 3"])),
+    Case(
+        PROVE,
+        "verbose",
+        {"t/a.t": PERL, "t/b.t": PERL_PASSING},
+        "prove -v",
+        counts("prove", 4, 1, skipped=1, failures=["t/a.t 3"]),
+    ),
     Case(PROVE, "passing", {"t/b.t": PERL_PASSING}, "prove", counts("prove", 2)),
     Case(PROVE, "parallel", {"t/a.t": PERL, "t/b.t": PERL_PASSING}, "prove -j2", counts("prove", 5, 1)),
     Case(PROVE, "dies", {"t/a.t": PERL_DIES}, "prove", counts("prove", 1, 0, 2)),
     Case(PROVE, "todo", {"t/a.t": PERL_TODO}, "prove", counts("prove", 2)),
     Case(PROVE, "direct", {"t/a.t": PERL}, "perl t/a.t", counts("TAP", 2, 1, skipped=1, failures=["multiplies"])),
     Case(PROVE, "none", {"x": ""}, "prove", {"unrecognised": True}),
-)  # fmt: skip
+)
 
 CASES = (*RSPEC_CASES, *MINI_CASES, *PHPUNIT_CASES, *BATS_CASES, *PROVE_CASES)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
 from zelda_ci.domain.run import (
     BatchResult,
@@ -17,6 +18,7 @@ from zelda_ci.domain.run import (
 )
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.reporter.view import RunFiles
 
@@ -66,6 +68,29 @@ def unscored(metric: Metric, reasoning: str, *, failed: bool = False) -> EvalRes
     return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=safe.json({}), failed=failed)
 
 
+def command(line: str, code: int | None = 0, output: str = "", seconds: float = 12.3) -> CommandResult:
+    return CommandResult(
+        command=safe(line),
+        exit_code=code,
+        timed_out=code is None,
+        seconds=seconds,
+        output=safe(output),
+        output_bytes=len(output),
+    )
+
+
+def correctness(score: float, *shortfalls: str, reasoning: str = "", **found: Any) -> EvalResult:
+    """What build and tests showed; `shortfalls` are why they did not pass."""
+    details = CorrectnessDetails(passed=not shortfalls, shortfalls=shortfalls, **found)
+    return EvalResult(
+        metric=Metric.FUNCTIONAL_CORRECTNESS,
+        version="1",
+        score=score,
+        reasoning=safe(reasoning or " ".join(shortfalls)),
+        details=safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True)),
+    )
+
+
 CHANGES = ChangeSummary(
     files=(safe("src/routes/orders.py"), safe("src/app.py"), safe("tests/test_orders.py")),
     insertions=45,
@@ -110,7 +135,7 @@ def batch(*runs: RunResult, seconds: float = 85.0) -> BatchResult:
 
 def files(result: BatchResult, folder: str = ".zelda/runs") -> Mapping[str, RunFiles]:
     def of(run_id: str) -> RunFiles:
-        names = ("result.json", "transcript.json", "changes.patch")
+        names = ("result.json", "transcript.json", "changes.patch", "setup.log", "build.log", "test.log")
         return RunFiles(*(f"{folder}/{run_id}/{name}" for name in names))
 
     return {run.run_id: of(run.run_id) for run in result.runs}
@@ -220,6 +245,81 @@ def trials() -> BatchResult:
     )
 
 
+def built_and_tested() -> BatchResult:
+    """Build, tests of two runners and coverage, all well; and one that is told what is missing for counts."""
+    runners = (
+        RunnerCounts(format="Jest", source="stream", label=safe("packages/web"), passed=1_204, skipped=3, flaky=2),
+        RunnerCounts(format="pytest", source="summary", label=safe("packages/api"), passed=88),
+    )
+    good = correctness(
+        100,
+        reasoning="buildCommand succeeded. 1292 of 1292 tests passed. "
+        "Coverage is 85.2%, at or above the threshold of 80%.",
+        build=command("npm run build"),
+        test=command("npm test --workspaces", seconds=75.0),
+        tests=TestSummary(runners=runners),
+        coverage=CoverageSummary(format="Istanbul JSON summary", lines=85.2, branches=71.0),
+        coverage_threshold=80,
+        parts={"build": 100, "tests": 100, "coverage": 100},
+    )
+    note = "No test runner was recognised in the output; let the test command write a JUnit XML report."
+    unknown = correctness(
+        100,
+        reasoning=f"testCommand succeeded. {note}",
+        test=command("make check"),
+        tests=TestSummary(note=note),
+        parts={"tests": 100},
+        notes=(note,),
+    )
+    evaluations = ({Metric.EFFICIENCY: efficiency(), Metric.FUNCTIONAL_CORRECTNESS: it} for it in (good, unknown))
+    names = ("rest-endpoint", "fix-typo")
+    return batch(*(run(name, evaluations=found) for name, found in zip(names, evaluations, strict=True)))
+
+
+def not_correct() -> BatchResult:
+    """Failing tests, a failing build, tests that do not end, and coverage that is missed."""
+    names = tuple(safe(f"tests.test_orders.OrderTest.test_case_number_{number}") for number in range(10))
+    counts = RunnerCounts(
+        format="unittest", source="summary", passed=30, failed=11, errored=1, skipped=2, failures=names
+    )
+    output = "======\nFAIL: test_case_number_9\nAssertionError: 4 != 5\n\nFAILED (failures=11, errors=1, skipped=2)\n"
+    failing = correctness(
+        71.4,
+        "12 of 42 tests failed.",
+        test=command("python -m unittest", 1, output),
+        tests=TestSummary(runners=(counts,)),
+        parts={"tests": 71.43},
+    )
+    unbuilt = correctness(
+        0,
+        "buildCommand ended with exit code 2; testCommand was not run.",
+        build=command("npm run build", 2, "src/app.ts(3,7): error TS2322: Type 'string' is not assignable.\n"),
+        coverage_threshold=80,
+        parts={"build": 0, "tests": 0, "coverage": 0},
+    )
+    endless = correctness(
+        0,
+        "testCommand ran into its limit of 300 s.",
+        test=command("npm test -- --watch", None, "Watching for file changes...\n", 300.0),
+        parts={"tests": 0},
+    )
+    uncovered = correctness(
+        94.3,
+        "Coverage is 64%, below the threshold of 80%.",
+        test=command("pytest --cov", 0, "42 passed in 0.31s\n"),
+        tests=TestSummary(runners=(RunnerCounts(format="pytest", source="summary", passed=42),)),
+        coverage=CoverageSummary(format="coverage.py text", lines=64),
+        coverage_threshold=80,
+        parts={"tests": 100, "coverage": 80},
+    )
+    cases = {"failing": failing, "unbuilt": unbuilt, "endless": endless, "uncovered": uncovered}
+    runs = (
+        run(name, evaluations={Metric.EFFICIENCY: efficiency(), Metric.FUNCTIONAL_CORRECTNESS: found})
+        for name, found in cases.items()
+    )
+    return batch(*runs, seconds=500.0)
+
+
 def nothing() -> BatchResult:
     return batch(seconds=0.0)
 
@@ -252,8 +352,24 @@ def hostile() -> BatchResult:
             setup=setup,
             changes=changes,
             source=TestedSource(kind="worktree", commit="0ff834a1b2c3", branch=HOSTILE),
-            evaluations={Metric.EFFICIENCY: details},
+            evaluations={Metric.EFFICIENCY: details, Metric.FUNCTIONAL_CORRECTNESS: _hostile_tests()},
         )
+    )
+
+
+def _hostile_tests() -> EvalResult:
+    counts = RunnerCounts(
+        format=HOSTILE, source="report", label=safe(HOSTILE), failed=12, failures=tuple([safe(HOSTILE)] * 10)
+    )
+    return correctness(
+        0,
+        HOSTILE,
+        test=command(HOSTILE, 1, HOSTILE),
+        tests=TestSummary(runners=(counts, counts), note=HOSTILE),
+        coverage=CoverageSummary(note=HOSTILE),
+        coverage_threshold=80,
+        parts={"tests": 0, "coverage": 0},
+        notes=(HOSTILE,),
     )
 
 
@@ -281,6 +397,8 @@ CASES = (
     Case("setup-failed", setup_failed),
     Case("several", several),
     Case("trials", trials),
+    Case("built-and-tested", built_and_tested),
+    Case("not-correct", not_correct, (60, 100)),
     Case("nothing", nothing),
     Case("hostile", hostile),
     Case("crowd", crowd, (100,)),

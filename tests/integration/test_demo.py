@@ -33,6 +33,9 @@ def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
     assert "Skill(changelog) 1" in done.stdout
+    assert "6 of 6 tests passed." in done.stdout
+    assert "PASS · " in done.stdout
+    assert "unittest (closing summary)" in done.stdout
     assert project.fingerprint() == before
     assert not list((tmp_path / "temporary folder").iterdir())
     assert not project.leftovers()
@@ -48,6 +51,8 @@ def test_what_the_demo_keeps_can_be_looked_at_and_its_tests_pass(tmp_path: Path)
         ("discount-code", "completed", True),
         ("receipt-tax", "completed", True),
     ]
+    assert [run["evaluations"]["functionalCorrectness"]["score"] for run in found] == [100, 100]
+    assert len(list(shop.glob(".zelda/runs/*/test.log"))) == 2
     for patch in shop.glob(".zelda/runs/*/changes.patch"):
         subprocess.run(["git", "apply", str(patch)], cwd=shop, check=True)
         subprocess.run([sys.executable, "-m", "unittest"], cwd=shop, check=True, capture_output=True)

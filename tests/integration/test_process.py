@@ -2,6 +2,7 @@
 
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import anyio
@@ -84,6 +85,23 @@ def test_a_long_output_keeps_its_head_and_its_tail() -> None:
     assert "20000011 bytes in all" in done.output
     assert (done.output_bytes, done.truncated) == (20_000_011, True)
     assert len(done.output) < 220_000
+    assert done.gap
+    assert done.output.splitlines().count(done.gap) == 1
+
+
+def test_a_flood_of_output_takes_no_memory() -> None:
+    tracemalloc.start()
+    try:
+        done = shell("yes | head -c 300000000")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert done.output_bytes == 300_000_000
+    assert peak < 5_000_000
+
+
+def test_output_without_a_gap_has_no_line_for_it() -> None:
+    assert shell("echo '[... 80 bytes in all, the middle is left out ...]'").gap is None
 
 
 @pytest.mark.parametrize("size", [0, 1, 36_000, 36_383, 36_384, 36_385, 50_000, 200_000])
@@ -132,6 +150,28 @@ def test_cancelling_ends_the_process_group(tmp_path: Path) -> None:
     while Path("/proc", pid).exists() and time.monotonic() < deadline:  # whoever adopted it must still bury it
         time.sleep(0.01)
     assert not Path("/proc", pid).exists() or " Z " in Path("/proc", pid, "stat").read_text()
+
+
+def test_what_was_printed_until_it_was_cancelled_is_told(tmp_path: Path) -> None:
+    told: list[process.Completed] = []
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            line = f"echo hunter2hunter2; echo more; touch {tmp_path}/reached; sleep 100"
+            group.start_soon(_run, ["sh", "-c", line], told)
+            while not (tmp_path / "reached").exists():  # noqa: ASYNC110  # there is no event to wait for
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+
+    anyio.run(main)
+    (done,) = told
+    assert (done.exit_code, done.timed_out, done.output) == (None, False, "***\nmore\n")
+
+
+async def _run(argv: list[str], told: list[process.Completed]) -> None:
+    await process.run(
+        argv, cwd=Path("/"), environment=ENVIRONMENT, timeout_seconds=60, redact=REDACT, when_cut_short=told.append
+    )
 
 
 def test_capturing_passes_input_and_separates_the_streams() -> None:

@@ -157,3 +157,21 @@ def test_files_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
 def test_moments_of_another_zone_are_named_in_utc(tmp_path: Path) -> None:
     local = datetime(2026, 2, 13, 23, 30, tzinfo=UTC).astimezone()
     assert ResultStore(tmp_path).begin("a", local).run_id == "a-2026-02-13T23-30-00"
+
+
+def test_what_a_command_printed_lies_beside_the_result(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    folder = store.begin("example", START)
+    store.keep_log(folder.run_id, "build", safe("b\u00fcilt\n"))
+    assert (folder.path / "build.log").read_text("utf-8") == "b\u00fcilt\n"
+    folder.finish(result(folder.run_id), session('"Done."'))
+    assert names(folder.path) == ["build.log", "result.json", "transcript.json"]
+
+
+def test_a_log_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    folder = store.begin("example", START)
+    (folder.path / "build.log").mkdir()
+    with pytest.raises(StorageError):
+        store.keep_log(folder.run_id, "build", safe("built"))
+    assert list(folder.path.glob(".*.tmp")) == []

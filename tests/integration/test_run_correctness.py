@@ -175,7 +175,7 @@ def test_a_flood_of_output_is_drained_and_its_end_still_read(tmp_path: Path) -> 
     assert details["test"]["truncated"]
     assert "runners" not in details["tests"] or details["tests"]["runners"] == []
     assert "too long" in details["tests"]["note"]
-    assert len(log(project, "test")) < 250_000
+    assert 400_000 < len(log(project, "test")) < 450_000
     (result,) = project.results.glob("runs/*/result.json")
     assert result.stat().st_size < 20_000
 

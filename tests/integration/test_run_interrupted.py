@@ -30,8 +30,6 @@ SCRIPT: list[Reply] = [
     hang(),
 ]
 COMPLETE: list[Reply] = [tool_call("Bash", {"command": "echo hello > greeting.txt"}, text="I begin."), text("Done.")]
-DECIDING = ("build", "test")
-COMMANDS = ("setup", *DECIDING)
 
 
 class Interruption:
@@ -57,6 +55,10 @@ class Interruption:
             after(self.is_there)
             act(process.pid)
             return ended(process)
+
+
+DECIDING = ("build", "test")
+COMMANDS = ("setup", *DECIDING)
 
 
 def by_terminal(pid: int) -> None:

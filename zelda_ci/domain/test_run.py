@@ -43,7 +43,7 @@ class TestSummary(Record):
     __test__ = False  # not a pytest class
 
     runners: tuple[RunnerCounts, ...] = ()
-    note: str | None = None
+    note: SafeText | None = None
     """Why nothing was recognised and how to get counts, or what to know about the numbers."""
 
     @property

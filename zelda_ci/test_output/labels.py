@@ -15,8 +15,9 @@ _LABEL = re.compile(
     r"|(?P<compose>[\w.-]{1,80}) *\|)"  # compose: web-1  | ...
     r"(?: |$)"
 )
-_LEVELS = frozenset({"INFO", "ERROR", "WARNING", "WARN", "DEBUG", "FATAL", "TRACE", "error", "warn", "info", "debug"})
-FEWEST_LINES = 3
+_NO_LABELS = frozenset(
+    {"INFO", "ERROR", "WARNING", "WARN", "DEBUG", "FATAL", "TRACE", "error", "warn", "info", "debug", "doctest"}
+)
 
 
 def by_label(lines: Lines) -> Mapping[str, list[str]]:
@@ -30,7 +31,7 @@ def by_label(lines: Lines) -> Mapping[str, list[str]]:
                 kept.append(GAP)
         elif parts := split(line):
             found[parts[0]].append(parts[1])
-    return {label: rest for label, rest in found.items() if len(rest) >= FEWEST_LINES}
+    return found
 
 
 def without(lines: Lines, labels: frozenset[str]) -> list[str]:
@@ -40,8 +41,10 @@ def without(lines: Lines, labels: frozenset[str]) -> list[str]:
 
 def split(line: str) -> tuple[str, str] | None:
     """Label and rest of a line that has a label."""
+    if line[:1] != "[" and ":" not in line and "|" not in line and "$" not in line:
+        return None
     found = _LABEL.match(line)
     if not found or not found.lastgroup:
         return None
     label = found[found.lastgroup]
-    return None if label in _LEVELS else (label, line[found.end() :])
+    return None if label in _NO_LABELS else (label, line[found.end() :])

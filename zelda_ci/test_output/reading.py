@@ -1,5 +1,7 @@
 """The way in: output and reports of a test command in, a summary out."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +21,14 @@ HOW_TO_GET_COUNTS = (
 LONGEST_NAME = 300
 _MERGED = frozenset({"Cargo"})
 """Runners that start one program after the other: to the user they are one run."""
+_SUMMARY_BESIDE = {
+    "Jest JSON": ("Jest", "Vitest"),
+    "Mocha JSON": ("Mocha",),
+    "RSpec JSON": ("RSpec",),
+    "Go JSON": ("Go -v", "Go"),
+    "TAP": ("node-tap",),
+}
+"""Summaries of the runners that may have printed a stream."""
 
 Found = tuple[Source, Tally]
 
@@ -40,12 +50,13 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
     tallies, problems = files.read(reports, succeeded=exit_code == 0)
     found: list[Found] = [("report", tally) for tally in tallies]
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
-    if not found:
-        found, doubt = from_output(output.lines())
-        notes += doubt
+    if not any(tally.total for tally in tallies):
+        # A report without any test says less than an output that tells of some.
+        printed, doubt = from_output(output.lines())
+        notes += [] if found else doubt
+        found = printed or found
     runners = combine(_counts(source, tally, redact, several=len(found) > 1) for source, tally in found)
-    note = str(redact(" ".join(notes))) if notes else None
-    return TestSummary(runners=runners, note=note)
+    return TestSummary(runners=runners, note=redact(" ".join(notes)) if notes else None)
 
 
 def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:
@@ -68,7 +79,7 @@ def _sum(one: RunnerCounts, other: RunnerCounts) -> RunnerCounts:
 
 def from_output(lines: Lines) -> tuple[list[Found], list[str]]:
     """What the output tells, and why it tells nothing."""
-    found = list(_by_runner(lines))
+    found = _certain(_by_runner(lines))
     if GAP in lines and not _complete(found, lines.index(GAP)):
         return [], [f"The output was too long to be kept whole, so counts cannot be told from it; {HOW_TO_GET_COUNTS}."]
     if not found:
@@ -86,23 +97,43 @@ def _by_runner(lines: Lines) -> Iterator[Found]:
 
 def _distinct(lines: Lines) -> list[Found]:
     """Tallies in the order of the output, without those that tell of the same tests again."""
-    found = list(recognise(lines))
-    if any(tally.certain for _, tally in found):
-        found = [(source, tally) for source, tally in found if tally.certain]
-    outer = [tally for _, tally in found if tally.quotes]
-    found = [(source, tally) for source, tally in found if not any(_inside(tally, other) for other in outer)]
-    streams = [tally for source, tally in found if source == "stream"]
-    kept = [item for item in found if item[0] == "stream" or not any(_same(item[1], stream) for stream in streams)]
-    return sorted(kept, key=lambda item: item[1].last)
+    return sorted(_once(_unquoted(_certain(recognise(lines)))), key=lambda item: item[1].last)
 
 
-def _inside(tally: Tally, other: Tally) -> bool:
-    return tally is not other and not tally.quotes and other.first <= tally.last <= other.last
+def _certain(found: Iterable[Found]) -> list[Found]:
+    """What cannot be anything else; only where there is no such thing, what may be a summary."""
+    everything = list(found)
+    return [item for item in everything if item[1].certain] or everything
 
 
-def _same(tally: Tally, stream: Tally) -> bool:
-    """Jest prints its summary beside its JSON, and a TAP stream may be followed by a summary."""
-    return (tally.passed, tally.failed, tally.skipped) == (stream.passed, stream.failed, stream.skipped)
+def _unquoted(found: Sequence[Found]) -> list[Found]:
+    """Without runs that another runner quotes."""
+    outer = sorted((tally for _, tally in found if tally.quotes), key=lambda tally: tally.first)
+    begins = [tally.first for tally in outer]
+
+    def quoted(tally: Tally) -> bool:
+        nearest = bisect_right(begins, tally.last) - 1
+        return not tally.quotes and nearest >= 0 and tally.last <= outer[nearest].last
+
+    return [(source, tally) for source, tally in found if not quoted(tally)]
+
+
+def _once(found: Sequence[Found]) -> Iterator[Found]:
+    """Without the summary that a runner prints beside a stream, which then has the same numbers."""
+    told = Counter(_numbers(tally) for source, tally in found if source == "stream")
+    for source, tally in found:
+        beside = (
+            (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
+        )
+        same = next((key for key in beside if told[key]), None) if source == "summary" else None
+        if same:
+            told[same] -= 1
+        else:
+            yield source, tally
+
+
+def _numbers(tally: Tally) -> tuple[str, int, int, int]:
+    return tally.format, tally.passed, tally.failed, tally.skipped
 
 
 def _complete(found: Sequence[Found], gap: int) -> bool:

@@ -1,5 +1,6 @@
 """The table of formats that are read from output, each with the words without which it cannot be there."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -73,9 +74,14 @@ FORMATS = (
 )
 
 
+ANY_HALLMARK = re.compile("|".join(sorted({re.escape(word) for form in FORMATS for word in form.hallmarks})))
+
+
 def recognise(lines: Lines) -> Iterator[tuple[Source, Tally]]:
     """Everything that any format finds, in the order of the table."""
     text = "\n".join(lines)
+    if not ANY_HALLMARK.search(text):
+        return
     short = [line[:WIDEST] for line in lines]
     for form in FORMATS:
         if any(hallmark in text for hallmark in form.hallmarks):

@@ -48,10 +48,7 @@ Recogniser = Callable[[Lines], Iterable[Tally]]
 
 def matches(lines: Lines, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """Line number and match of every line that begins as the pattern says."""
-    match = pattern.match
-    for number, line in enumerate(lines):
-        if found := match(line):
-            yield number, found
+    return ((number, found) for number, found in enumerate(map(pattern.match, lines)) if found)
 
 
 def numbers(text: str, words: str) -> dict[str, int] | None:
@@ -81,8 +78,8 @@ def first_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def following(lines: Lines, start: int, count: int) -> Iterator[tuple[int, str]]:
-    """The next lines that are not blank, up to a count."""
-    for index in range(start, len(lines)):
+    """The next lines that are not blank, up to a count; blank lines without end are not waited for."""
+    for index in range(start, min(len(lines), start + 4 * count + 4)):
         if count <= 0:
             return
         if lines[index].strip():

@@ -10,6 +10,7 @@ GAP = "\0 output is missing here"
 WIDEST = 2_000
 """Characters of a line that are looked at; JSON is read from the whole line."""
 
+_SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
 _MARKS = (
@@ -38,8 +39,17 @@ class Output:
         """Visible lines; `GAP` stands where output is missing, and the cut lines beside it are left out."""
         head = visible_lines(decode(self.head))
         if self.tail is None:
-            return head
-        return [*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]]
+            return _telling(head)
+        return _telling([*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]])
+
+
+def _telling(lines: list[str]) -> list[str]:
+    """Without lines of one character, which no format needs but `{` and `}`, and without more than one blank line."""
+    return [
+        line
+        for line, before in zip(lines, ["", *lines], strict=False)
+        if len(line) > 1 or (line != before and line in _SHORT_LINES)
+    ]
 
 
 def decode(raw: str | bytes) -> str:

@@ -23,6 +23,9 @@ from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project
 
+KEPT_BYTES = 400_000
+"""Of a command's output: half from its head, half from its tail."""
+
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
 
@@ -169,6 +172,7 @@ class Workspaces:
                 environment=workspace.confinement.environment,
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
+                keep_bytes=KEPT_BYTES,
                 when_cut_short=told,
             )
         return CommandResult(command=shown, **vars(done))

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tests.builders import START, result, safe
@@ -38,6 +40,28 @@ def test_an_evaluator_that_failed_is_our_failure() -> None:
 
 def test_a_metric_that_is_not_configured_is_no_failure() -> None:
     assert run_outcome(result(evaluations=unscored(failed=False))) is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("metric", "details", "outcome"),
+    [
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": True}, Outcome.PASSED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": False}, Outcome.FAILED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {}, Outcome.PASSED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "no"}, Outcome.PASSED),
+        (Metric.TOOL_USAGE, {"passed": False}, Outcome.PASSED),
+    ],
+)
+def test_code_that_is_not_correct_fails_the_run(metric: Metric, details: dict[str, Any], outcome: Outcome) -> None:
+    found = EvalResult(metric=metric, version="1", score=0, reasoning=safe("why"), details=safe.json(details))
+    assert run_outcome(result(evaluations={metric: found})) is outcome
+
+
+def test_a_session_that_failed_weighs_more_than_its_tests() -> None:
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    details = safe.json({"passed": False})
+    found = EvalResult(metric=metric, version="1", score=0, reasoning=safe("why"), details=details)
+    assert run_outcome(result(status=SessionStatus.FAILED, evaluations={metric: found})) is Outcome.BROKEN
 
 
 def test_a_failed_evaluator_does_not_hide_an_interruption() -> None:

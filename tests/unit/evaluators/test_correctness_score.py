@@ -25,9 +25,9 @@ def covered(lines: float | None) -> CoverageSummary:
 
 
 GOOD, BAD, LATE = ended(0), ended(1), ended(None)
-BUILD = {"buildCommand": "make"}
-TESTS = {"testCommand": "make test"}
-COVERAGE = {**TESTS, "coverageThreshold": 80}
+BUILD: dict[str, Any] = {"buildCommand": "make"}
+TESTS: dict[str, Any] = {"testCommand": "make test"}
+COVERAGE: dict[str, Any] = {**TESTS, "coverageThreshold": 80}
 
 TABLE: list[tuple[dict[str, Any], Evidence, float, bool]] = [
     # build alone

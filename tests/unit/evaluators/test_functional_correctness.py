@@ -24,7 +24,7 @@ HERE = Path("/nowhere")
 WORKSPACE = Workspace(
     "run-1", HERE, HERE, HERE, HERE, HERE, HERE, "0" * 40, Source("copy", None, None, dirty=False), Confinement((), {})
 )
-BOTH = {"buildCommand": "make", "testCommand": ["make", "test"], "commandTimeoutSeconds": 7}
+BOTH: dict[str, Any] = {"buildCommand": "make", "testCommand": ["make", "test"], "commandTimeoutSeconds": 7}
 JUNIT = (
     b'<testsuite tests="3"><testcase name="a"/><testcase name="b"/><testcase name="c"><failure/></testcase></testsuite>'
 )

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from tests.builders import result, session, suite
 from tests.unit.storage.test_codec import FULL
+from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.storage import codec, result_schema
@@ -23,6 +24,8 @@ REPOSITORY = Path(__file__).parents[3]
 def keys(model: type[BaseModel], without: frozenset[type[BaseModel]]) -> Iterator[str]:
     """Every key of a record and of the records inside it, as it is written."""
     for name, field in model.model_fields.items():
+        if field.exclude:
+            continue
         yield field.alias or name
         for part in _parts(field.annotation):
             if part not in without:
@@ -41,6 +44,7 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
     [
         ("results.md", RunResult, frozenset({ResolvedSuite})),
         ("metrics.md", EfficiencyDetails, frozenset()),
+        ("metrics.md", CorrectnessDetails, frozenset({CommandResult})),
         ("results.md", Turn, frozenset({ToolCall})),
         ("results.md", ToolCall, frozenset()),
     ],

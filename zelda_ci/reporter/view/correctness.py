@@ -24,6 +24,8 @@ ADVICE = {
     "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
 }
 
+TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
+
 
 def correctness(run: RunResult) -> CorrectnessDetails | None:
     """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
@@ -43,21 +45,30 @@ def correctness_section(run: RunResult) -> tuple[Section, ...]:
 
 def ending(found: CorrectnessDetails) -> str:
     """What did not pass, in a few words."""
-    words = {"build": "the build failed", "tests": "the tests failed", "coverage": "coverage is too low"}
-    return words[_culprit(found)]
+    match _culprit(found):
+        case "build":
+            return "the build timed out" if found.build and found.build.timed_out else "the build failed"
+        case "tests":
+            return "the tests timed out" if found.test and found.test.timed_out else "the tests failed"
+        case _:
+            known = found.coverage is not None and found.coverage.lines is not None
+            return "coverage is too low" if known else "coverage is not known"
 
 
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """Why a run whose session completed did not pass; nothing where it did."""
-    found = correctness(run)
-    if found is None or found.passed:
+    result, found = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
+    if result is None or result.details.get("passed") is not False:
         return None
+    if found is None:
+        return Problem(sentence(result.reasoning), "Read the result's details.", files.result)
     culprit = _culprit(found)
     why = sentence(" ".join(found.shortfalls) or "Build and tests did not pass.")
-    command, log = (found.build, files.build_log) if culprit == "build" else (found.test, files.test_log)
-    look = log or files.result
-    output = last_lines(command) if culprit != "coverage" else ()
-    return Problem(why, ADVICE[culprit], look and visible(look, len(look)), output)
+    places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
+    look = places[culprit] or files.result
+    command = {"build": found.build, "tests": found.test, "coverage": None}[culprit]
+    advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
+    return Problem(why, advice, look and visible(look, len(look)), last_lines(command))
 
 
 def last_lines(command: CommandResult | None) -> tuple[str, ...]:

@@ -78,13 +78,13 @@ def read_verbose(lines: Lines) -> Iterable[Tally]:
     ended: list[tuple[str, str]] = []
     first = last = -1
     for at, line in enumerate(lines):
-        if found := _RUN.match(line):
+        if line[:1] == "=" and (found := _RUN.match(line)):
             running[found[1]] = None
             first = at if first < 0 else first
         elif "--- " in line and (found := _OUTCOME.search(line)) and found[2] in running:
             ended.append((found[1], found[2]))
             del running[found[2]]
-        elif first >= 0 and (found := _PACKAGE.match(line)) and not (running and found[1] == "ok  "):
+        elif first >= 0 and "\t" in line and (found := _PACKAGE.match(line)) and not (running and found[1] == "ok  "):
             last = at
             ended.extend(_closed(found, running))
             running.clear()

@@ -89,6 +89,8 @@ def _assemblies(lines: Lines) -> Iterator[tuple[int, Counts]]:
 
 def _summaries(lines: Lines) -> Iterator[tuple[int, Counts]]:
     for at, line in enumerate(lines):
+        if not line.startswith(("Test ", "Total ")):
+            continue
         if found := _NEW.match(line):
             yield at, (number(found, 3), number(found, 2), number(found, 4))
         elif _PLATFORM.match(line):

@@ -7,7 +7,7 @@ from itertools import islice
 
 from zelda_ci.test_output.tally import LONGEST_LIST, Lines, Tally, first_names, following, matches, number
 
-_PASSING = re.compile(r" *(\d+) passing \(\d+[a-z]+\)$")
+_PASSING = re.compile(r" +(\d+) passing \(\d+[a-z]+\)$")
 _PENDING = re.compile(r" *(\d+) pending$")
 _FAILING = re.compile(r" *(\d+) failing$")
 _CHECK = re.compile(r" +[\u2714\u2713\u221a] ")
@@ -29,20 +29,24 @@ _AVA_REASON = re.compile(r" (?:Error thrown in test|Rejected promise returned by
 
 
 def read_mocha(lines: Lines) -> Iterable[Tally]:
-    """One tally per `N passing` that the tests listed above it bear out."""
+    """One tally per `N passing` that the tests listed above and the failures listed below it bear out."""
     start = checks = dots = 0
     listed = False
     for at, line in enumerate(lines):
+        if line[:1] != " ":
+            continue
         if _CHECK.match(line):
             checks += 1
         elif marks := _DOTS.match(line):
             dots, listed = dots + sum(marks[1].count(dot) for dot in ".\u2024"), True
         elif (found := _PASSING.match(line)) and (not (checks or listed) or number(found, 1) == (checks or dots)):
-            yield replace(_mocha(lines, start, at, number(found, 1)), certain=bool(checks or listed))
-            start, checks, dots, listed = at + 1, 0, 0, False
+            tally = _mocha(lines, start, at, number(found, 1))
+            if tally:
+                yield replace(tally, certain=bool(checks or listed or tally.failed))
+                start, checks, dots, listed = at + 1, 0, 0, False
 
 
-def _mocha(lines: Lines, first: int, at: int, passed: int) -> Tally:
+def _mocha(lines: Lines, first: int, at: int, passed: int) -> Tally | None:
     pending, failing, last = 0, 0, at
     for end, line in following(lines, at + 1, 2):
         if found := _PENDING.match(line):
@@ -51,6 +55,8 @@ def _mocha(lines: Lines, first: int, at: int, passed: int) -> Tally:
             failing, last = number(found, 1), end
         else:
             break
+    if failing and not any(_TITLE.match(line) for _, line in following(lines, last + 1, 1)):
+        return None
     names = _mocha_names(lines, last + 1, failing) if failing else ()
     return Tally("Mocha", passed, failing, skipped=pending, failures=first_names(names), first=first, last=last)
 
@@ -76,7 +82,7 @@ def read_jasmine(lines: Lines) -> Iterable[Tally]:
     """One tally per `N specs, M failures` that is followed by how long it took."""
     start = 0
     for at, found in matches(lines, _SPECS):
-        if any(_FINISHED.match(line) for _, line in following(lines, at + 1, 2)):
+        if any(_FINISHED.match(line) for _, line in following(lines, at + 1, 1)):
             failed, pending = number(found, 2), number(found, 3)
             names = _jasmine_names(lines[start:at]) if failed else ()
             yield Tally(

@@ -130,8 +130,10 @@ def _catch2(lines: Lines, start: int, at: int, line: str) -> Tally | None:
     if _CATCH_NONE.match(line) and at and lines[at - 1].startswith("====="):
         return Tally("Catch2", first=start, last=at)
     found = _CATCH_CASES.match(line)
+    if not found:
+        return None
     below = next((text for _, text in following(lines, at + 1, 1)), "")
-    if not found or not below.removeprefix("[doctest] ").startswith("assertions:"):
+    if not below.removeprefix("[doctest] ").startswith("assertions:"):
         return None
     counts = numbers(re.sub(r" {2,}", " ", found[3]), _CATCH_WORDS)
     if counts is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zelda_ci.test_output.tally import Lines, Tally, first_names, numbers
+from zelda_ci.test_output.text import GAP
 
 WORDS = (
     "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
@@ -18,6 +19,7 @@ _COLLECTED = re.compile(
 _FULL = re.compile(r".*\[100%\]$")
 _CLOSE = re.compile(r"(?:=+ )?(no tests ran|\d[^=]*?|no tests collected) in [\d.]+s(?: \([\d:, dayswek]+\))?(?: =+)?$")
 _CAPTURED = re.compile(r"-+ Captured (?:stdout|stderr|log)")
+_SECTION = re.compile(r"=+ (?:FAILURES|ERRORS|short test summary info|warnings summary.*) =+$")
 _SHORT = re.compile(r"=+ short test summary info =+$")
 _NAMED = re.compile(r"(?:FAILED|ERROR) (?!collecting )(\S.*)$")
 _RERUN = re.compile(r"(.*\S) (RERUN|PASSED)(?: +\[ *\d+%\])?$|\[gw\d+\] \[ *\d+%\] (RERUN|PASSED) (\S.*)$")
@@ -29,12 +31,16 @@ class _Session:
     line: int
     announced: int | None = None
     full: bool = False
+    sealed: bool = False
+    """Whether output is missing after it, so that what follows may be another session's."""
 
 
 @dataclass(frozen=True)
 class _Close:
     line: int
     counts: dict[str, int]
+    headed: bool
+    """Whether a section of a report stands above it, which nobody prints by chance."""
 
     @property
     def total(self) -> int:
@@ -50,6 +56,7 @@ class _Scan:
     closes: list[_Close] = field(default_factory=list)
     captured: bool = False
     inner: int = 0
+    headed: bool = False
 
     def settle(self) -> Iterator[tuple[_Session | None, _Close]]:
         """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
@@ -73,7 +80,10 @@ def read(lines: Lines) -> Iterable[Tally]:
 
 def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
     for number, line in enumerate(scan.lines):
-        if line.endswith("[100%]"):
+        if line == GAP:
+            for session in scan.open:
+                session.sealed = True
+        elif line.endswith("[100%]"):
             yield from _progressed(scan, number)
         elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
             yield from _event(scan, number, line)
@@ -105,9 +115,10 @@ def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | Non
     elif found := _CLOSE.match(line):
         counts = {} if found[1].startswith("no tests") else numbers(found[1], WORDS)
         if counts is not None:
-            _closed(scan, _Close(number, _singular(counts)))
-    elif _SHORT.match(line) and not scan.inner:
-        scan.captured = False
+            _closed(scan, _Close(number, _singular(counts), scan.headed))
+    elif _SECTION.match(line) and not scan.inner:
+        scan.headed = True
+        scan.captured = scan.captured and not _SHORT.match(line)
 
 
 def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
@@ -120,7 +131,7 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
 
 
 def _announce(scan: _Scan, found: re.Match[str]) -> None:
-    if scan.inner or not scan.open:
+    if scan.inner or not scan.open or scan.open[-1].sealed:
         return
     selected = found[4] or (found[3] and int(found[1]) - int(found[3])) or found[1] or found[5]
     scan.open[-1].announced = int(selected or 0)
@@ -130,7 +141,7 @@ def _closed(scan: _Scan, close: _Close) -> None:
     if scan.inner:
         scan.inner -= 1
         return
-    scan.captured = False
+    scan.captured = scan.headed = False
     scan.closes.append(close)
 
 
@@ -151,8 +162,17 @@ def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) ->
         failures=_names(lines, start, close.line) if failed or errored else (),
         first=start,
         last=close.line,
-        announced=session.announced + errored if session and session.announced is not None else None,
+        certain=session is not None or close.headed,
+        announced=_announced(session, close, errored),
     )
+
+
+def _announced(session: _Session | None, close: _Close, errored: int) -> int | None:
+    """The announced total in terms of the closing line, where an error may stand for a test or come on top of one."""
+    if session is None or session.announced is None:
+        return None
+    fits = session.announced - errored <= close.total <= session.announced
+    return close.total + errored if fits else -1
 
 
 def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:

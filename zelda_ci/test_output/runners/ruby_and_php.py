@@ -50,7 +50,7 @@ def _timed(lines: Lines, pattern: re.Pattern[str], above: int | None) -> Iterato
     """
     start, took = 0, -1
     for at, line in enumerate(lines):
-        if _TOOK.match(line):
+        if line[:1] == "F" and _TOOK.match(line):
             took = at
         elif line[:1].isdecimal() and (found := pattern.match(line)) and _took(lines, at, took - start, above):
             yield start, at, found
@@ -93,7 +93,8 @@ def read_phpunit(lines: Lines) -> Iterable[Tally]:
     """One tally per PHPUnit that announced itself: the last counts before the next one does."""
     starts = [*(at for at, _ in matches(lines, _PHPUNIT)), len(lines)]
     for first, end in pairwise(starts):
-        found = [tally for at in range(first, end) if (tally := _phpunit(lines, first, at))]
+        likely = (at for at in range(first, end) if lines[at][:1] in "ONT")
+        found = [tally for at in likely if (tally := _phpunit(lines, first, at))]
         yield from found[-1:]
 
 

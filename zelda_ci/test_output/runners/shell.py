@@ -22,7 +22,7 @@ def read_bats(lines: Lines) -> Iterable[Tally]:
     """One tally per closing line that ticked tests stand above."""
     start = ticks = 0
     for at, line in enumerate(lines):
-        ticks += bool(_BATS_CHECK.match(line))
+        ticks += line[:1] == " " and bool(_BATS_CHECK.match(line))
         found = _BATS.match(line) if " failure" in line else None
         if not found:
             continue

@@ -15,6 +15,8 @@ _VERSION = re.compile(r"TAP version 1[234]$")
 _SUBTEST = re.compile(r" *# Subtest: (.*)$")
 _COUNT = re.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
 _DEEPEST = 40
+_TELLING = "onT1#B-" + GAP[0]
+"""First characters of lines that mean something."""
 
 
 @dataclass
@@ -53,19 +55,27 @@ def read(lines: Lines) -> Iterable[Tally]:
     document: _Document | None = None
     yaml: int | None = None
     for at, line in enumerate(lines):
-        indent = len(line) - len(line.lstrip(" "))
+        stripped = line.lstrip(" ")
         if yaml is not None:
-            yaml = None if line.strip() == "..." or (line.strip() and indent < yaml) else yaml
-            if yaml is not None or line.strip() == "...":
+            ended = stripped.rstrip() == "..."
+            yaml = None if ended or (stripped and len(line) - len(stripped) < yaml) else yaml
+            if yaml is not None or ended:
                 continue
-        if line.strip() == "---" and indent % 4 == 2 and document and document.last == at - 1:
-            yaml = indent
+        if not stripped or stripped[0] not in _TELLING:
+            continue
+        if stripped.rstrip() == "---":
+            yaml = _yaml(document, at, len(line) - len(stripped))
             continue
         if document and _begins(document, line):
             yield from _tallies(document)
             document = None
         document = _take(document, at, line)
     yield from _tallies(document)
+
+
+def _yaml(document: _Document | None, at: int, indent: int) -> int | None:
+    """The indent of a block of details, which stands right under its test."""
+    return indent if document and indent % 4 == 2 and document.last == at - 1 else None
 
 
 def _begins(document: _Document, line: str) -> bool:

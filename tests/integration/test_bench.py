@@ -1,0 +1,49 @@
+"""Where commands of a suite are run: told, kept, and never lost to a full or forbidden disk."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import START
+from tests.support.projects import Project, repository
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.evaluators.bench import Order, Ran, Step
+from zelda_ci.events import Event, Phase, PhaseStarted, Warned
+from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.workspaces import Workspaces
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return repository(tmp_path)
+
+
+def ordered(project: Project, order: Order, *, spoiled: bool = False) -> tuple[Ran, list[Event], Path]:
+    """What came of an order, what was told meanwhile, and the folder of the run."""
+    store, told = ResultStore(project.results), list[Event]()
+    folder = store.begin("example", START)
+    if spoiled:
+        (folder.path / "test.log").mkdir()
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> Ran:
+        return await WorkspaceBench(workspaces, store, told.append).run(workspace, order)
+
+    return project.work(work, folder.run_id), told, folder.path
+
+
+def test_an_order_is_told_carried_out_and_kept(project: Project) -> None:
+    order = Order(Step.TEST, "echo '<a/>' > junit.xml; echo done; exit 3", 60, {"test": ("junit.xml",)})
+    ran, told, folder = ordered(project, order)
+    assert (ran.result.exit_code, ran.result.output) == (3, "done\n")
+    assert [(file.path, file.raw) for file in ran.written["test"]] == [("junit.xml", b"<a/>\n")]
+    assert told == [PhaseStarted(folder.name, Phase.TEST)]
+    assert (folder / "test.log").read_text() == "done\n"
+
+
+def test_a_log_that_cannot_be_written_is_a_warning(project: Project) -> None:
+    ran, told, _ = ordered(project, Order(Step.TEST, "echo done", 60), spoiled=True)
+    assert (ran.result.exit_code, ran.result.output) == (0, "done\n")
+    assert [event.message[:44] for event in told if isinstance(event, Warned)] == [
+        "what the test command printed is not kept: /"
+    ]

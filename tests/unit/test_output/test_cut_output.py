@@ -1,0 +1,60 @@
+"""Of output with a hole in it, only what can be proved is told."""
+
+import pytest
+
+from tests.unit.test_output.fixtures import Fixture, expected_numbers, fixtures, numbers
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.text import Output
+
+PRINTED = [fixture for fixture in fixtures() if not fixture.reports or fixture.only_coverage]
+
+
+def read(head: str, tail: str):
+    return read_tests(Output(head, tail), (), 1, Redactor())
+
+
+@pytest.mark.parametrize("fixture", PRINTED, ids=lambda fixture: fixture.name)
+def test_wherever_output_is_cut_the_numbers_are_right_or_none(fixture: Fixture) -> None:
+    lines = fixture.output.decode("utf-8", "replace").splitlines(keepends=True)
+    step = max(1, len(lines) // 12)
+    for start in range(1, len(lines), step):
+        for end in range(start + 1, len(lines), step):
+            summary = read("".join(lines[:start]), "".join(lines[end:]))
+            # A retry that nobody could see is not counted; everything else must be right.
+            found = [runner | {"flaky": 0} for runner in numbers(summary)]
+            wanted = [runner | {"flaky": 0} for runner in expected_numbers(fixture)]
+            assert found in ([], wanted), (start, end)
+
+
+SESSION = "============ test session starts ============\ncollected {total} items\n\ntest_a.py ..F\n"
+CLOSING = "noise\n============ 1 failed, {passed} passed in 3.20s ============\n"
+
+
+def test_pytest_that_ran_as_many_as_it_collected_is_believed() -> None:
+    summary = read(SESSION.format(total=5000), CLOSING.format(passed=4999))
+    assert (summary.passed, summary.failed, summary.total) == (4999, 1, 5000)
+
+
+def test_an_error_of_a_fixture_stands_for_its_test_and_does_not_disturb_the_proof() -> None:
+    tail = "noise\n==== 1 failed, 3 passed, 1 error in 3.20s ====\n"
+    assert read(SESSION.format(total=5), tail).total == 5
+    assert read(SESSION.format(total=4), tail).total == 5
+    assert not read(SESSION.format(total=9), tail).recognised
+
+
+def test_pytest_that_ran_another_number_than_it_collected_is_not_believed() -> None:
+    summary = read(SESSION.format(total=5000), CLOSING.format(passed=12))
+    assert not summary.recognised
+    assert "testReport" in str(summary.note)
+
+
+def test_a_closing_summary_without_its_beginning_is_not_believed_since_others_may_be_missing() -> None:
+    tail = "x\nTest Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\nTime: 1 s\n"
+    assert not read("PASS ./a.test.js\nlog\n", tail).recognised
+
+
+def test_a_marker_in_the_text_divides_head_and_tail() -> None:
+    text = SESSION.format(total=3) + "[... 900 bytes are missing ...]\n" + CLOSING.format(passed=2)
+    summary = read_tests(Output.marked(text, "bytes are missing"), (), 1, Redactor())
+    assert summary.total == 3

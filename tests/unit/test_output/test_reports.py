@@ -1,0 +1,130 @@
+"""Report files: what counts, what is refused, and what they say together."""
+
+import pytest
+
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reports.files import ReportFile
+from zelda_ci.test_output.reports.xml import RefusedXmlError, parse
+from zelda_ci.test_output.text import Output
+
+NOTHING = Output("")
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "ha"}">' for n in range(10))
+HOSTILE = {
+    "a billion laughs": f"<!DOCTYPE t [{LAUGHS}]><testsuite><testcase name='&l9;'/></testsuite>",
+    "an external entity": (
+        '<!DOCTYPE t [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+        "<testsuite><testcase name='a'>&x;</testcase></testsuite>"
+    ),
+    "a parameter entity": '<!DOCTYPE t [<!ENTITY % x SYSTEM "http://127.0.0.1:1/x.dtd"> %x;]><testsuite/>',
+    "an internal subset": "<!DOCTYPE t [<!ELEMENT t ANY>]><testsuite><testcase name='a'/></testsuite>",
+    "depth without end": "<testsuite>" * 100_000,
+    "closed depth": "<testsuite>" * 5_000 + "</testsuite>" * 5_000,
+    "an unknown encoding": '<?xml version="1.0" encoding="made-up"?><testsuite><testcase name="a"/></testsuite>',
+    "an undefined entity": "<testsuite><testcase name='a'/>&nothing;</testsuite>",
+    "half a document": "<testsuite><testcase name='a'",
+    "an empty file": "",
+    "another XML": "<html><body/></html>",
+    "no XML": "PASS",
+}
+ENCODED = {"utf-8": str.encode, "utf-16": lambda text: text.encode("utf-16")}
+
+
+def read(*reports: tuple[str, str], exit_code: int = 1, output: Output = NOTHING):
+    return read_tests(output, [ReportFile(path, text.encode()) for path, text in reports], exit_code, Redactor())
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_a_report_that_should_not_be_parsed_gives_no_number_and_is_named(attack: str, encoding: str) -> None:
+    raw = ENCODED[encoding](HOSTILE[attack])
+    summary = read_tests(NOTHING, [ReportFile("report.xml", raw)], 1, Redactor())
+    assert not summary.total
+    assert "report.xml" in str(summary.note) or summary.runners == () or "another" in attack
+
+
+def test_a_mere_reference_to_a_dtd_elsewhere_is_not_refused_since_nothing_is_fetched() -> None:
+    doctype = '<!DOCTYPE coverage SYSTEM "http://127.0.0.1:1/coverage-04.dtd">'
+    assert parse(f'{doctype}<coverage line-rate="0.5"/>'.encode()).tag == "coverage"
+
+
+def test_entities_are_refused_with_a_reason() -> None:
+    with pytest.raises(RefusedXmlError, match="document type of its own"):
+        parse(HOSTILE["a billion laughs"].encode())
+
+
+def test_a_bad_report_does_not_hide_a_good_one_and_is_told() -> None:
+    summary = read(("a.xml", "<broken"), ("b.xml", "<testsuite><testcase name='x'/></testsuite>"))
+    assert (summary.passed, summary.total) == (1, 1)
+    assert "a.xml" in str(summary.note)
+
+
+def test_reports_win_over_what_was_printed() -> None:
+    summary = read(
+        ("r.xml", "<testsuite><testcase name='x'/></testsuite>"), output=Output("OK (7 tests, 9 assertions)")
+    )
+    assert summary.formats == ("JUnit XML",)
+    assert summary.total == 1
+
+
+def test_a_report_without_tests_does_not_hide_what_was_printed() -> None:
+    output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
+    assert read(("r.xml", "<testsuites/>"), output=output).total == 2
+    assert read(("r.xml", "<testsuites/>")).formats == ("JUnit XML",)
+
+
+def test_when_no_report_is_usable_the_output_tells() -> None:
+    output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
+    summary = read(("r.xml", "<broken"), output=output)
+    assert summary.formats == ("pytest",)
+    assert "r.xml" in str(summary.note)
+
+
+def test_reports_of_several_packages_are_listed_and_summed() -> None:
+    one = "<testsuite><testcase name='x'/><testcase name='y'><failure/></testcase></testsuite>"
+    two = "<testsuites><testsuite><testcase name='z'><skipped/></testcase></testsuite></testsuites>"
+    summary = read(("a/junit.xml", one), ("b/junit.xml", two))
+    assert [(runner.label, runner.total) for runner in summary.runners] == [("a", 2), ("b", 1)]
+    assert (summary.passed, summary.failed, summary.skipped, summary.total) == (1, 1, 1, 3)
+
+
+def test_the_same_report_in_two_places_counts_once() -> None:
+    text = "<testsuite><testcase name='x'/></testsuite>"
+    assert read(("a/junit.xml", text), ("b/junit.xml", text)).total == 1
+
+
+RETRIED = "<testsuite><testcase name='t'><failure/></testcase><testcase name='t'/></testsuite>"
+
+
+def test_a_failed_test_that_is_listed_again_as_passed_is_flaky_when_the_command_succeeded() -> None:
+    summary = read(("r.xml", RETRIED), exit_code=0)
+    assert (summary.passed, summary.failed, summary.flaky, summary.total) == (1, 0, 1, 1)
+
+
+def test_two_tests_of_the_same_name_stay_two_when_the_command_failed() -> None:
+    summary = read(("r.xml", RETRIED), exit_code=1)
+    assert (summary.passed, summary.failed, summary.flaky) == (1, 1, 0)
+
+
+def test_totals_come_from_the_tests_and_not_from_attributes() -> None:
+    assert read(("r.xml", "<testsuite tests='900' failures='3'><testcase name='x'/></testsuite>")).total == 1
+
+
+def test_secrets_in_names_are_masked() -> None:
+    key = "sk-ant-fake-0123456789abcdef"
+    report = ReportFile("r.xml", f"<testsuite><testcase name='uses {key}'><failure/></testcase></testsuite>".encode())
+    summary = read_tests(NOTHING, [report], 1, Redactor([Secret(key)]))
+    assert summary.failures == ("uses ***",)
+
+
+def test_a_name_without_end_is_cut() -> None:
+    report = f"<testsuite><testcase name='{'x' * 100_000}'><failure/></testcase></testsuite>"
+    assert len(read(("r.xml", report)).failures[0]) == 300
+
+
+def test_hostile_coverage_gives_no_number() -> None:
+    laughs = f"<!DOCTYPE t [{LAUGHS}]><coverage line-rate='0.9'>&l9;</coverage>"
+    found = read_coverage(NOTHING, [ReportFile("coverage.xml", laughs.encode())])
+    assert found.lines is None
+    assert "coverageReport" in str(found.note)

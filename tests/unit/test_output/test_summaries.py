@@ -1,0 +1,151 @@
+"""What the numbers say together: contradictions, zero tests, retries and logs that imitate a summary."""
+
+import pytest
+
+from zelda_ci.domain.test_run import RunnerCounts, TestSummary
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reading import contradictions, read_tests, well_known_reports
+from zelda_ci.test_output.reports.files import ReportFile
+from zelda_ci.test_output.text import Output
+
+
+def summary(**counts: int) -> TestSummary:
+    return TestSummary(runners=(RunnerCounts.model_validate({"format": "pytest", "source": "summary", **counts}),))
+
+
+def read(text: str, exit_code: int = 0) -> TestSummary:
+    return read_tests(Output(text), (), exit_code, Redactor())
+
+
+@pytest.mark.parametrize(
+    ("counts", "exit_code", "sentence"),
+    [
+        ({"passed": 12}, 1, "The command failed (exit code 1) though 12 of 12 tests passed."),
+        ({"passed": 11, "failed": 1}, 0, "The command succeeded (exit code 0) though 1 of 12 tests did not pass."),
+        ({"passed": 0}, 0, "The command succeeded (exit code 0) though it ran no test."),
+        ({"skipped": 4}, 0, "The command succeeded (exit code 0) though it ran no test."),
+    ],
+)
+def test_an_exit_code_that_does_not_fit_the_numbers_is_told(counts, exit_code, sentence) -> None:
+    assert contradictions(summary(**counts), exit_code) == (sentence,)
+
+
+@pytest.mark.parametrize(
+    ("counts", "exit_code"),
+    [
+        ({"passed": 3}, 0),
+        ({"passed": 3, "failed": 1}, 1),
+        ({"passed": 3, "errored": 1}, 2),
+        ({"passed": 3}, None),
+        ({}, 5),
+    ],
+)
+def test_an_exit_code_that_fits_is_not_remarked(counts, exit_code) -> None:
+    assert contradictions(summary(**counts), exit_code) == ()
+
+
+def test_nothing_recognised_contradicts_nothing_and_invents_no_number() -> None:
+    nothing = read("compiled 12 files, 3 failed checks\nall good\n")
+    assert not nothing.recognised
+    assert nothing.total == 0
+    assert contradictions(nothing, 0) == ()
+    assert "JUnit XML" in str(nothing.note)
+
+
+def test_zero_tests_are_recognised_and_none_of_them_ran() -> None:
+    zero = read("== test session starts ==\ncollected 0 items\n\n== no tests ran in 0.01s ==\n", 5)
+    assert zero.recognised
+    assert zero.ran == 0
+
+
+PYTEST = "=== test session starts ===\ncollected {n} items\n\n{log}\na.py . [100%]\n\n=== {n} passed in 0.1s ===\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "=== 9 failed, 1 passed in 0.2s ===",
+        "9 failed, 1 passed in 0.2s",
+        "worker: 9 failed, 1 passed in 0.2s",
+        "[worker] 9 failed, 1 passed in 0.2s",
+        "Tests:       9 failed, 1 passed, 10 total",
+        "Ran 12 tests in 0.1s\n\nFAILED (failures=3)",
+        "test result: FAILED. 3 passed; 9 failed; 0 ignored; 0 measured; 0 filtered out",
+        "not ok 3 - imaginary",
+        "5 examples, 4 failures",
+        "OK (7 tests, 9 assertions)",
+        "  7 passing (3ms)\n  2 failing",
+        "[  FAILED  ] 12 tests, listed below:",
+    ],
+)
+def test_a_log_that_looks_like_a_summary_before_the_real_one_is_not_counted(log: str) -> None:
+    found = read(PYTEST.format(n=3, log=log))
+    assert found.formats == ("pytest",)
+    assert (found.passed, found.failed) == (3, 0)
+
+
+def test_interleaved_sessions_of_the_same_runner_are_both_counted() -> None:
+    woven = (
+        "=== test session starts ===\ncollected 2 items\n=== test session starts ===\ncollected 5 items\n"
+        "=== 5 passed in 0.1s ===\n=== 1 failed, 1 passed in 0.3s ===\n"
+    )
+    found = read(woven, 1)
+    assert sorted(runner.total for runner in found.runners) == [2, 5]
+
+
+def test_well_known_places_are_relative_globs() -> None:
+    assert well_known_reports()
+    assert not [glob for glob in well_known_reports() if glob.startswith("/") or ".." in glob]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Coverage: 85%", 85.0),
+        ("Statements: 85.5%", 85.5),
+        ("Lines: 85 %", 85.0),
+        ("Coverage: 70%\nStatements: 80%\nLines: 90%", 90.0),
+        ("coverage: 40%\ncoverage: 60%", 60.0),
+        ("Line Coverage: 85.71% (6 / 7)", 85.71),
+        ("  lines......: 85.7% (6 of 7 lines)", 85.71),
+        ("85.71% coverage, 6/7 lines covered", 85.71),
+        ("| Total   | 85.71% | 50%    | 100%   |", 85.71),
+    ],
+)
+def test_printed_coverage_is_found(text: str, lines: float) -> None:
+    assert read_coverage(Output(f"log\n{text}\nlog\n"), ()).lines == lines
+
+
+@pytest.mark.parametrize("text", ["coverage matters", "Coverage: 185%", "Coverage: nan%", "done 85%", ""])
+def test_what_is_no_coverage_is_none(text: str) -> None:
+    found = read_coverage(Output(text), ())
+    assert found.lines is None
+    assert "coverageReport" in str(found.note)
+
+
+JACOCO = (
+    '<!DOCTYPE report PUBLIC "-//JACOCO//DTD Report 1.1//EN" "report.dtd"><report name="x">'
+    '<counter type="BRANCH" missed="1" covered="3"/><counter type="LINE" missed="{}" covered="{}"/></report>'
+)
+
+
+def test_coverage_of_several_modules_is_added_up_by_lines() -> None:
+    reports = [ReportFile(f"{name}/jacoco.xml", JACOCO.format(*numbers).encode()) for name, numbers in
+               {"one": (0, 10), "two": (90, 0)}.items()]  # fmt: skip
+    found = read_coverage(Output(""), reports)
+    assert (found.lines, found.branches, found.format) == (10.0, 75.0, "JaCoCo XML")
+
+
+def test_percentages_without_numbers_are_not_averaged() -> None:
+    go = "ok  \tx/a\t0.1s\tcoverage: 50.0% of statements\nok  \tx/b\t0.1s\tcoverage: 100.0% of statements\n"
+    found = read_coverage(Output(go), ())
+    assert found.lines is None
+    assert "50%, 100%" in str(found.note)
+
+
+def test_several_formats_of_one_folder_count_once() -> None:
+    lcov = "SF:a.js\nLF:10\nLH:5\nend_of_record\n"
+    clover = '<coverage><project><metrics statements="20" coveredstatements="20"/></project></coverage>'
+    reports = [ReportFile("coverage/lcov.info", lcov.encode()), ReportFile("coverage/clover.xml", clover.encode())]
+    assert read_coverage(Output(""), reports).lines == 50.0
