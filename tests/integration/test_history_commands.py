@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.builders import session
 from tests.support.command import COMMAND, environment, results, zelda
 from tests.support.history import PATCH, store, store_sides
 from tests.support.projects import Project, folder, repository
@@ -17,6 +18,7 @@ from tests.unit.compare.runs import efficiency, fulfillment
 from zelda_ci.domain.session import SessionStatus
 
 SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
+LIST_SCHEMA = SCHEMA.with_name("zelda.list.schema.json")
 SUITE = "prompt: Do it.\n"
 RUN = "alpha-2026-02-13T14-30-00"
 
@@ -49,7 +51,8 @@ def test_without_runs_there_is_a_helpful_sentence(tmp_path: Path) -> None:
     done = zelda(project, "list")
     assert (done.returncode, done.stdout) == (0, "")
     assert "zelda run" in done.stderr
-    assert json.loads(zelda(project, "list", "--json").stdout) == {
+    listed = json.loads(zelda(project, "list", "--json").stdout)
+    assert listed == {
         "schemaVersion": 1,
         "runs": [],
         "skipped": [],
@@ -84,6 +87,7 @@ def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> 
         "alpha-2026-02-13T14-30-00",
     ]
     chosen = zelda(project, "list", "--suite", "alpha", "--limit", "1", "--json")
+    jsonschema.Draft202012Validator(json.loads(LIST_SCHEMA.read_text())).validate(json.loads(chosen.stdout))
     (run,) = json.loads(chosen.stdout)["runs"]
     assert (run["runId"], run["scores"]["requirementFulfillment"]) == ("alpha-2026-02-13T14-32-00", 50.0)
     since = zelda(project, "list", "--since", "2026-02-13T14:31", "--json")
@@ -243,6 +247,29 @@ def test_sides_may_be_files_and_need_no_project(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "1 trial: differences may be noise" in done.stdout
     assert "pass" in done.stdout
+
+
+def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[efficiency()])
+    store(project.results, minute=1, status=SessionStatus.FAILED)
+    done = zelda(project, "compare", RUN, "latest")
+    assert done.returncode == 2
+    assert "1 failed (left out)" in done.stdout
+    assert "nothing was compared" in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, transcript=session('"' + "line\n" * 100_000 + '"'))
+    words = [*COMMAND, "show", RUN, "--transcript"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=project.path, env=environment(project), **pipes) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline() == f"Session of {RUN}\n".encode()
+        command.stdout.close()
+        assert (command.wait(timeout=60), command.stderr.read()) == (0, b"")
 
 
 def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_path: Path) -> None:

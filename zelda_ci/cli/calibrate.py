@@ -74,4 +74,7 @@ def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, t
         raise ConfigError(f"{order.names[0]} is more than one suite.", hint="Calibrate one at a time.", code="USAGE")
     with report.progress(as_json=as_json) as emit:
         batch = app.run(loaded, order, os.environ, emit)
+    if batch.interrupted:
+        click.echo("Nothing was calibrated; what was finished is stored, and --stored takes it.", err=True)
+        raise KeyboardInterrupt
     return names[0], loaded.results_dir, batch.runs

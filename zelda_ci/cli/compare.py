@@ -9,7 +9,7 @@ import click
 from zelda_ci.cli import options
 from zelda_ci.config import project as projects
 from zelda_ci.domain.suite import GateSettings
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.reporter import terminal
 from zelda_ci.reporter.view.comparison import comparison_view, gate_sentences
@@ -72,4 +72,7 @@ def _settle(found: Compared, *, told: bool) -> int:
     if not told:
         for reason in gate_sentences(found.gate):
             click.echo(f"gate: {reason}", err=True)
+    if found.empty:
+        hint = "Run the candidate again; `zelda show` says why its runs failed."
+        raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
     return found.gate.exit_code

@@ -35,7 +35,7 @@ def calibrate_suite(suite: str, runs: Sequence[RunResult]) -> Calibration:
     valid = found.trials.valid if found else 0
     if found is None or valid < FEWEST:
         counted = f"{len(runs)} run{'' if len(runs) == 1 else 's'}, of which {valid} count"
-        hint = "Run it more often: `zelda calibrate SUITE --trials 10`. Failed and interrupted runs do not count."
+        hint = "Run it more often. Failed and interrupted runs do not count; `zelda show latest` says what happened."
         message = f"Noise shows between two runs at least; there are {counted}{'s' if valid == 1 else ''}."
         raise StorageError(message, hint=hint, code="TOO_FEW_TRIALS")
     return found

@@ -20,6 +20,12 @@ class Compared:
     comparison: Comparison
     gate: GateResult
 
+    @property
+    def empty(self) -> bool:
+        """Whether no run of the candidate counts: then nothing stands against it, and nothing speaks for it."""
+        sides = (suite.candidate for suite in self.comparison.suites)
+        return not any(side.valid for side in sides if side)
+
 
 def compare_sides(
     baseline: Side,

@@ -120,7 +120,8 @@ def _second_try(model: type[_Stored], data: bytes, name: str, problem: Validatio
     try:
         return model.model_validate(tree)
     except ValidationError as still:
-        key = ".".join(map(str, still.errors()[0]["loc"]))
+        # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
+        key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1]
         raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema of result.json, for programs that read results."""
+"""JSON Schemas of result.json and of the list of runs, for programs that read them."""
 
 from typing import Any, Literal
 
@@ -8,9 +8,11 @@ from pydantic_core import core_schema
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails
+from zelda_ci.domain.history import History
 from zelda_ci.domain.run import RunResult
 
 FILE = "zelda.result.schema.json"
+LIST_FILE = "zelda.list.schema.json"
 
 
 class _AsWritten(GenerateJsonSchema):
@@ -44,3 +46,9 @@ def result_schema() -> dict[str, Any]:
         **definitions["$defs"].pop("RunResult"),
         "$defs": definitions["$defs"],
     }
+
+
+def list_schema() -> dict[str, Any]:
+    """The schema of what `zelda list --json` prints."""
+    described = History.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **described}

@@ -70,3 +70,12 @@ def test_what_is_no_result_is_called_so(data: bytes, code: str) -> None:
     with pytest.raises(UnreadableError) as caught:
         glance(data, "result.json")
     assert caught.value.code == code
+
+
+def test_what_a_foreign_file_calls_its_keys_cannot_act_on_a_terminal() -> None:
+    tree = orjson.loads(codec.encode_result(FULL))
+    tree["evaluations"]["\x1b[2J\u202e"] = {}
+    with pytest.raises(UnreadableError) as caught:
+        codec.decode_result(orjson.dumps(tree), "result.json")
+    assert "\\x1b[2J\\u202e" in caught.value.message
+    assert caught.value.message.isprintable()

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.reporter.terminal.page import Page
+from zelda_ci.reporter.terminal.style import Ink
 from zelda_ci.reporter.view.nouns import Cell, Tone
 from zelda_ci.reporter.view.tables import Column, Line, Table
 
@@ -30,6 +33,23 @@ def print_table(page: Page, table: Table, *, indent: int = 0, one_line: bool = F
         _two_lines(page, table, rest, indent)
     else:
         _flowing(page, table, rest, indent)
+
+
+def write_table(console: Console, table: Table) -> None:
+    """Write each row on one line, without colours: ten thousand rows are no matter then."""
+    ink, widths = Ink.of(console), _widths(table, range(len(table.columns)))
+    rows = [_headings(table.columns), *(line.cells for line in table.lines)]
+    texts = (
+        (" " * GAP).join(_padded(row[index].text, width, table.columns[index]) for index, width in widths.items())
+        for row in rows
+    )
+    plain = "".join(f"{text.rstrip()}\n" for text in texts)
+    console.file.write(plain if ink.unicode else ink.write(plain).plain)
+
+
+def _padded(text: str, width: int, column: Column) -> str:
+    blanks = " " * max(width - cell_len(text), 0)
+    return blanks + text if column.right else text + blanks
 
 
 def _aligned(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
@@ -99,6 +119,6 @@ def _widths(table: Table, columns: Sequence[int]) -> dict[int, int]:
     """A column in which nothing stands takes no room."""
     filled = [index for index in columns if any(line.cells[index].text for line in table.lines)]
     return {
-        index: max(len(table.columns[index].title), *(Text(line.cells[index].text).cell_len for line in table.lines))
+        index: max(len(table.columns[index].title), *(cell_len(line.cells[index].text) for line in table.lines))
         for index in filled
     }
