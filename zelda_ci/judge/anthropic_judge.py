@@ -2,7 +2,8 @@
 
 import random
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,14 @@ class _Tally:
     last: JudgeError | None = None
 
 
+@dataclass(frozen=True)
+class _Asking:
+    client: "AsyncAnthropic"
+    question: Question
+    deadline: anyio.CancelScope
+    tally: _Tally
+
+
 class AnthropicJudge:
     """A model behind the Messages API."""
 
@@ -83,7 +92,7 @@ class AnthropicJudge:
         self._price = price
         self._backoff = backoff or Backoff()
         self._notify = notify
-        self._client: AsyncAnthropic | None = None
+        self._is_introduced = False
 
     async def ask(self, question: Question, form: type[A]) -> Answer[A]:
         """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
@@ -91,21 +100,22 @@ class AnthropicJudge:
         Raises:
             JudgeError: There is no usable answer.
         """
+        self._introduce()
         tally, limit = _Tally(), self._access.timeout_seconds
-        with anyio.move_on_after(limit) as deadline:
-            return await self._until_valid(question, form, tally, deadline)
+        async with _connected(self._access) as client:
+            with anyio.move_on_after(limit) as deadline:
+                return await self._until_valid(_Asking(client, question, deadline, tally), form)
         raise failures.too_late(limit, tally.last)
 
-    async def _until_valid(
-        self, question: Question, form: type[A], tally: _Tally, deadline: anyio.CancelScope
-    ) -> Answer[A]:
-        messages = [_first_message(question, self._redact)]
+    async def _until_valid(self, asking: _Asking, form: type[A]) -> Answer[A]:
+        tally = asking.tally
+        messages = [_first_message(asking.question, self._redact)]
         while True:
             tally.attempts += 1
             try:
-                reply = await self._reply(question, messages, form, tally)
+                reply = await self._reply(asking, messages, form)
             except AttemptFailed as problem:
-                await self._wait(problem, tally, deadline)
+                await self._wait(problem, asking)
                 continue
             text = self._redact(reply.text)
             try:
@@ -117,10 +127,8 @@ class AnthropicJudge:
                 continue
             return Answer(value, tally.usage, tally.cost_usd, tally.attempts)
 
-    async def _reply(
-        self, question: Question, messages: list["MessageParam"], form: type[BaseModel], tally: _Tally
-    ) -> Reply:
-        data = await self._send(question, messages, form)
+    async def _reply(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> Reply:
+        data, tally = await self._send(asking, messages, form), asking.tally
         reply = read_reply(data)
         if reply is None:
             raise failures.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
@@ -130,14 +138,14 @@ class AnthropicJudge:
             raise problem
         return reply
 
-    async def _send(self, question: Question, messages: list["MessageParam"], form: type[BaseModel]) -> bytes:
+    async def _send(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> bytes:
         import anthropic  # noqa: PLC0415 - more than a second, and most commands judge nothing
 
         try:
-            raw = await self._connected().messages.with_raw_response.create(
+            raw = await asking.client.messages.with_raw_response.create(
                 model=self.model,
                 max_tokens=self._access.max_tokens,
-                system=self._redact(question.system),
+                system=self._redact(asking.question.system),
                 messages=messages,
                 output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(form)}},
                 # Without one of its own, the SDK refuses long answers that are not streamed.
@@ -153,22 +161,22 @@ class AnthropicJudge:
             raise failures.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
         return raw.http_response.content
 
-    async def _wait(self, problem: AttemptFailed, tally: _Tally, deadline: anyio.CancelScope) -> None:
+    async def _wait(self, problem: AttemptFailed, asking: _Asking) -> None:
         """Wait before the next attempt; where that is no use, tell the failure."""
+        tally = asking.tally
         tally.failed += 1
         tally.last = problem.error
         seconds = max(self._backoff.wait_seconds(tally.failed), problem.wait_seconds or 0.0)
-        is_too_long = anyio.current_time() + seconds >= deadline.deadline
+        is_too_long = anyio.current_time() + seconds >= asking.deadline.deadline
         if not problem.again or is_too_long or tally.attempts >= self._backoff.most_attempts:
             raise problem.error from problem
         await anyio.sleep(seconds)
 
-    def _connected(self) -> "AsyncAnthropic":
-        if self._client is None:
-            self._client = _client(self._access)
+    def _introduce(self) -> None:
+        if not self._is_introduced:
+            self._is_introduced = True
             for notice in _deprecation(self.model):
                 self._notify(notice)
-        return self._client
 
 
 def preload() -> None:
@@ -177,16 +185,22 @@ def preload() -> None:
     import anthropic.resources.messages  # noqa: F401, PLC0415
 
 
-def _client(access: JudgeAccess) -> "AsyncAnthropic":
+@asynccontextmanager
+async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
     import anthropic  # noqa: PLC0415
 
-    return anthropic.AsyncAnthropic(
+    client = anthropic.AsyncAnthropic(
         api_key=access.token,
         base_url=access.base_url,
         max_retries=0,
         # The model proxy on loopback honours the user's HTTP proxy; the way to it must not.
         http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
     )
+    try:
+        yield client
+    finally:
+        with anyio.CancelScope(shield=True):
+            await client.close()
 
 
 def _deprecation(model: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Cutting transcripts: every unit exactly once, in order, never in pieces."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +33,7 @@ def test_a_chunk_holds_its_units_whole_unless_a_single_one_is_too_large(units, b
 @given(UNITS, BUDGETS)
 def test_no_chunk_could_have_taken_the_next_unit_too(units, budget):
     chunks = [chunk for chunk in chunked(units, budget) if not chunk.shortened]
-    for chunk, following in zip(chunks, chunks[1:], strict=False):
+    for chunk, following in pairwise(chunks):
         if following.units[0] == chunk.units[-1] + 1:
             assert len(chunk.text) + len(SEPARATOR) + len(units[following.units[0]]) > budget
 

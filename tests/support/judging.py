@@ -1,0 +1,94 @@
+"""A judge in front of a scripted API, without a session."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.builders import suite
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.judgement import FulfillmentDetails
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
+from zelda_ci.domain.workspace import Changes
+from zelda_ci.evaluators.base import run_evaluator
+from zelda_ci.evaluators.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess
+from zelda_ci.judge.fence import new_nonce
+from zelda_ci.redact import Redactor
+
+FAST = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=4)
+PASSED = [{"where": "turn 1", "quote": "found it"}]
+
+
+def judge(
+    url: str,
+    *,
+    model: str = "claude-sonnet-5-5",
+    timeout_seconds: float = 30,
+    context_tokens: int = 200_000,
+    backoff: Backoff = FAST,
+    notify: Callable[[str], None] = print,
+) -> AnthropicJudge:
+    """A judge whose key is fake and whose every token costs a dollar."""
+    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds)
+    return AnthropicJudge(access, Redactor(), _price, notify, backoff)
+
+
+def _price(model: str, usage: Mapping[str, Any]) -> float:
+    return float(usage.get("output_tokens", 0))
+
+
+async def fulfillment(
+    api: ScriptedApi,
+    transcript: SessionTranscript,
+    *criteria: str,
+    changes: Changes | None = None,
+    votes: int = 1,
+    **access: Any,
+) -> EvalResult:
+    """Evaluate a session without a workspace."""
+    resolved = suite(acceptanceCriteria=list(criteria), judge={"votes": votes})
+    context = EvalContext(resolved, None, transcript, ApiUsage(), changes)
+    evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
+    return await run_evaluator(evaluator, context, Redactor())
+
+
+def details(result: EvalResult) -> FulfillmentDetails:
+    return FulfillmentDetails.model_validate(result.details)
+
+
+def said(request: ApiRequest) -> str:
+    """Everything that was sent, as the judge reads it."""
+    blocks = [block["text"] for message in request.messages for block in message["content"]]
+    return "\n".join([str(request.body["system"]), *blocks])
+
+
+def asked(request: ApiRequest) -> list[int]:
+    """Numbers of the criteria that a request is about."""
+    body = request.messages[0]["content"][-1]["text"].rpartition("</evidence-")[2].partition("You have judged")[0]
+    return [int(number) for number in re.findall(r"^(\d+)\. ", body, re.MULTILINE)]
+
+
+def is_part(request: ApiRequest) -> bool:
+    return "This is part" in request.messages[0]["content"][-1]["text"]
+
+
+def answer(*entries: Mapping[str, Any]) -> Message:
+    """What a judge says."""
+    return text(json.dumps({"criteria": list(entries)}))
+
+
+def verdict(number: int, what: str = "PASS", evidence: Any = PASSED) -> dict[str, Any]:
+    return {"number": number, "reasoning": f"Because of {number}.", "verdict": what, "evidence": evidence}
+
+
+def finding(number: int, what: str, evidence: Any = ()) -> dict[str, Any]:
+    return {"number": number, "reasoning": f"Part on {number}.", "finding": what, "evidence": list(evidence)}
+
+
+def all_pass(request: ApiRequest) -> Message:
+    """Every criterion passes, with evidence from the first turn; parts have no evidence."""
+    if is_part(request):
+        return answer(*(finding(number, "NO_EVIDENCE") for number in asked(request)))
+    return answer(*map(verdict, asked(request)))
