@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Literal
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionTranscript, Usage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -31,6 +32,8 @@ class EvalContext:
     api: ApiUsage
     changes: Changes | None
     """Absent where they are not known."""
+    manifest: ToolsManifest | None = None
+    """What the project offered, and what of it the session had; absent where nobody looked."""
 
 
 class EvalResult(Record):

@@ -1,6 +1,7 @@
 """What steers a session: a project's skills, commands, sub-agents, rules, CLAUDE.md files, hooks and MCP servers."""
 
 from enum import StrEnum
+from typing import Literal
 
 from zelda_ci.domain import tool_names
 from zelda_ci.domain.base import Record
@@ -84,6 +85,7 @@ class ManifestItem(ManifestEntry):
 class ToolsManifest(Record):
     """Everything that was found in the files, and what could not be looked at."""
 
+    schema_version: Literal[1] = 1
     items: tuple[ManifestItem, ...] = ()
     notes: tuple[SafeText, ...] = ()
     """Files or limits that kept Zelda from seeing more, in sentences."""

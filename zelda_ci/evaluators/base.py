@@ -27,6 +27,8 @@ class Unscored:
 
     reason: str
     details: Record | None = None
+    failed: bool = False
+    """Whether the evaluator could not do its work; nothing to evaluate is no failure."""
 
 
 Outcome = Scored | Unscored
@@ -68,6 +70,7 @@ def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalRe
         score=score,
         reasoning=redact(outcome.reasoning if isinstance(outcome, Scored) else outcome.reason),
         details=redact.json(details),
+        failed=isinstance(outcome, Unscored) and outcome.failed,
     )
 
 

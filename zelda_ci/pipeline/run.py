@@ -3,21 +3,25 @@
 import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from time import monotonic
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.loading import settle
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.errors import ExecutionError, ZeldaError
+from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.evaluators.base import run_evaluator
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.manifest import scan
 from zelda_ci.model_proxy.proxy import Meter
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
@@ -34,6 +38,7 @@ class Run:
         self.planned, self.batch_id = planned, batch_id
         self.phase_seconds: dict[str, float] = {}
         self.meter: Meter | None = None
+        self.offered: ToolsManifest | None = None
         self.result: RunResult | None = None
 
     async def perform(self) -> None:
@@ -47,12 +52,25 @@ class Run:
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)))
+                await self._look(workspace)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
         finally:
             if self.result is None:
                 self._store()
+
+    async def _look(self, workspace: Workspace) -> None:
+        """What the project offers, before anything has run there; not knowing it costs one metric, never the run."""
+        try:
+            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact)
+            self.ledger.folder.keep_manifest(self.offered)
+        except (OSError, StorageError) as exc:
+            self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
+
+    def _manifest(self, transcript: SessionTranscript) -> ToolsManifest | None:
+        """What of it the session really had."""
+        return settle(self.offered, transcript, self.tools.redact) if self.offered else None
 
     def _begin(self) -> RunLedger:
         now = datetime.now(UTC)
@@ -139,6 +157,7 @@ class Run:
             self._count_usage()
             changes = await self._changes(workspace)
             context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, changes)
+            context = replace(context, manifest=self._manifest(context.transcript))
             evaluators = self.tools.evaluators(self.suite) if self.ledger.records else ()
             results = [await run_evaluator(evaluator, context, self.tools.redact) for evaluator in evaluators]
         self.ledger.learn(evaluations={result.metric: result for result in results})

@@ -7,6 +7,7 @@ from pydantic_core import core_schema
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EfficiencyDetails
+from zelda_ci.domain.judgement import ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 
 FILE = "zelda.result.schema.json"
@@ -31,10 +32,11 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def result_schema() -> dict[str, Any]:
-    """The schema as it is published; `EfficiencyDetails` describes the `details` of the metric of that name."""
+    """The schema as it is published; `EfficiencyDetails` and its like describe the `details` of the metrics."""
     wanted: list[tuple[type[Record], Literal["validation"]]] = [
         (RunResult, "validation"),
         (EfficiencyDetails, "validation"),
+        (ToolUsageDetails, "validation"),
     ]
     _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
     return {

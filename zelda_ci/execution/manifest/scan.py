@@ -1,5 +1,6 @@
 """The scan: from the folder in which a session will work, up to the top of the tree and down to its leaves."""
 
+from collections import deque
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -9,11 +10,12 @@ from zelda_ci.execution.manifest import servers, settings
 from zelda_ci.execution.manifest.documents import Documents
 from zelda_ci.execution.manifest.findings import Findings
 from zelda_ci.execution.manifest.memory import Memory
-from zelda_ci.execution.manifest.tree import Tree
+from zelda_ci.execution.manifest.tree import Entry, Exhausted, Tree
 from zelda_ci.redact import Redactor
 
 MOST_FOLDERS = 4_000
 DEEPEST = 12
+MEMORY_NAMES = {".claude", "CLAUDE.md", "AGENTS.md"}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
 
@@ -25,8 +27,11 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     start = workspace.path.relative_to(workspace.root).as_posix().removeprefix(".")
     with Tree(workspace.root) as tree:
         findings = Findings(tree, redact)
-        _look(findings, start)
-        if tree.exhausted:
+        try:
+            _look(findings, start)
+        except Exhausted:
+            tree.crowded = True
+        if tree.crowded:
             findings.note("The project has more files than Zelda looks at: the list may be incomplete.")
     return ToolsManifest(
         items=tuple(findings.items),
@@ -48,9 +53,11 @@ def _look(findings: Findings, start: str) -> None:
         servers.add(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, known)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
-    for folder in _below(findings, start):
-        documents.add(folder, below=folder)
-        memory.add_below(folder)
+    for folder, names in _below(findings, start):
+        if ".claude" in names:
+            documents.add(folder, below=folder)
+        if names & MEMORY_NAMES:
+            memory.add_below(folder)
 
 
 def _upwards(start: str) -> Iterator[str]:
@@ -60,16 +67,20 @@ def _upwards(start: str) -> Iterator[str]:
         yield folder.as_posix().removeprefix(".")
 
 
-def _below(findings: Findings, start: str) -> Iterator[str]:
-    waiting, count = [(start, 0)], 0
+def _below(findings: Findings, start: str) -> Iterator[tuple[str, set[str]]]:
+    """Folders further down, the nearest first, with the names of what lies in them."""
+    waiting, count = deque([(start, 0)]), 0
     while waiting and count < MOST_FOLDERS:
-        folder, depth = waiting.pop()
+        folder, depth = waiting.popleft()
         count += 1
+        entries = findings.tree.entries(folder)
         if folder != start:
-            yield folder
-        entries = findings.tree.entries(folder) if depth < DEEPEST else []
-        waiting += [
-            (entry.path, depth + 1) for entry in reversed(entries) if entry.is_folder and entry.name not in PASSED_OVER
-        ]
+            yield folder, {entry.name for entry in entries}
+        if depth < DEEPEST:
+            waiting += [(entry.path, depth + 1) for entry in entries if _is_entered(entry)]
     if waiting:
         findings.note(f"Only the first {MOST_FOLDERS} folders of the project were searched.")
+
+
+def _is_entered(entry: Entry) -> bool:
+    return entry.is_folder and not entry.is_link and entry.name not in PASSED_OVER

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 LARGEST_FILE = 256_000
 MOST_BYTES = 20_000_000
-MOST_LOOKS = 30_000
+MOST_LOOKS = 200_000
 MOST_NAMES = 2_000
 MOST_LINKS = 16
 DEEPEST = 10
 
+_Kind = Literal["folder", "link", "other"]
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -29,6 +30,10 @@ class Missing(Unfit):
     """Nothing is there."""
 
 
+class Exhausted(Exception):  # noqa: N818 - the end of looking, not a failure
+    """The tree has more than anybody wants to look at."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """Something in a folder, links followed."""
@@ -36,6 +41,7 @@ class Entry:
     name: str
     path: str
     is_folder: bool
+    is_link: bool = False
 
 
 class Tree:
@@ -45,7 +51,8 @@ class Tree:
         self._root = os.open(root, _FOLDER)
         self._looks = 0
         self._bytes = 0
-        self.exhausted = False
+        self.crowded = False
+        """Whether a folder had more names than were looked at."""
 
     def __enter__(self) -> Self:
         return self
@@ -66,8 +73,7 @@ class Tree:
         if len(data) > LARGEST_FILE:
             raise Unfit(f"it is larger than {LARGEST_FILE // 1000} kB")
         if self._bytes > MOST_BYTES:
-            self.exhausted = True
-            raise Unfit("Zelda had read too much already")
+            raise Exhausted
         if b"\0" in data:
             raise Unfit("it is not a text file")
         return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -76,12 +82,13 @@ class Tree:
         """What lies in a folder, by name; empty where there is no such folder."""
         try:
             with _explained():
-                names = _names(self._open(self._real(folder), _FOLDER))
+                listed = _listed(self._open(self._real(folder), _FOLDER))
         except Unfit:
             return []
-        if len(names) > MOST_NAMES:
-            self.exhausted = True
-        return [self._entry(folder, name) for name in sorted(names[:MOST_NAMES])]
+        self._count(len(listed))
+        if len(listed) > MOST_NAMES:
+            self.crowded = True
+        return [self._entry(folder, name, kind) for name, kind in sorted(listed[:MOST_NAMES])]
 
     def exists(self, path: str) -> bool:
         """Whether something is there, whatever it is."""
@@ -115,15 +122,17 @@ class Tree:
         seen.add(real)
         return new
 
-    def _entry(self, folder: str, name: str) -> Entry:
+    def _entry(self, folder: str, name: str, kind: _Kind) -> Entry:
         path = f"{folder}/{name}" if folder else name
+        return Entry(name, path, kind == "folder" or (kind == "link" and self._leads_to_folder(path)), kind == "link")
+
+    def _leads_to_folder(self, link: str) -> bool:
         try:
             with _explained():
-                real = self._real(path)
-                is_folder = bool(real) and stat.S_ISDIR(self._status(real).st_mode)
+                real = self._real(link)
+                return not real or stat.S_ISDIR(self._status(real).st_mode)
         except Unfit:
-            is_folder = False
-        return Entry(name, path, is_folder)
+            return False
 
     def _real(self, path: str) -> tuple[str, ...]:
         """The path without links. What the kernel would follow out of the tree is refused here."""
@@ -151,11 +160,13 @@ class Tree:
         return target
 
     def _status(self, real: tuple[str, ...]) -> os.stat_result:
-        self._looks += 1
-        if self._looks > MOST_LOOKS:
-            self.exhausted = True
-            raise Unfit("the project has too many files")
+        self._count(1)
         return os.stat("/".join(real), dir_fd=self._root, follow_symlinks=False)
+
+    def _count(self, looks: int) -> None:
+        self._looks += looks
+        if self._looks > MOST_LOOKS:
+            raise Exhausted
 
     def _open(self, real: tuple[str, ...], flags: int) -> int:
         """Folder by folder, so that one replaced by a link meanwhile is not entered."""
@@ -179,12 +190,18 @@ def _content(descriptor: int) -> bytes:
         os.close(descriptor)
 
 
-def _names(descriptor: int) -> list[str]:
+def _listed(descriptor: int) -> list[tuple[str, _Kind]]:
     try:
         with os.scandir(descriptor) as listing:
-            return [entry.name for entry in islice(listing, MOST_NAMES + 1)]
+            return [(entry.name, _kind(entry)) for entry in islice(listing, MOST_NAMES + 1)]
     finally:
         os.close(descriptor)
+
+
+def _kind(entry: os.DirEntry[str]) -> _Kind:
+    if entry.is_symlink():
+        return "link"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
 
 
 @contextmanager

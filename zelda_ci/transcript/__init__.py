@@ -1,0 +1,1 @@
+"""Transcripts of any length, in a form that a judge can read."""
