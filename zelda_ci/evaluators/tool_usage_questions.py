@@ -17,8 +17,8 @@ from zelda_ci.transcript.synthesizer import CONTEXT_SHARE, Part, Told
 NAME = "tool-usage"
 PROMPT_VERSION = "1"
 
-OFFER_SHARE = 0.2
-"""Of the judge's context, for tools and rules together; the transcript needs the rest."""
+OFFER_SHARE = 0.15
+"""Of the judge's context, for tools and rules together: they are sent again with every part of the transcript."""
 
 LONGEST_DESCRIPTION = 600
 
