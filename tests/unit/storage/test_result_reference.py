@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from tests.builders import result, session, suite
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
+from zelda_ci.domain.judgement import ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
@@ -41,6 +42,7 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
     [
         ("results.md", RunResult, frozenset({ResolvedSuite})),
         ("metrics.md", EfficiencyDetails, frozenset()),
+        ("metrics.md", ToolUsageDetails, frozenset()),
         ("results.md", Turn, frozenset({ToolCall})),
         ("results.md", ToolCall, frozenset()),
     ],

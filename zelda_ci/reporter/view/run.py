@@ -25,6 +25,7 @@ VERDICTS = {
 def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunView:
     """The view of one run; `several` where it is one trial among others."""
     outcome = run_outcome(run)
+    session = tuple(_session_rows(run))
     return RunView(
         run_id=visible(run.run_id),
         suite=visible(run.suite),
@@ -34,7 +35,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         facts=run_facts(run),
         problem=problem(run, files),
         scores=metric_rows(run.evaluations),
-        sections=tuple(section for section in (tool_usage_section(run), *_session(run)) if section),
+        sections=(*tool_usage_section(run), *((Section("Session", session),) if session else ())),
         files=file_rows(files),
     )
 
@@ -65,11 +66,6 @@ def _ending(status: SessionStatus, outcome: Outcome) -> str:
     if status is SessionStatus.COMPLETED and outcome is not Outcome.PASSED:
         return "completed, but not evaluated"
     return STATUS_WORDS[status]
-
-
-def _session(run: RunResult) -> Iterator[Section]:
-    if rows := tuple(_session_rows(run)):
-        yield Section("Session", rows)
 
 
 def _session_rows(run: RunResult) -> Iterator[Row]:

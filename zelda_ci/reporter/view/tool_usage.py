@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import ValidationError
 
 from zelda_ci.domain.evaluation import EvalResult, Metric
-from zelda_ci.domain.judgement import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
+from zelda_ci.domain.judgement import Citation, RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.run import RunResult
 from zelda_ci.reporter.view import numbers
@@ -13,16 +13,18 @@ from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, Section, Tone
 
 MOST_LINES = 12
+MOST_PLACES = 2
+LONGEST_QUOTE = 80
 STEERING = ("Skill(", "Agent(", "mcp__")
 
 
-def tool_usage_section(run: RunResult) -> Section | None:
-    """The section; absent where the project offers nothing, or nobody looked."""
+def tool_usage_section(run: RunResult) -> tuple[Section, ...]:
+    """One section, or none where the project offers nothing, or nobody looked."""
     result = run.evaluations.get(Metric.TOOL_USAGE)
     details = _details(result)
     if result is None or details is None or not details.manifest:
-        return None
-    return Section("Tool usage", tuple(_rows(result, details)))
+        return ()
+    return (Section("Tool usage", tuple(_rows(result, details))),)
 
 
 def _details(result: EvalResult | None) -> ToolUsageDetails | None:
@@ -43,7 +45,7 @@ def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
         broken = [rule for rule in details.rules if rule.verdict is RuleVerdict.BROKEN]
         yield Row("Rules", tuple(_rules(details)), _capped([_broken(rule) for rule in broken]))
     if details.not_loaded:
-        count = Cell(numbers.count(len(details.not_loaded), "file or entry", "files and entries"), Tone.WARN)
+        count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
         yield Row("Not loaded", (count,), _capped([_not_loaded(entry) for entry in details.not_loaded]))
     if result.score is not None:
         yield Row("Assessment", tuple(_assessment(result, details)))
@@ -90,9 +92,14 @@ def _broken(rule: RuleJudgement) -> Cell:
 
 def _reasoned(said: ToolRemark | RuleJudgement) -> str:
     """Why, and where it can be looked up."""
-    places = ", ".join(dict.fromkeys(visible(cited.where, 40) for cited in said.evidence))
+    places = "; ".join(_place(cited) for cited in said.evidence[:MOST_PLACES])
     where = f" ({places})" if places else " (the evidence was not found)" if said.unverified else ""
     return f"{sentence(said.reasoning, 400)}{where}"
+
+
+def _place(cited: Citation) -> str:
+    where = visible(cited.where, 40)
+    return f"{where}: {sentence(cited.quote, LONGEST_QUOTE)}" if cited.quote else where
 
 
 def _not_loaded(entry: ManifestEntry) -> Cell:
