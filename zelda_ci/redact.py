@@ -25,6 +25,9 @@ MASK = "***"
 UNKNOWN = SafeText("unknown")
 """Stands for a name that outside did not tell."""
 
+EMPTY = SafeText("")
+"""No text at all."""
+
 # A value shorter than this occurs by chance in ordinary text; masking it would destroy the record.
 SHORTEST_SECRET = 6
 

@@ -7,6 +7,17 @@ from typing import Any
 
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
+from zelda_ci.domain.judgement import (
+    Citation,
+    JudgeIdentity,
+    MissedTool,
+    MisusedTool,
+    RuleJudgement,
+    RuleVerdict,
+    ToolUsageDetails,
+    ToolUse,
+)
+from zelda_ci.domain.manifest import ItemKind, ManifestEntry
 from zelda_ci.domain.run import (
     BatchResult,
     ChangeSummary,
@@ -383,6 +394,92 @@ def crowd() -> BatchResult:
     return batch(*runs, seconds=7265.0)
 
 
+def tool_usage_details() -> ToolUsageDetails:
+    """What a judge says of a session that had much and used some of it."""
+    rule, memory = ".claude/rules/rest.md", "CLAUDE.md"
+    cited = Citation(where=safe("turn 4 call 1"), quote=safe("@app.get('/order')"))
+    skill = ManifestEntry(
+        kind=ItemKind.SKILL,
+        name=safe("rest-conventions"),
+        file=safe(".claude/skills/rest-conventions/SKILL.md"),
+        loaded=True,
+    )
+    inner = ManifestEntry(
+        kind=ItemKind.SKILL,
+        name=safe("inner"),
+        file=safe(".claude/skills/group/inner/SKILL.md"),
+        reason=safe("it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"),
+    )
+    server = ManifestEntry(
+        kind=ItemKind.MCP_SERVER,
+        name=safe("catalog"),
+        file=safe(".mcp.json"),
+        reason=safe("it could not be started or reached"),
+    )
+    return ToolUsageDetails(
+        judge=JudgeIdentity(model="claude-sonnet-5-5", prompt_version="1"),
+        used={"Read": 5, "Bash": 12, "Skill(rest-conventions)": 1},
+        uses=(
+            ToolUse(tool=safe("Bash"), calls=12, errors=2),
+            ToolUse(tool=safe("Read"), calls=5),
+            ToolUse(tool=safe("mcp__shop__find"), calls=3, errors=1, denied=1),
+            ToolUse(tool=safe("Skill(rest-conventions)"), calls=1),
+        ),
+        missed=(
+            MissedTool(
+                tool=safe("Agent(reviewer)"),
+                reasoning=safe("The task asks for a review before the commit, and none was made."),
+                evidence=(Citation(where=safe("turn 9"), quote=safe("git commit")),),
+            ),
+        ),
+        misused=(
+            MisusedTool(
+                tool=safe("mcp__shop__find"),
+                reasoning=safe("It was called with the name of a file three times."),
+                unverified=True,
+            ),
+        ),
+        rules=(
+            RuleJudgement(
+                rule=safe(rule),
+                verdict=RuleVerdict.BROKEN,
+                reasoning=safe("Routes are to be in the plural; the session wrote /order."),
+                evidence=(cited,),
+            ),
+            RuleJudgement(rule=safe(memory), verdict=RuleVerdict.FOLLOWED, reasoning=safe("Tests were added.")),
+        ),
+        not_loaded=(inner, server),
+        manifest=(skill, inner, server),
+        parts=3,
+        notes=(safe("The transcript did not fit into the judge's context and was read in 3 parts."),),
+    )
+
+
+def evaluated(details: ToolUsageDetails, reasoning: str, score: float | None) -> EvalResult:
+    stored = safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return EvalResult(metric=Metric.TOOL_USAGE, version="1.1", score=score, reasoning=safe(reasoning), details=stored)
+
+
+def tool_usage() -> BatchResult:
+    """Two suites: one whose use of tools was judged, one whose judge was away."""
+    reasoning = (
+        "The session read the conventions and then broke one of them; a review by the project's own sub-agent would "
+        "have found it. Say in the rule itself that it holds for new routes, too."
+    )
+    judged = evaluated(tool_usage_details(), reasoning, 55.0)
+    silent = RuleJudgement(
+        rule=safe("CLAUDE.md"), verdict=RuleVerdict.NOT_APPLICABLE, reasoning=safe("It was not judged.")
+    )
+    counted = tool_usage_details().model_copy(
+        update={"rules": (silent,), "judge": None, "missed": (), "misused": (), "notes": (), "parts": 1}
+    )
+    away = evaluated(counted, "The judge did not answer within 300 s.", None).model_copy(update={"failed": True})
+    return batch(
+        run(evaluations={Metric.EFFICIENCY: efficiency(), Metric.TOOL_USAGE: judged}),
+        run("add-logging", evaluations={Metric.EFFICIENCY: efficiency(), Metric.TOOL_USAGE: away}),
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -396,6 +493,7 @@ CASES = (
     Case("timed-out", timed_out),
     Case("setup-failed", setup_failed),
     Case("several", several),
+    Case("tool-usage", tool_usage),
     Case("trials", trials),
     Case("built-and-tested", built_and_tested),
     Case("not-correct", not_correct, (60, 100)),

@@ -56,7 +56,7 @@ def test_the_report_looks_as_it_should(case: Case, width: int) -> None:
     compare(f"{case.name}-{width}", rendered(case.make(), width))
 
 
-COLOURED = [case for case in CASES if case.name in {"one-rich", "several", "trials", "hostile"}]
+COLOURED = [case for case in CASES if case.name in {"one-rich", "several", "trials", "hostile", "tool-usage"}]
 
 
 @pytest.mark.parametrize("case", COLOURED, ids=lambda case: case.name)

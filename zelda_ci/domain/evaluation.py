@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionTranscript, Usage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -36,6 +37,8 @@ class EvalContext:
     """Results of the evaluators that ran before this one."""
     checks: tuple[SafeText, ...] = ()
     """What build and tests said, each as one finished text that a judge can read."""
+    manifest: ToolsManifest | None = None
+    """What the project offered, and what of it the session had; absent where nobody looked."""
 
 
 class EvalResult(Record):

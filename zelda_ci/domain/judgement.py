@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.redact import SafeText
 
 
@@ -54,17 +55,71 @@ class FulfillmentDetails(Record):
     """What the judge did not see in full, and what else limits the verdicts, in sentences."""
 
 
-class MissedTool(Record):
-    """A tool that was available, should have been used, and was not."""
+class ToolUse(Record):
+    """How often a session called a tool, and how often that went wrong."""
+
+    tool: SafeText
+    """Named as in `EfficiencyDetails.tool_calls`."""
+    calls: int
+    errors: int = 0
+    """Calls that came back with an error, denied ones not counted."""
+    denied: int = 0
+
+
+class ToolRemark(Record):
+    """What the judge says of one tool."""
 
     tool: SafeText
     reasoning: SafeText
+    evidence: tuple[Citation, ...] = ()
+    """Places in the transcript that were looked up and found."""
+    unverified: bool = False
+    """True where nothing of what was cited was found."""
+
+
+class MissedTool(ToolRemark):
+    """A tool that was available, should have been used, and was not."""
+
+
+class MisusedTool(ToolRemark):
+    """A tool that was used in a way or for a purpose for which it is not meant."""
+
+
+class RuleVerdict(StrEnum):
+    """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
+
+    FOLLOWED = "followed"
+    BROKEN = "broken"
+    NOT_APPLICABLE = "notApplicable"
+
+
+class RuleJudgement(Record):
+    """One rule or CLAUDE.md file that the session had."""
+
+    rule: SafeText
+    """Its file."""
+    verdict: RuleVerdict
+    reasoning: SafeText
+    evidence: tuple[Citation, ...] = ()
+    unverified: bool = False
 
 
 class ToolUsageDetails(Record):
-    """Details of the metric `toolUsage`."""
+    """Details of the metric `toolUsage`. What needs no judge is there without one."""
 
     judge: JudgeIdentity | None = None
     used: dict[str, int] = {}
     """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
+    uses: tuple[ToolUse, ...] = ()
+    """The same with errors and denials, the most used first."""
     missed: tuple[MissedTool, ...] = ()
+    misused: tuple[MisusedTool, ...] = ()
+    rules: tuple[RuleJudgement, ...] = ()
+    not_loaded: tuple[ManifestEntry, ...] = ()
+    """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
+    manifest: tuple[ManifestEntry, ...] = ()
+    """Everything that the project has, without its text."""
+    parts: int = 1
+    """Pieces in which the judge read the transcript."""
+    notes: tuple[SafeText, ...] = ()
+    """What limits the assessment, in sentences."""

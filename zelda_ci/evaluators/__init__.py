@@ -6,6 +6,7 @@ from zelda_ci.evaluators.bench import Bench
 from zelda_ci.evaluators.efficiency import Efficiency
 from zelda_ci.evaluators.functional_correctness import FunctionalCorrectness
 from zelda_ci.evaluators.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.evaluators.tool_usage import ToolUsage
 from zelda_ci.judge.base import Judge
 from zelda_ci.redact import Redactor
 
@@ -23,5 +24,6 @@ def judged(metrics: MetricSwitches, judge: Judge, nonce: str, redact: Redactor) 
     """Those with a judge, which run side by side; `nonce` is that of the run's fences."""
     table: tuple[tuple[bool, Evaluator], ...] = (
         (metrics.requirement_fulfillment, RequirementFulfillment(judge, nonce, redact)),
+        (metrics.tool_usage, ToolUsage(judge, nonce, redact)),
     )
     return tuple(evaluator for wanted, evaluator in table if wanted)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from zelda_ci.domain import tool_names
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, Metric
 from zelda_ci.domain.session import (
     ApiUsage,
@@ -13,13 +14,10 @@ from zelda_ci.domain.session import (
     Retried,
     SessionStatus,
     SessionTranscript,
-    ToolCall,
     Usage,
 )
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
 from zelda_ci.evaluators.base import Outcome, Scored, Unscored
-
-LONGEST_NAME = 100
 
 LIMITS: Final = {
     SessionStatus.MAX_TURNS: "turns",
@@ -154,24 +152,12 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
         subagent_turns=len(answered) - len(main),
         wall_seconds=transcript.wall_seconds,
         api_seconds=spent.api_seconds,
-        tool_calls=dict(sorted(Counter(map(_label, calls)).items())),
+        tool_calls=dict(sorted(Counter(map(tool_names.label, calls)).items())),
         tool_errors=sum(call.is_error and not call.denied for call in calls),
         denied_calls=_denied(transcript),
         api_retries=api.retries if api.requests else retried,
         parts={},
     )
-
-
-def _label(call: ToolCall) -> str:
-    """A tool by its name, a skill or sub-agent with its own; `Task` is what Claude Code called `Agent` before."""
-    match call.name:
-        case "Skill":
-            kind, named = "Skill", call.input.get("skill")
-        case "Agent" | "Task":
-            kind, named = "Agent", call.input.get("subagent_type")
-        case _:
-            return call.name[:LONGEST_NAME]
-    return f"{kind}({named[:LONGEST_NAME]})" if isinstance(named, str) and named else kind
 
 
 def _denied(transcript: SessionTranscript) -> int:

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from time import monotonic
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.loading import settle
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.errors import ExecutionError, ZeldaError
+from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
+from zelda_ci.execution.manifest import scan
 from zelda_ci.pipeline.evaluation import evaluate, judge
 from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -32,6 +36,7 @@ class Run:
         self.planned, self.batch_id = planned, batch_id
         self.phase_seconds: dict[str, float] = {}
         self.changes: Changes | None = None
+        self.offered: ToolsManifest | None = None
         self.result: RunResult | None = None
 
     async def perform(self) -> None:
@@ -45,12 +50,21 @@ class Run:
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)))
+                await self._look(workspace)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
         finally:
             if self.result is None:
                 self._store()
+
+    async def _look(self, workspace: Workspace) -> None:
+        """What the project offers, before anything has run there; not knowing it costs one metric, never the run."""
+        try:
+            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact)
+            self.ledger.folder.keep_manifest(self.offered)
+        except (OSError, StorageError) as exc:
+            self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
 
     def _begin(self) -> RunLedger:
         now = datetime.now(UTC)
@@ -106,9 +120,11 @@ class Run:
         with self._phase(Phase.EVALUATION):
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            context = EvalContext(self.suite, workspace, self.ledger.transcript(), self.ledger.known.api, self.changes)
+            transcript = self.ledger.transcript()
+            context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
-                context = await evaluate(context, self.tools, self.ledger)
+                had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
+                context = await evaluate(replace(context, manifest=had), self.tools, self.ledger)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
         self._store()
 

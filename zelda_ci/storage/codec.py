@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Calibration
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
@@ -76,6 +77,16 @@ def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:
 def decode_transcript(data: bytes, name: str) -> SessionTranscript:
     """The transcript in a file; arguments and errors as for `decode_result`."""
     return _decoded(SessionTranscript, data, name)
+
+
+def encode_manifest(manifest: ToolsManifest) -> bytes:
+    """What a project offers, for whoever judges the run again."""
+    return orjson.dumps(_tree(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_manifest(data: bytes, name: str) -> ToolsManifest:
+    """The manifest in a file; arguments and errors as for `decode_result`."""
+    return _decoded(ToolsManifest, data, name)
 
 
 def encode_provisional(provisional: Provisional) -> bytes:

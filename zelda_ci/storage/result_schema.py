@@ -9,6 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails
 from zelda_ci.domain.history import History
+from zelda_ci.domain.judgement import FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 
 FILE = "zelda.result.schema.json"
@@ -34,11 +35,13 @@ class _AsWritten(GenerateJsonSchema):
 
 
 def result_schema() -> dict[str, Any]:
-    """The schema as it is published; `EfficiencyDetails` and `CorrectnessDetails` say what `details` hold."""
+    """The schema as it is published; the `…Details` describe the `details` of the metrics."""
     wanted: list[tuple[type[Record], Literal["validation"]]] = [
         (RunResult, "validation"),
         (EfficiencyDetails, "validation"),
         (CorrectnessDetails, "validation"),
+        (FulfillmentDetails, "validation"),
+        (ToolUsageDetails, "validation"),
     ]
     _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
     return {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.domain.session_log import assemble
@@ -19,6 +20,7 @@ from zelda_ci.storage.journal import Journal
 RESULT = "result.json"
 TRANSCRIPT = "transcript.json"
 PATCH = "changes.patch"
+MANIFEST = "manifest.json"
 JOURNAL = "transcript.jsonl"
 PROVISIONAL = "result.partial.json"
 
@@ -56,6 +58,14 @@ class RunFolder:
     def patch_file(self) -> Path:
         """For what the session changed; written by the workspace."""
         return self.path / PATCH
+
+    def keep_manifest(self, manifest: ToolsManifest) -> None:
+        """Write down what the project offered before the session began.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        self._write(MANIFEST, iter([codec.encode_manifest(manifest)]), durable=False)
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
@@ -135,6 +145,15 @@ class RunFolder:
             # Somebody may have deleted the folder meanwhile; what was captured is still known here.
             self.path.mkdir(parents=True, exist_ok=True)
         write_whole(target, chunks, durable=durable)
+
+
+def stored_manifest(folder: Path) -> ToolsManifest | None:
+    """What a run's folder says of what the project offered; nothing where nobody looked, or it cannot be read."""
+    target = folder / MANIFEST
+    try:
+        return codec.decode_manifest(target.read_bytes(), str(target))
+    except (OSError, StorageError):
+        return None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from tests.builders import result, session, suite
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
+from zelda_ci.domain.judgement import ToolUsageDetails
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
@@ -45,6 +46,7 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
         ("results.md", RunResult, frozenset({ResolvedSuite})),
         ("metrics.md", EfficiencyDetails, frozenset()),
         ("metrics.md", CorrectnessDetails, frozenset({CommandResult})),
+        ("metrics.md", ToolUsageDetails, frozenset()),
         ("results.md", Turn, frozenset({ToolCall})),
         ("results.md", ToolCall, frozenset()),
     ],

@@ -4,8 +4,8 @@ from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.reporter.view.correctness import correctness_problem, last_lines
 from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.correctness import correctness_problem, last_lines
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Problem, RunFiles
 from zelda_ci.reporter.view.scores import label

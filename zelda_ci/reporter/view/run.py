@@ -13,6 +13,7 @@ from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.reporter.view.problems import STATUS_WORDS, problem
 from zelda_ci.reporter.view.scores import metric_rows
+from zelda_ci.reporter.view.tool_usage import tool_usage_section
 from zelda_ci.reporter.view.usage import use_rows, used
 
 VERDICTS = {
@@ -39,6 +40,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         sections=(
             *criteria_section(run),
             *correctness_section(run),
+            *tool_usage_section(run),
             *((Section("Session", session),) if session else ()),
         ),
         files=file_rows(files, failed_steps(run)),

@@ -1,0 +1,65 @@
+"""Patterns as the real Claude Code was seen to treat them."""
+
+import time
+
+import pytest
+
+from zelda_ci.domain.globs import matches
+
+COVERED = [
+    ("*.txt", "src/deep/n.txt"),
+    ("src", "src/a.py"),
+    ("src/", "src/a.py"),
+    ("/src/a.py", "src/a.py"),
+    ("{a,b}.py", "src/a.py"),
+    ("src/*", "src/a.py"),
+    ("src/*", "src/deep/n.txt"),
+    ("**/*.{ts,txt}", "src/deep/n.txt"),
+    ("src/[ab].py", "src/a.py"),
+    ("src/[!xy].py", "src/a.py"),
+    ("src/**", "src/deep/n.txt"),
+    ("**/src/**/*.py", "src/a.py"),
+    ("a.py", "src/a.py"),
+    ("SRC/*.py", "src/a.py"),
+    ("src/?.py", "src/a.py"),
+    ("**", "anything"),
+    ("{src,lib}/{a,b}.{py,js}", "lib/b.js"),
+    ("a+b(1).py", "a+b(1).py"),
+    ("[", "["),
+]
+
+NOT_COVERED = [
+    ("./src/a.py", "src/a.py"),
+    ("!src/a.py", "src/a.py"),
+    ("src/*.js", "src/deep/a.js"),
+    ("/a.py", "src/a.py"),
+    ("src/", "src"),
+    ("*.py", "a.pyc"),
+    ("src/?.py", "src/ab.py"),
+    ("src/[!a].py", "src/a.py"),
+    ("", "a"),
+    ("a.b", "axb"),
+    ("x" * 301, "x" * 301),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path"), COVERED)
+def test_a_pattern_covers(pattern: str, path: str) -> None:
+    assert matches([pattern], path)
+
+
+@pytest.mark.parametrize(("pattern", "path"), NOT_COVERED)
+def test_a_pattern_does_not_cover(pattern: str, path: str) -> None:
+    assert not matches([pattern], path)
+
+
+def test_one_of_several_patterns_is_enough() -> None:
+    assert matches(["*.md", "*.py"], "a.py")
+    assert not matches([], "a.py")
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 90, "*a" * 140, "{a,b}" * 60, "{" * 290, "}{" * 140, "[" * 290])
+def test_no_pattern_takes_long(pattern: str) -> None:
+    began = time.process_time()
+    matches([pattern], "a/" * 2000 + "b")
+    assert time.process_time() - began < 5

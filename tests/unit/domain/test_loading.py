@@ -1,0 +1,140 @@
+"""What a session had, from what the files promise and what the session told."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.builders import records, safe, transcript
+from zelda_ci.domain.loading import settle
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.session import McpServer, Started
+
+
+@dataclass
+class Init:
+    """What the init message lists."""
+
+    skills: tuple[str, ...] = ()
+    slash_commands: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    servers: dict[str, str] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+
+
+def settled(init: Init | None, *steps: str, **fields: Any) -> ManifestItem:
+    """The one item of a manifest after a session of these steps."""
+    given = {"kind": ItemKind.SKILL, "name": safe("one"), "file": safe("file.md"), **fields}
+    manifest = ToolsManifest(items=(ManifestItem(**given),), workspace=safe("/tree"), folder=safe(""))
+    happened = [_told(record, init) for record in records(*steps)]
+    heard = [record for record in happened if init or not isinstance(record, Started)]
+    (item,) = settle(manifest, transcript(heard), safe).items
+    return item
+
+
+def _told(record: Any, init: Init | None) -> Any:
+    if not isinstance(record, Started) or init is None:
+        return record
+    servers = tuple(McpServer(name=safe(name), status=safe(status)) for name, status in init.servers.items())
+    lists = {name: tuple(map(safe, getattr(init, name))) for name in ("skills", "slash_commands", "agents", "tools")}
+    return record.model_copy(update={**lists, "mcp_servers": servers})
+
+
+@pytest.mark.parametrize(
+    ("kind", "init"),
+    [
+        (ItemKind.SKILL, Init(skills=("one",))),
+        (ItemKind.SKILL, Init(slash_commands=("one",))),
+        (ItemKind.COMMAND, Init(slash_commands=("one",))),
+        (ItemKind.AGENT, Init(agents=("one",))),
+        (ItemKind.MCP_SERVER, Init(servers={"one": "connected"})),
+        (ItemKind.MCP_SERVER, Init(servers={"one": "pending"}, tools=("mcp__one__go",))),
+    ],
+)
+def test_what_the_session_lists_was_loaded_whatever_else_is_thought_of_it(kind: ItemKind, init: Init) -> None:
+    item = settled(init, kind=kind, problem=safe("a rule of the format"))
+    assert (item.loaded, item.reason) == (True, None)
+
+
+@pytest.mark.parametrize("kind", [ItemKind.SKILL, ItemKind.COMMAND, ItemKind.AGENT, ItemKind.MCP_SERVER])
+def test_what_the_session_does_not_list_was_not_loaded(kind: ItemKind) -> None:
+    assert settled(Init(), kind=kind).reason == "Claude Code did not say why"
+    known = settled(Init(), kind=kind, problem=safe("it lies too deep"))
+    assert (known.loaded, known.on_demand, known.reason) == (False, False, "it lies too deep")
+
+
+def test_of_two_files_with_one_name_only_one_was_loaded() -> None:
+    problem = safe("other.md has the same name and takes its place")
+    item = settled(Init(agents=("one",)), kind=ItemKind.AGENT, problem=problem, shadowed=True)
+    assert (item.loaded, item.reason) == (False, problem)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("failed", "it could not be started or reached"),
+        ("pending", "it was still connecting when the session began"),
+        ("needs-auth", "its status was needs-auth"),
+    ],
+)
+def test_a_server_that_did_not_connect_says_why(status: str, reason: str) -> None:
+    item = settled(Init(servers={"one": status}), kind=ItemKind.MCP_SERVER)
+    assert (item.loaded, item.reason) == (False, reason)
+
+
+def test_a_server_has_its_tools_whatever_characters_its_name_has() -> None:
+    init = Init(servers={"we ird": "connected"}, tools=("Bash", "mcp__we_ird__greet", "mcp__we_irder__x"))
+    assert settled(init, kind=ItemKind.MCP_SERVER, name=safe("we ird")).tools == ("mcp__we_ird__greet",)
+
+
+def test_rules_are_there_from_the_start_unless_they_wait() -> None:
+    assert settled(Init(), kind=ItemKind.RULE, announced=False).loaded
+    assert settled(Init(), kind=ItemKind.RULE, announced=False, problem=safe("binary")).reason == "binary"
+
+
+WAITING = {"kind": ItemKind.RULE, "announced": False, "paths": ("src/*.py",), "base": ""}
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["Read /tree/src/a.py", "Edit /tree/src/a.py", "Write /tree/src/a.py", "Read src/a.py", "Read /tree/x/../src/a.py"],
+)
+def test_what_waits_for_a_file_comes_when_one_is_touched(step: str) -> None:
+    assert settled(Init(), step, **WAITING).loaded
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "Bash cat src/a.py",
+        "Read /tree/src/a.js",
+        "Read /tree/src/a.py -> error",
+        "Read /tree/src/a.py -> nothing",
+        "Read /elsewhere/src/a.py",
+        "Read",
+    ],
+)
+def test_what_waits_for_a_file_is_on_demand_and_no_finding(step: str) -> None:
+    item = settled(Init(), step, **WAITING)
+    assert (item.loaded, item.on_demand) == (False, True)
+    assert item.reason
+
+
+def test_paths_count_from_the_folder_of_the_rule_and_files_of_a_subfolder_bring_its_own() -> None:
+    nested = {**WAITING, "base": "pkg", "below": "pkg"}
+    assert settled(Init(), "Read /tree/pkg/src/a.py", **nested).loaded
+    assert settled(Init(), "Read /tree/src/a.py", **nested).on_demand
+    below = {"kind": ItemKind.MEMORY, "announced": False, "below": "pkg"}
+    assert settled(Init(), "Read /tree/pkg/deep/x.txt", **below).loaded
+    assert settled(Init(), "Read /tree/pkgs/x.txt", **below).on_demand
+
+
+def test_a_skill_that_waits_is_listed_or_not_and_one_that_only_the_model_sees_is_believed() -> None:
+    assert settled(Init(), "Read /tree/src/a.py", paths=("src/*.py",)).loaded
+    assert settled(Init(), paths=("src/*.py",)).on_demand
+    assert settled(Init(), announced=False).loaded
+
+
+def test_nothing_was_loaded_by_a_session_that_never_came_up() -> None:
+    item = settled(None, kind=ItemKind.RULE, announced=False)
+    assert (item.loaded, item.reason) == (False, "the session never came up")

@@ -1,0 +1,217 @@
+"""Reading a tree that may be hostile: nothing leads out of it, nothing blocks, nothing is endless."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+LARGEST_FILE = 256_000
+MOST_BYTES = 20_000_000
+MOST_LOOKS = 200_000
+MOST_NAMES = 2_000
+MOST_LINKS = 16
+DEEPEST = 10
+
+_Kind = Literal["folder", "link", "other"]
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Unfit(Exception):  # noqa: N818 - a finding about a file, not a failure of Zelda
+    """A file that cannot be used; the message says why, continuing a sentence about it."""
+
+
+class Missing(Unfit):
+    """Nothing is there."""
+
+
+class Exhausted(Exception):  # noqa: N818 - the end of looking, not a failure
+    """The tree has more than anybody wants to look at."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something in a folder, links followed."""
+
+    name: str
+    path: str
+    is_folder: bool
+    is_link: bool = False
+
+
+class Tree:
+    """A folder and everything in it, by paths relative to it. Links are followed as long as they stay inside."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.open(root, _FOLDER)
+        self._looks = 0
+        self._bytes = 0
+        self.crowded = False
+        """Whether a folder had more names than were looked at."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._root)
+
+    def read(self, path: str) -> str:
+        """The text of a regular file.
+
+        Raises:
+            Missing: There is no such file.
+            Unfit: It cannot be read as text.
+        """
+        with _explained():
+            data = _content(self._open(self._real(path), _FILE))
+        self._bytes += len(data)
+        if len(data) > LARGEST_FILE:
+            raise Unfit(f"it is larger than {LARGEST_FILE // 1000} kB")
+        if self._bytes > MOST_BYTES:
+            raise Exhausted
+        if b"\0" in data:
+            raise Unfit("it is not a text file")
+        return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What lies in a folder, by name; empty where there is no such folder."""
+        try:
+            with _explained():
+                listed = _listed(self._open(self._real(folder), _FOLDER))
+        except Unfit:
+            return []
+        self._count(len(listed))
+        if len(listed) > MOST_NAMES:
+            self.crowded = True
+        return [self._entry(folder, name, kind) for name, kind in sorted(listed[:MOST_NAMES])]
+
+    def exists(self, path: str) -> bool:
+        """Whether something is there, whatever it is."""
+        try:
+            with _explained():
+                return bool(self._real(path))
+        except Missing:
+            return False
+        except Unfit:
+            return True
+
+    def files(self, folder: str, suffix: str) -> Iterator[str]:
+        """Paths of the files below a folder whose names end so; no folder is entered twice."""
+        seen: set[tuple[str, ...]] = set()
+        waiting = [(folder, 0)]
+        while waiting:
+            current, depth = waiting.pop()
+            if depth > DEEPEST or not self._first_visit(current, seen):
+                continue
+            entries = self.entries(current)
+            yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
+            waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_folder]
+
+    def _first_visit(self, folder: str, seen: set[tuple[str, ...]]) -> bool:
+        try:
+            with _explained():
+                real = self._real(folder)
+        except Unfit:
+            return False
+        new = real not in seen
+        seen.add(real)
+        return new
+
+    def _entry(self, folder: str, name: str, kind: _Kind) -> Entry:
+        path = f"{folder}/{name}" if folder else name
+        return Entry(name, path, kind == "folder" or (kind == "link" and self._leads_to_folder(path)), kind == "link")
+
+    def _leads_to_folder(self, link: str) -> bool:
+        try:
+            with _explained():
+                real = self._real(link)
+                return not real or stat.S_ISDIR(self._status(real).st_mode)
+        except Unfit:
+            return False
+
+    def _real(self, path: str) -> tuple[str, ...]:
+        """The path without links. What the kernel would follow out of the tree is refused here."""
+        waiting, real, links = path.split("/")[::-1], list[str](), 0
+        while waiting:
+            part = waiting.pop()
+            if part == "..":
+                if not real:
+                    raise Unfit("it leads out of the project")
+                real.pop()
+            elif part not in ("", "."):
+                real.append(part)
+                if stat.S_ISLNK(self._status(tuple(real)).st_mode):
+                    links += 1
+                    waiting += self._target(real, links).split("/")[::-1]
+                    real.pop()
+        return tuple(real)
+
+    def _target(self, link: list[str], count: int) -> str:
+        if count > MOST_LINKS:
+            raise Unfit("its links lead in circles")
+        target = os.readlink("/".join(link), dir_fd=self._root)
+        if target.startswith("/"):
+            raise Unfit("it is a link out of the project")
+        return target
+
+    def _status(self, real: tuple[str, ...]) -> os.stat_result:
+        self._count(1)
+        return os.stat("/".join(real), dir_fd=self._root, follow_symlinks=False)
+
+    def _count(self, looks: int) -> None:
+        self._looks += looks
+        if self._looks > MOST_LOOKS:
+            raise Exhausted
+
+    def _open(self, real: tuple[str, ...], flags: int) -> int:
+        """Folder by folder, so that one replaced by a link meanwhile is not entered."""
+        current = os.dup(self._root)
+        for position, part in enumerate(real, start=1):
+            try:
+                following = os.open(part, flags if position == len(real) else _FOLDER, dir_fd=current)
+            finally:
+                os.close(current)
+            current = following
+        return current
+
+
+def _content(descriptor: int) -> bytes:
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Unfit("it is not a regular file")
+        with open(descriptor, "rb", closefd=False) as opened:
+            return opened.read(LARGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _listed(descriptor: int) -> list[tuple[str, _Kind]]:
+    try:
+        with os.scandir(descriptor) as listing:
+            return [(entry.name, _kind(entry)) for entry in islice(listing, MOST_NAMES + 1)]
+    finally:
+        os.close(descriptor)
+
+
+def _kind(entry: os.DirEntry[str]) -> _Kind:
+    if entry.is_symlink():
+        return "link"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What the system says about a file, as a finding."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise Missing("it does not exist") from None
+    except OSError as error:
+        raise Unfit(f"it cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise Unfit("it has an impossible name") from None
