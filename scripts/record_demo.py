@@ -229,14 +229,69 @@ TAX_VERDICTS = [
     ),
 ]
 
-VERDICTS = {"Add discount codes": DISCOUNT_VERDICTS, "The tax on the receipt": TAX_VERDICTS}
+
+def claim(reasoning: str, *places: Place, **about: object) -> dict[str, object]:
+    evidence = [{"where": where, "quote": quote} for where, quote in places]
+    return {**about, "reasoning": reasoning, "evidence": evidence}
+
+
+MONEY, GUIDE = ".claude/rules/money.md", "CLAUDE.md"
+
+DISCOUNT_TOOLS = {
+    "effectiveness": 95,
+    "reasoning": "The changelog skill was loaded before anything was written and its format was kept; the money rule shaped the computation.",
+    "missed": [],
+    "misused": [],
+    "rules": [
+        claim(
+            "The discount is computed in whole cents with one division, rounded half up once.",
+            ("turn 2", "without float and rounded half up once"),
+            rule=MONEY,
+            verdict="FOLLOWED",
+        ),
+        claim("The tests were run at the end and passed.", ("turn 4 call 2", "OK"), rule=GUIDE, verdict="FOLLOWED"),
+    ],
+}
+
+TAX_TOOLS = {
+    "effectiveness": 60,
+    "reasoning": "The money rule was followed, but a wrong tax on the receipt is something a customer notices: the changelog skill was not used, and there is no entry.",
+    "missed": [
+        claim(
+            "The fix changes what customers read on a receipt, and CLAUDE.md asks for a changelog line written with this skill.",
+            ("turn 6", "three lines of 0.10 contain 0.05"),
+            tool="Skill(changelog)",
+        )
+    ],
+    "misused": [],
+    "rules": [
+        claim(
+            "The tax is taken out of the total in whole cents, rounded half up once.",
+            ("turn 4", "It has to be rounded once, on the total, in whole cents."),
+            rule=MONEY,
+            verdict="FOLLOWED",
+        ),
+        claim(
+            "A change that a customer can notice got no line in CHANGELOG.md.",
+            ("turn 6", "takes the tax out of the total in whole cents"),
+            rule=GUIDE,
+            verdict="BROKEN",
+        ),
+    ],
+}
+
+FULFILLMENT = {
+    "Add discount codes": {"criteria": DISCOUNT_VERDICTS},
+    "The tax on the receipt": {"criteria": TAX_VERDICTS},
+}
+TOOL_USAGE = {"Add discount codes": DISCOUNT_TOOLS, "The tax on the receipt": TAX_TOOLS}
 
 
 def judgement(request: ApiRequest) -> Reply:
-    """The judge's answer on the session whose prompt it was shown."""
+    """The judge's answer on the session whose prompt it was shown: on its tools, or on the acceptance criteria."""
     conversation = json.dumps(request.messages)
-    verdicts = next(verdicts for prompt, verdicts in VERDICTS.items() if prompt in conversation)
-    answer = json.dumps({"criteria": verdicts})
+    answers = TOOL_USAGE if "how well a coding session used" in json.dumps(request.body["system"]) else FULFILLMENT
+    answer = json.dumps(next(answer for prompt, answer in answers.items() if prompt in conversation))
     shown, body = len(conversation) // 4, 600
     return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
 
@@ -246,7 +301,7 @@ SCRIPTS: dict[str, list[Message]] = {"Add discount codes": DISCOUNT_CODE, "The t
 
 def script(request: ApiRequest) -> Reply:
     """The reply for this request: told apart by the prompt, counted by the assistant's messages so far."""
-    if "acceptance criteria" in json.dumps(request.body.get("system")) and "output_config" in request.body:
+    if "output_config" in request.body and "You judge" in json.dumps(request.body.get("system")):
         return judgement(request)
     conversation = json.dumps(request.messages)
     replies = next(replies for prompt, replies in SCRIPTS.items() if prompt in conversation)

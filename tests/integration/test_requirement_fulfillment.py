@@ -18,7 +18,7 @@ from tests.support.judging import (
     said,
     verdict,
 )
-from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, http_error, text
+from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, http_error, text
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.judgement import CriterionVerdict
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript, ToolReturned
@@ -138,7 +138,7 @@ async def test_the_majority_of_votes_decides_and_the_split_is_told() -> None:
 
 
 async def test_votes_without_a_majority_leave_a_criterion_not_judged() -> None:
-    replies = [answer(verdict(1), verdict(2)), answer(verdict(1, "FAIL"), verdict(2)), http_error(401)]
+    replies: list[Reply] = [answer(verdict(1), verdict(2)), answer(verdict(1, "FAIL"), verdict(2)), http_error(401)]
     with ScriptedApi(replies) as api:
         result = await fulfillment(api, SESSION, "One.", "Two.", votes=3)
     assert verdicts(result) == ["notJudged", "PASS"]
