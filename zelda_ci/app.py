@@ -29,7 +29,7 @@ from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
 from zelda_ci.model_proxy import pricing, tokens
 from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
-from zelda_ci.model_proxy.proxy import Meter, ModelProxy
+from zelda_ci.model_proxy.proxy import Meter, ModelProxy, preload
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
 from zelda_ci.pipeline.judging import Judging
@@ -83,6 +83,7 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     """
     suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
     tools = _tools(loaded, order, suites, environ)
+    preload()
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     threading.Thread(target=_preload, daemon=True).start()
     try:
