@@ -29,6 +29,7 @@ from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
 from zelda_ci.model_proxy import pricing, tokens
 from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
+from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.proxy import Meter, ModelProxy
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
@@ -121,9 +122,8 @@ async def _rejudge(runs: Sequence[StoredRun], judging: Judging, model: str | Non
 
 
 def _preload() -> None:
-    """First what the other thread imports too: uvicorn's parts import each other, and two threads in it can collide."""
-    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415  # slow
-
+    """First what the main thread needs first: two threads that import parts of one package can get half of it."""
+    proxy.preload()
     claude_code.preload()
     anthropic_judge.preload()
 

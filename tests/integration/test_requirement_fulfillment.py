@@ -232,9 +232,9 @@ async def test_a_single_huge_turn_is_shown_by_head_and_tail_and_the_report_says_
 async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
     numbers = iter(range(1000))
 
-    def script(request: ApiRequest) -> Message:
+    def script(request: ApiRequest) -> Reply:
         if not is_part(request):
-            return http_error(401)  # type: ignore[return-value]
+            return http_error(401)
         second = "FAIL" if next(numbers) == 1 else "NO_EVIDENCE"
         return answer(finding(1, "PASS", PASSED), finding(2, second), finding(3, "NO_EVIDENCE"))
 
@@ -247,9 +247,9 @@ async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
 
 
 async def test_a_part_that_nobody_could_read_leaves_no_result() -> None:
-    def script(request: ApiRequest) -> Message:
+    def script(request: ApiRequest) -> Reply:
         unread = "This is part 2 of" in said(request)
-        return http_error(401) if unread else all_pass(request)  # type: ignore[return-value]
+        return http_error(401) if unread else all_pass(request)
 
     with ScriptedApi(script) as api:
         result = await fulfillment(api, long_session("x" * 20_000, 100), "One.")

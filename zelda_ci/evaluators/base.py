@@ -54,7 +54,9 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
     try:
         return _settled(evaluator, await evaluator.evaluate(context), redact)
     except Exception as problem:
-        log.warning("%s could not be computed", evaluator.metric, exc_info=True)
+        # What Zelda can explain is told in the result; the rest is a defect, and its traceback is wanted.
+        level = logging.DEBUG if isinstance(problem, ZeldaError) else logging.WARNING
+        log.log(level, "%s could not be computed", evaluator.metric, exc_info=True)
         unscored = _settled(evaluator, Unscored(_sentence(problem)), redact)
         return unscored.model_copy(update={"failed": True})
 

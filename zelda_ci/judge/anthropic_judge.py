@@ -1,6 +1,7 @@
 """The sole user of the Anthropic SDK: asks, repeats within a deadline, validates. Nothing of the SDK leaves here."""
 
 import random
+import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -26,6 +27,10 @@ Price = Callable[[str, Mapping[str, Any]], float]
 """Cost in US dollars of an answer of a model, from the API's `usage` object."""
 
 MOST_PROBLEMS = 10
+
+_IMPORTING = threading.Lock()
+"""Two threads that import parts of the SDK in different order break each other: Python resolves such a deadlock by
+handing out half a module."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ class AnthropicJudge:
         Raises:
             JudgeError: There is no usable answer.
         """
+        await anyio.to_thread.run_sync(preload)
         self._introduce()
         tally, limit = _Tally(), self._access.timeout_seconds
         async with _connected(self._access) as client:
@@ -181,8 +187,8 @@ class AnthropicJudge:
 
 def preload() -> None:
     """Import the SDK, which takes more than a second, while there is something else to wait for."""
-    import anthropic  # noqa: PLC0415
-    import anthropic.resources.messages  # noqa: F401, PLC0415
+    with _IMPORTING:
+        import anthropic.resources.messages  # noqa: F401, PLC0415
 
 
 @asynccontextmanager

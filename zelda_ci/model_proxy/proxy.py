@@ -21,6 +21,11 @@ from zelda_ci.redact import Redactor
 __all__ = ["Live", "Meter", "ModelProxy", "Record", "Replay", "Upstream"]
 
 
+def preload() -> None:
+    """Import the server: the Agent SDK imports it too, and two threads that do so at once can break each other."""
+    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415 - 60 ms, and most commands need no server
+
+
 class ModelProxy:
     """Serves the Messages API on loopback while its `async with` block lasts."""
 

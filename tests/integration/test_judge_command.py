@@ -1,0 +1,142 @@
+"""The judge from the developer's chair: `zelda run` and `zelda rejudge`, the real command, a scripted API."""
+
+import json
+from pathlib import Path
+
+from tests.support.command import KEY, the_result, zelda
+from tests.support.judging import answer, verdict
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
+
+SUITE = """\
+prompt: Add a greeting.
+acceptanceCriteria: [There is a greeting., It is polite.]
+judge: {timeoutSeconds: 20}
+metrics: {toolUsage: false}
+"""
+WORK = [tool_call("Bash", {"command": "echo hello > greeting.txt && cat greeting.txt"}), text("Done.")]
+HELLO = [{"where": "greeting.txt:1", "quote": "hello"}, {"where": "patch:greeting.txt", "quote": "+hello"}]
+GATEWAY_KEY = "pk-fake-of-the-gateway"
+
+
+def is_judge(request: ApiRequest) -> bool:
+    return "output_config" in request.body and "acceptance criteria" in str(request.body.get("system"))
+
+
+def script_with(*judgements: Reply):
+    """A session, and a judge who gives these answers one after the other."""
+    left = iter(judgements)
+
+    def script(request: ApiRequest) -> Reply:
+        if is_judge(request):
+            return next(left)
+        said: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
+        return said
+
+    return script
+
+
+def project_with(tmp_path: Path, suite: str = SUITE) -> Project:
+    return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
+
+
+def test_a_criterion_that_is_not_met_fails_the_run_and_says_why(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    judged = answer(verdict(1, evidence=HELLO), verdict(2, "FAIL", []))
+    with ScriptedApi(script_with(judged)) as api:
+        done = zelda(project, "run", api=api.url)
+        (asked,) = [request for request in api.requests if is_judge(request)]
+    assert done.returncode == 1, done.stdout + done.stderr
+    result = the_result(project)
+    evaluation = result["evaluations"]["requirementFulfillment"]
+    assert evaluation["score"] == 50.0
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "FAIL"]
+    assert "unverified" not in json.dumps(evaluation["details"]["criteria"][0]["evidence"])
+    assert evaluation["details"]["criteria"][0]["unverified"] is False
+    assert result["judge"]["requests"] == 1
+    assert result["api"]["requests"] == 2
+    for shown in (
+        "PASS · There is a greeting.",
+        "FAIL · It is polite.",
+        "greeting.txt:1: hello",
+        "Not met: It is polite",
+    ):
+        assert shown in done.stdout
+    assert asked.headers["x-api-key"] == KEY
+    prompt = json.dumps(asked.messages)
+    assert "1 | hello" in prompt
+    assert "hello > greeting.txt" in prompt
+
+
+def test_a_judge_that_fails_costs_its_metric_only_and_can_be_asked_again_later(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    good = answer(verdict(1, evidence=HELLO[1:]), verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "hello"}]))
+    with ScriptedApi(script_with(http_error(403, "no such right"), good)) as api:
+        done = zelda(project, "run", api=api.url)
+        assert done.returncode == 2, done.stdout + done.stderr
+        broken = the_result(project)
+        assert broken["evaluations"]["requirementFulfillment"]["failed"] is True
+        assert "score" in broken["evaluations"]["efficiency"]
+        assert f"zelda rejudge {broken['runId']}" in done.stdout
+        again = zelda(project, "rejudge", "latest", api=api.url)
+        assert len([request for request in api.requests if not is_judge(request)]) == 2
+    assert again.returncode == 0, again.stdout + again.stderr
+    mended = the_result(project)
+    assert mended["evaluations"]["requirementFulfillment"]["score"] == 100.0
+    assert mended["evaluations"]["efficiency"] == broken["evaluations"]["efficiency"]
+    assert {key for key in mended if mended[key] != broken.get(key)} == {"evaluations", "judge"}
+
+
+def test_a_failure_to_judge_again_does_not_replace_a_verdict(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    good = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
+    with ScriptedApi(script_with(good, http_error(401))) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+        before = the_result(project)
+        again = zelda(project, "rejudge", before["runId"][:12], api=api.url)
+    assert again.returncode == 2
+    assert the_result(project) == before
+
+
+def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for name in ("latest", "other", "../x"):
+        done = zelda(project, "rejudge", name, api="http://127.0.0.1:1")
+        assert done.returncode == 2
+        assert f"There is no finished run {name!r}" in done.stderr
+
+
+def test_the_judge_is_recorded_and_replayed_without_key_and_network(tmp_path: Path) -> None:
+    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 20", "timeoutSeconds: 20, votes: 3"))
+    judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
+    cassettes = tmp_path / "cassettes"
+    with ScriptedApi(script_with(judged, judged, judged)) as api:
+        recorded = zelda(project, "run", "--record", str(cassettes), api=api.url)
+    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
+    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting.judge.json"]
+    replayed = zelda(project, "run", "--replay", str(cassettes), "--json")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    (run,) = json.loads(replayed.stdout)["runs"]
+    assert run["evaluations"]["requirementFulfillment"]["score"] == 100.0
+    (cassettes / "greeting.judge.json").unlink()
+    without = zelda(project, "run", "--replay", str(cassettes))
+    assert without.returncode == 2
+    assert "there is no recording" in without.stdout
+
+
+def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
+    with ScriptedApi(script_with()) as api, ScriptedApi(script_with(judged)) as gateway:
+        routing = {"PORTKEY_GATEWAY_URL": f"{gateway.url}/v1", "PORTKEY_PROVIDER": "@anthropic-prod"}
+        keyless = zelda(project, "run", api=api.url, **routing)
+        assert (keyless.returncode, len(api.requests)) == (2, 0)
+        assert "PORTKEY_API_KEY is not set" in keyless.stderr
+        done = zelda(project, "run", api=api.url, PORTKEY_API_KEY=GATEWAY_KEY, **routing)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (asked,) = gateway.requests
+    assert asked.headers["x-portkey-api-key"] == GATEWAY_KEY
+    assert asked.headers["x-portkey-provider"] == "@anthropic-prod"
+    assert not {"x-api-key", "authorization"} & asked.headers.keys()
+    assert KEY not in json.dumps(dict(asked.headers))
+    assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)
