@@ -23,8 +23,11 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.reporter import terminal
 from zelda_ci.reporter.markdown import render_comparison
+from zelda_ci.reporter.terminal.calibration import print_calibration
+from zelda_ci.reporter.terminal.comparison import print_comparison
+from zelda_ci.reporter.terminal.history import print_history
+from zelda_ci.reporter.terminal.lines import print_lines
 from zelda_ci.reporter.view.calibration import calibration_view
 from zelda_ci.reporter.view.comparison import NOISE, ComparisonView, comparison_view
 from zelda_ci.reporter.view.history import history_view
@@ -138,32 +141,32 @@ PATCH += b"@@ -1,2 +1,2 @@ def f():\n \tsame\n-old \x1b[2J\n+new \xff\n+--- no h
 
 
 def listing(console: Console) -> None:
-    terminal.print_history(console, console, history_view(LISTED, of=9), one_line=False)
+    print_history(console, console, history_view(LISTED, of=9), one_line=False)
 
 
 def one_line(console: Console) -> None:
-    terminal.print_history(console, console, history_view(LISTED, of=5), one_line=True)
+    print_history(console, console, history_view(LISTED, of=5), one_line=True)
 
 
 def nothing(console: Console) -> None:
-    terminal.print_history(console, console, history_view(History(), of=0), one_line=False)
+    print_history(console, console, history_view(History(), of=0), one_line=False)
 
 
 def calibration(console: Console) -> None:
     (found,) = calibrate([*NEW, stored("rest-endpoint", 99, status=SessionStatus.FAILED)])
-    terminal.print_calibration(console, calibration_view(found, ".zelda/calibration/rest-endpoint.json"))
+    print_calibration(console, calibration_view(found, ".zelda/calibration/rest-endpoint.json"))
 
 
 def transcript(console: Console) -> None:
-    terminal.print_lines(console, transcript_lines(TRANSCRIPT))
+    print_lines(console, transcript_lines(TRANSCRIPT))
 
 
 def patch(console: Console) -> None:
-    terminal.print_lines(console, patch_lines(PATCH))
+    print_lines(console, patch_lines(PATCH))
 
 
 def comparison(name: str) -> Print:
-    return lambda console: terminal.print_comparison(console, COMPARISONS[name]())
+    return lambda console: print_comparison(console, COMPARISONS[name]())
 
 
 PAGES: dict[str, Print] = {
@@ -227,5 +230,5 @@ def test_every_expected_file_is_compared() -> None:
 
 def test_a_transcript_leaves_out_no_word() -> None:
     text = "x" * 5000 + " end"
-    shown = rendered(lambda console: terminal.print_lines(console, transcript_lines(session(f'"{text}"'))), 60)
+    shown = rendered(lambda console: print_lines(console, transcript_lines(session(f'"{text}"'))), 60)
     assert text in shown

@@ -263,8 +263,9 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, transcript=session('"' + "line\n" * 100_000 + '"'))
     words = [*COMMAND, "show", RUN, "--transcript"]
-    out = subprocess.PIPE
-    with subprocess.Popen(words, cwd=project.path, env=environment(project), stdout=out, stderr=out) as command:
+    with subprocess.Popen(
+        words, cwd=project.path, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
         assert command.stdout is not None
         assert command.stderr is not None
         assert command.stdout.readline() == f"Session of {RUN}\n".encode()

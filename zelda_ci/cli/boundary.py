@@ -27,9 +27,6 @@ def run(argv: list[str]) -> int:
     _send_logs_to_the_debug_log()
     try:
         code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
-    except SystemExit:
-        # What click and rich make of a reader that has gone.
-        return _settle(BrokenPipeError())
     except (KeyboardInterrupt, Exception) as exc:  # noqa: BLE001 - the last line of defence: nobody sees a bare traceback
         return _settle(exc)
     return code if isinstance(code, int) else 0

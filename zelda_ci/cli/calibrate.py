@@ -16,6 +16,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.calibrating import calibrate_suite, stored_trials
 from zelda_ci.reporter import terminal
+from zelda_ci.reporter.terminal.calibration import print_calibration
 from zelda_ci.reporter.view.calibration import calibration_view
 from zelda_ci.storage.calibrations import Calibrations
 from zelda_ci.storage.history import RunHistory
@@ -59,7 +60,7 @@ def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessi
         click.echo(calibration.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
         view = calibration_view(calibration, os.path.relpath(path))
-        terminal.print_calibration(terminal.open_console(sys.stdout), view)
+        print_calibration(terminal.open_console(sys.stdout), view)
 
 
 def _order(suite: str, *, trials: int | None, jobs: int, replay: Path | None) -> RunOrder:

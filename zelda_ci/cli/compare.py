@@ -12,6 +12,7 @@ from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.reporter import terminal
+from zelda_ci.reporter.terminal.comparison import print_comparison
 from zelda_ci.reporter.view.comparison import comparison_view, gate_sentences
 from zelda_ci.storage.calibrations import Calibrations
 from zelda_ci.storage.history import RunHistory
@@ -50,7 +51,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
 
         click.echo(render_comparison(view), nl=False)
     else:
-        terminal.print_comparison(terminal.open_console(sys.stdout), view)
+        print_comparison(terminal.open_console(sys.stdout), view)
     return _settle(found, told=not (as_json or markdown))
 
 

@@ -10,6 +10,7 @@ from zelda_ci.cli import options
 from zelda_ci.cli.moments import Moment
 from zelda_ci.config import project as projects
 from zelda_ci.reporter import terminal
+from zelda_ci.reporter.terminal.history import print_history
 from zelda_ci.reporter.view.history import history_view
 from zelda_ci.storage.history import RunHistory
 
@@ -43,7 +44,7 @@ def list_runs(
     # Of a table that programs read, remarks are no part.
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
     view = history_view(found, of=len(history.runs))
-    terminal.print_history(console, remarks, view, one_line=terminal.is_plain(console))
+    print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
 list = list_runs  # noqa: A001 - the name by which the table of commands finds it

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from zelda_ci.domain.outcome import batch_outcome
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.events import Emit
 from zelda_ci.reporter import terminal
-from zelda_ci.reporter.view import RunFiles, report_view
+from zelda_ci.reporter.terminal.report import print_run
+from zelda_ci.reporter.view import RunFiles, report_view, stored_run_view
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
@@ -30,14 +31,14 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     if as_json:
         click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
-        files = {run.run_id: files_of(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
+        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files))
     sys.stdout.flush()
     return int(batch_outcome(batch))
 
 
-def files_of(folder: Path) -> RunFiles:
-    """A run's files: paths that can be pasted into the shell that Zelda was started from."""
+def _files(folder: Path) -> RunFiles:
+    """Paths that can be pasted into the shell that Zelda was started from."""
     logs = map(run_folder.log_name, ("setup", "build", "test"))
     names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
     return RunFiles(*(_typed(folder / name) for name in names))
@@ -48,3 +49,8 @@ def _typed(path: Path) -> str | None:
         return None
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
+
+
+def show_stored(run: RunResult, folder: Path) -> None:
+    """Print the report of a run that lies in a folder."""
+    print_run(terminal.open_console(sys.stdout), stored_run_view(run, _files(folder)))

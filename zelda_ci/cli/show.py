@@ -9,7 +9,7 @@ from zelda_ci.cli import options, report
 from zelda_ci.config import project as projects
 from zelda_ci.errors import ConfigError
 from zelda_ci.reporter import terminal
-from zelda_ci.reporter.view import stored_run_view
+from zelda_ci.reporter.terminal.lines import print_lines
 from zelda_ci.reporter.view.patch import patch_lines
 from zelda_ci.reporter.view.transcript import transcript_lines
 from zelda_ci.storage import references
@@ -36,14 +36,13 @@ def show(*, run: str, project: Path, as_json: bool, transcript: bool, patch: boo
     history = RunHistory(projects.results_dir(project))
     run_id = references.find(history, run)
     if transcript:
-        terminal.print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
+        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
     elif patch:
         _show_patch(history.patch(run_id), run_id)
     elif as_json:
         click.echo(history.result(run_id).model_dump_json(by_alias=True, exclude_none=True, indent=2))
     else:
-        view = stored_run_view(history.result(run_id), report.files_of(history.folder(run_id)))
-        terminal.print_run(terminal.open_console(sys.stdout), view)
+        report.show_stored(history.result(run_id), history.folder(run_id))
 
 
 def _show_patch(patch: bytes, run_id: str) -> None:
@@ -51,7 +50,7 @@ def _show_patch(patch: bytes, run_id: str) -> None:
     if not patch:
         click.echo(f"The session of {run_id} left no patch: it changed no file.", err=True)
     elif sys.stdout.isatty():
-        terminal.print_lines(terminal.open_console(sys.stdout), patch_lines(patch))
+        print_lines(terminal.open_console(sys.stdout), patch_lines(patch))
     else:
         sys.stdout.buffer.write(patch)
         sys.stdout.buffer.flush()

@@ -1,9 +1,8 @@
 """Stored runs at a glance: what a list of them shows."""
 
-from datetime import datetime
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, ValidationError
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
@@ -19,8 +18,8 @@ class StoredRun(Record):
     suite: str
     trial: int = 1
     status: SessionStatus
-    started_at: datetime
-    finished_at: datetime
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
     scores: dict[Metric, float] = {}
     """0 to 100, of the metrics that have one."""
     cost_usd: float | None = None

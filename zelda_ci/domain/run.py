@@ -1,9 +1,8 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
-from datetime import datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from zelda_ci.domain.base import Record
@@ -96,8 +95,8 @@ class RunResult(Record):
     trial: int = Field(1, ge=1)
     status: SessionStatus
     failure: Failure | None = None
-    started_at: datetime
-    finished_at: datetime
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
     phase_seconds: dict[str, float] = {}
     """Wall seconds by phase: workspace, setup, session, evaluation."""
     versions: Versions
@@ -120,8 +119,8 @@ class BatchResult(Record):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     batch_id: str
-    started_at: datetime
-    finished_at: datetime
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
     interrupted: bool = False
     """True where it was ended before its plan was carried out."""
     runs: tuple[RunResult, ...]

@@ -1,5 +1,6 @@
 """The few facts of a result that a list shows, taken without validating all the others. Pure: no disk."""
 
+from datetime import UTC
 from typing import Any
 
 import orjson
@@ -8,9 +9,10 @@ from pydantic import ValidationError
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import SCHEMA_VERSION
 from zelda_ci.storage import codec
+from zelda_ci.storage.codec import UnreadableError
 
 _PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
-_ELSEWHERE = (KeyError, TypeError, AttributeError, orjson.JSONDecodeError, ValidationError)
+_ELSEWHERE = (KeyError, TypeError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
 
 
 def glance(data: bytes, name: str) -> StoredRun:
@@ -24,10 +26,20 @@ def glance(data: bytes, name: str) -> StoredRun:
         UnreadableError: The file is damaged, foreign or of a newer Zelda.
     """
     try:
-        return StoredRun.model_validate(_facts(orjson.loads(data)))
+        return _dated(StoredRun.model_validate(_facts(orjson.loads(data))))
     except _ELSEWHERE:
         # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
-        return at_a_glance(codec.decode_result(data, name))
+        run = at_a_glance(codec.decode_result(data, name))
+    try:
+        return _dated(run)
+    except OverflowError:
+        raise UnreadableError(f"{name} tells of a time that no calendar has.", code="RESULT_FOREIGN") from None
+
+
+def _dated(run: StoredRun) -> StoredRun:
+    """The run, if the moment it began exists in every time zone: shown, sorted and chosen by it."""
+    run.started_at.astimezone(UTC)
+    return run
 
 
 def _facts(tree: dict[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,7 @@ def test_cost_is_taken_from_the_wire_where_the_session_told_none() -> None:
 
 
 def changed(**fields: object) -> bytes:
-    tree = orjson.loads(codec.encode_result(FULL)) | fields
-    return orjson.dumps({key: value for key, value in tree.items() if value is not ...})
+    return orjson.dumps(orjson.loads(codec.encode_result(FULL)) | fields)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +61,10 @@ def changed(**fields: object) -> bytes:
         (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
         (orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}), "RESULT_FOREIGN"),
         (changed(schemaVersion=2, config=3), "RESULT_NEWER"),
-        (orjson.dumps(orjson.loads(codec.encode_result(FULL)) | {"status": "dancing"}), "RESULT_FOREIGN"),
-        (orjson.dumps(orjson.loads(codec.encode_result(FULL)) | {"startedAt": "yesterday"}), "RESULT_FOREIGN"),
+        (changed(status="dancing"), "RESULT_FOREIGN"),
+        (changed(startedAt="yesterday"), "RESULT_FOREIGN"),
+        (changed(startedAt="2026-02-13T14:30:00"), "RESULT_FOREIGN"),
+        (changed(startedAt="0001-01-01T00:00:00+14:00"), "RESULT_FOREIGN"),
     ],
 )
 def test_what_is_no_result_is_called_so(data: bytes, code: str) -> None:

@@ -5,28 +5,12 @@ from contextlib import AbstractContextManager
 from rich.console import Console
 
 from zelda_ci.events import Emit
-from zelda_ci.reporter.terminal.calibration import print_calibration
-from zelda_ci.reporter.terminal.comparison import print_comparison
 from zelda_ci.reporter.terminal.console import is_plain, open_console
-from zelda_ci.reporter.terminal.history import print_history
-from zelda_ci.reporter.terminal.lines import print_lines
 from zelda_ci.reporter.terminal.live import LiveProgress
 from zelda_ci.reporter.terminal.plain import PlainProgress
-from zelda_ci.reporter.terminal.report import print_report, print_run
+from zelda_ci.reporter.terminal.report import print_report
 
-__all__ = [
-    "LiveProgress",
-    "PlainProgress",
-    "is_plain",
-    "open_console",
-    "print_calibration",
-    "print_comparison",
-    "print_history",
-    "print_lines",
-    "print_report",
-    "print_run",
-    "progress",
-]
+__all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_report", "progress"]
 
 
 def progress(console: Console, *, plain: bool) -> AbstractContextManager[Emit]:
