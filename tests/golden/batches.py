@@ -267,7 +267,7 @@ def built_and_tested() -> BatchResult:
         100,
         reasoning=f"testCommand succeeded. {note}",
         test=command("make check"),
-        tests=TestSummary(note=note),
+        tests=TestSummary(note=safe(note)),
         parts={"tests": 100},
         notes=(note,),
     )
@@ -365,7 +365,7 @@ def _hostile_tests() -> EvalResult:
         0,
         HOSTILE,
         test=command(HOSTILE, 1, HOSTILE),
-        tests=TestSummary(runners=(counts, counts), note=HOSTILE),
+        tests=TestSummary(runners=(counts, counts), note=safe(HOSTILE)),
         coverage=CoverageSummary(note=HOSTILE),
         coverage_threshold=80,
         parts={"tests": 0, "coverage": 0},

@@ -126,7 +126,7 @@ SENTENCES = [
         "buildCommand succeeded. 12 of 12 tests passed. Coverage is 85.25%, at or above the threshold of 80%.",
     ),
     (TESTS, Evidence(None, GOOD, counts(1), covered(85.25)), "1 of 1 tests passed. Coverage is 85.25%."),
-    (TESTS, Evidence(None, GOOD, TestSummary(note="No runner.")), "testCommand succeeded. No runner."),
+    (TESTS, Evidence(None, GOOD, TestSummary(note=safe("No runner."))), "testCommand succeeded. No runner."),
 ]
 
 
@@ -150,6 +150,6 @@ def test_what_was_not_reached_counts_nothing_and_is_absent() -> None:
 
 
 def test_a_note_on_the_numbers_is_kept() -> None:
-    noted = TestSummary(note="The report a.xml was not used: it is empty.")
+    noted = TestSummary(note=safe("The report a.xml was not used: it is empty."))
     _, details = weigh(suite(**TESTS), Evidence(None, GOOD, noted, notes=("There is more.",)))
     assert details.notes == ("There is more.", "The report a.xml was not used: it is empty.")
