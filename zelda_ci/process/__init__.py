@@ -23,6 +23,9 @@ TERM_GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 1.0
 """How long output may still come after the end, from a grandchild that kept the pipe open."""
 
+MOST_ERRORS = 16 << 20
+"""Bytes of standard error beside a stream."""
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -141,19 +144,17 @@ async def stream(
     """
     stderr = io.BytesIO()
     with to.open("wb") as file:
-        into, errors = Limited(file, max_bytes), Limited(stderr, CHUNK)
+        into, errors = Limited(file, max_bytes), Limited(stderr, MOST_ERRORS)
         async with _started(argv, cwd, environment) as child:
             with anyio.fail_after(timeout_seconds):
-                await _drain(child, into.take, errors.take_what_fits)
+                await _drain(child, into.take, errors.take)
     return Streamed(child.returncode, stderr.getvalue(), into.written, into.truncated)
 
 
 def _input(data: bytes | None) -> IO[bytes]:
     """A file, not a pipe, so that a program that does not read cannot block us."""
-    if data is None:
-        return open(os.devnull, "rb")  # noqa: PTH123  # the caller closes it
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-    file.write(data)
+    file.write(data or b"")
     file.seek(0)
     return file
 
@@ -246,11 +247,12 @@ async def _read(pipe: int, sink: Sink) -> bool:
 
 async def _exited(child: subprocess.Popen[bytes]) -> None:
     """Wait for the child itself, not for whoever inherited its pipes. Not reaped, where the system can do that."""
-    if not hasattr(os, "pidfd_open"):
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):  # another system, or an old kernel
         while child.poll() is None:  # noqa: ASYNC110  # there is no event to wait for
             await anyio.sleep(0.01)
         return
-    descriptor = os.pidfd_open(child.pid)
     try:
         await anyio.wait_readable(descriptor)
     finally:

@@ -31,11 +31,6 @@ class Limited:
         self.truncated = self.truncated or len(fitting) < len(chunk)
         return not self.truncated
 
-    def take_what_fits(self, chunk: bytes) -> bool:
-        """Take what fits, and never have enough."""
-        self.take(chunk)
-        return True
-
 
 class Ends:
     """Head and tail of a stream of any length."""
