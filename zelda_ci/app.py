@@ -27,9 +27,8 @@ from zelda_ci.execution import claude_code
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
-from zelda_ci.model_proxy import pricing, tokens
+from zelda_ci.model_proxy import pricing, proxy, tokens
 from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
-from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.proxy import Meter, ModelProxy
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch

@@ -20,7 +20,7 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunLedger) -> Eva
         result = await run_evaluator(evaluator, context, tools.redact)
         context = replace(context, earlier={**context.earlier, evaluator.metric: result})
         _keep([result], ledger)
-    return replace(context, checks=_checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact))
+    return replace(context, checks=checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact))
 
 
 async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunLedger, emit: Emit) -> None:
@@ -42,7 +42,7 @@ def _keep(results: Iterable[EvalResult], ledger: RunLedger) -> None:
     ledger.learn(evaluations={metric: known[metric] for metric in Metric if metric in known})
 
 
-def _checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
+def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     """What build and tests said, for the judges to read."""
     if result is None or not result.details:
         return ()

@@ -1,10 +1,13 @@
 """The story of judging a stored run again: no session, no workspace, what was kept is what is judged."""
 
 from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from zelda_ci.domain.loading import settle
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.events import Emit, Warned
+from zelda_ci.pipeline.evaluation import checks
 from zelda_ci.pipeline.judging import Judging
+from zelda_ci.storage.run_folder import stored_manifest
 from zelda_ci.storage.stored_runs import StoredRun
 
 
@@ -25,7 +28,16 @@ async def rejudge(stored: StoredRun, judging: Judging, emit: Emit, *, judge_mode
         run = run.model_copy(
             update={"config": run.config.model_copy(update={"judge_model": judge_model, "judge": judge})}
         )
-    context = EvalContext(run.config, None, stored.transcript(), run.api, _changes(run, stored))
+    transcript, offered = stored.transcript(), stored_manifest(stored.path)
+    context = EvalContext(
+        run.config,
+        None,
+        transcript,
+        run.api,
+        _changes(run, stored),
+        checks=checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
+        manifest=settle(offered, transcript, judging.redact) if offered else None,
+    )
     court = judging.court(run.run_id, context)
     await court.sit()
     for notice in court.notices:
