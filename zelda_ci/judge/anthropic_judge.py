@@ -199,8 +199,11 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
         api_key=access.token,
         base_url=access.base_url,
         max_retries=0,
-        # The model proxy on loopback honours the user's HTTP proxy; the way to it must not.
-        http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
+        # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
+        # proxies from the environment even without trust in it, so that each of their places has to be taken.
+        http_client=anthropic.DefaultAsyncHttpxClient(
+            trust_env=False, mounts=dict.fromkeys(("http://", "https://", "all://"))
+        ),
     )
     try:
         yield client

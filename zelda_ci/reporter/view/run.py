@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
@@ -74,7 +74,9 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
         return "completed, but not evaluated"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
         found = correctness(run)
-        return f"completed, but {'criteria failed' if not found or found.passed else ending(found)}"
+        if failed_criteria(run) and (found is None or found.passed):
+            return "completed, but criteria failed"
+        return f"completed, but {ending(found) if found else 'did not pass'}"
     return STATUS_WORDS[run.status]
 
 
