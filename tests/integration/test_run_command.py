@@ -22,7 +22,11 @@ from tests.support.scripted_api import (
     tool_calls,
 )
 
-SUITE = "prompt: Add a greeting and commit it.\nexecution: {maxTurns: 6, timeoutSeconds: 60}\nmetrics: {toolUsage: false}\n"
+SUITE = """\
+prompt: Add a greeting and commit it.
+execution: {maxTurns: 6, timeoutSeconds: 60}
+metrics: {toolUsage: false}
+"""
 
 WORK = [
     tool_call("Bash", {"command": "echo hello > greeting.txt && cat README.md"}, text="I write the greeting."),
