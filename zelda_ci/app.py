@@ -37,8 +37,10 @@ from zelda_ci.pipeline.judging import Judging
 from zelda_ci.pipeline.recovery import recover
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import Redactor
+from zelda_ci.storage import references
+from zelda_ci.storage.finished_run import FinishedRun
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.storage.stored_runs import StoredRun, StoredRuns
 from zelda_ci.workspace.workspaces import Workspaces
 
 INTERRUPTED = 130
@@ -101,8 +103,9 @@ def rejudge(loaded: LoadedProject, order: RejudgeOrder, environ: Mapping[str, st
     """
     known = settings.read(environ)
     redact = Redactor(known.secrets())
-    stored = StoredRuns(loaded.results_dir)
-    runs = list(dict.fromkeys(stored.find(name) for name in order.names))
+    stored = RunHistory(loaded.results_dir)
+    names = dict.fromkeys(references.find(stored, name) for name in order.names)
+    runs = [FinishedRun(stored.folder(name)) for name in names]
     gateway = next((suite.resolved.gateway_url for suite in loaded.suites), None)
     judging = _judging(Live(_judge_upstream(gateway, known, environ)), redact)
     try:
@@ -111,7 +114,7 @@ def rejudge(loaded: LoadedProject, order: RejudgeOrder, environ: Mapping[str, st
         raise _first(group) from group
 
 
-async def _rejudge(runs: Sequence[StoredRun], judging: Judging, model: str | None, emit: Emit) -> BatchResult:
+async def _rejudge(runs: Sequence[FinishedRun], judging: Judging, model: str | None, emit: Emit) -> BatchResult:
     started_at = datetime.now(UTC)
     async with judging.proxy:
         results = [await rejudging.rejudge(run, judging, emit, judge_model=model) for run in runs]

@@ -7,11 +7,11 @@ from zelda_ci.domain.workspace import Changes
 from zelda_ci.events import Emit, Warned
 from zelda_ci.pipeline.evaluation import checks
 from zelda_ci.pipeline.judging import Judging
+from zelda_ci.storage.finished_run import FinishedRun
 from zelda_ci.storage.run_folder import stored_manifest
-from zelda_ci.storage.stored_runs import StoredRun
 
 
-async def rejudge(stored: StoredRun, judging: Judging, emit: Emit, *, judge_model: str | None = None) -> RunResult:
+async def rejudge(stored: FinishedRun, judging: Judging, emit: Emit, *, judge_model: str | None = None) -> RunResult:
     """Judge a run again by its own configuration, and put the new verdicts in the place of the old ones.
 
     A verdict that could not be had again does not replace one that is there.
@@ -58,7 +58,7 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
     return {metric: evaluations[metric] for metric in Metric if metric in evaluations}
 
 
-def _changes(run: RunResult, stored: StoredRun) -> Changes | None:
+def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
     if run.changes is None:
         return None
     known = run.changes
