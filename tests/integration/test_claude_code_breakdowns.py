@@ -1,13 +1,12 @@
 """A CLI that breaks down or speaks nonsense: a program that plays it shows what the real one hardly ever does."""
 
 import gc
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.support.claude_sessions import Session, make_workspace
+from tests.support.claude_sessions import Session, make_workspace, shebang
 from zelda_ci.domain.session import Noticed, SessionStatus
 from zelda_ci.execution.agent import SessionOutcome
 
@@ -20,7 +19,8 @@ def lead(session: Session) -> SessionOutcome:
     return outcome
 
 
-FAKE = """#!{python}
+FAKE = """\
+{shebang}
 import json, sys
 def say(**message): print(json.dumps(message), flush=True)
 request = json.loads(sys.stdin.readline())
@@ -74,7 +74,7 @@ def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: P
 
 
 def _fake(folder: Path, body: str) -> Path:
-    return _program(folder, FAKE.format(python=sys.executable, body=body))
+    return _program(folder, FAKE.format(shebang=shebang(), body=body))
 
 
 def _program(folder: Path, source: str) -> Path:

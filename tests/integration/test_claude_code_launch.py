@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.claude_sessions import Session, make_workspace
+from tests.support.claude_sessions import Session, make_workspace, shebang
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 
@@ -38,7 +38,7 @@ def test_the_stub_passes_arguments_on_and_replaces_the_environment(tmp_path: Pat
     workspace = make_workspace(tmp_path / "it's a=b place")
     request = Session(workspace, "http://127.0.0.1:9").request()
     program = tmp_path / "show = it"
-    program.write_text(f"#!{sys.executable}\n{SHOW}\n")
+    program.write_text(f"{shebang()}\n{SHOW}\n")
     program.chmod(0o755)
     stub = launch.prepare(request, program, {"ONLY": "this one", "NOT_UTF8": "\udcff"})
     arguments = ["--flag", "two words", "", "quo'te\n"]

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -116,7 +117,7 @@ def test_so_is_an_existing_example_and_both_are_named_at_once(tmp_path):
 
 def test_a_closed_standard_input_is_no_terminal(tmp_path):
     write(tmp_path, config="")
-    command = f"exec {sys.executable} -m zelda_ci init <&-"
+    command = f"exec {shlex.quote(sys.executable)} -m zelda_ci init <&-"
     done = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )
@@ -253,7 +254,7 @@ def test_a_full_disk_changes_nothing(tmp_path):
     write(tmp_path, config="trials: 3\n")
     before = tree(tmp_path)
     # A limit on the size of files stands for the full disk: the first file does not fit.
-    command = f"ulimit -f 4; exec {sys.executable} -X pycache_prefix=/dev/null -m zelda_ci init --force"
+    command = f"ulimit -f 4; exec {shlex.quote(sys.executable)} -X pycache_prefix=/dev/null -m zelda_ci init --force"
     done = subprocess.run(
         ["bash", "-c", f"trap '' XFSZ; {command}"],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,

@@ -1,6 +1,7 @@
 """`zelda run` on projects that have a build and tests: real commands, real test runner, a scripted session."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tests.support.command import KEY, gone, processes, the_result, zelda
 from tests.support.projects import Project, is_running, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 
-PYTHON = sys.executable
+PYTHON = shlex.quote(sys.executable)
 
 FILES = {
     "shop.py": "def total(prices):\n    return sum(prices)\n",
@@ -24,8 +25,13 @@ FILES = {
     ),
 }
 BREAK = "sed -i 's/sum(prices)/sum(prices) + 1/' shop.py"
-TESTS = f"testCommand: [{PYTHON}, -m, unittest]\n"
+TESTS = f"testCommand: {json.dumps([sys.executable, '-m', 'unittest'])}\n"
 COVERAGE = "printf 'SF:shop.py\\nDA:1,1\\nDA:2,0\\nLF:2\\nLH:1\\nend_of_record\\n' > lcov.info"
+
+
+def line(key: str, command: str) -> str:
+    """A line of a suite; JSON is YAML, whatever the command holds."""
+    return f"{key}: {json.dumps(command)}\n"
 
 
 def project_with(tmp_path: Path, settings: str, **files: str) -> Project:
@@ -56,7 +62,7 @@ def log(project: Project, step: str) -> str:
 
 
 def test_code_that_is_built_and_tested_passes(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + f"buildCommand: {PYTHON} -m compileall -q shop.py && echo built\n")
+    project = project_with(tmp_path, TESTS + line("buildCommand", f"{PYTHON} -m compileall -q shop.py && echo built"))
     code, output = run(project, "echo '# new' >> shop.py")
     assert code == 0, output
     found = correctness(project)
@@ -192,7 +198,7 @@ def test_coverage_is_held_against_its_threshold(tmp_path: Path, threshold: int, 
 
 
 def test_zero_tests_are_no_pass(tmp_path: Path) -> None:
-    project = project_with(tmp_path, f"testCommand: {PYTHON} -m unittest shop || true\n")
+    project = project_with(tmp_path, line("testCommand", f"{PYTHON} -m unittest shop || true"))
     code, output = run(project)
     assert code == 1, output
     assert correctness(project)["score"] == 0
@@ -200,7 +206,7 @@ def test_zero_tests_are_no_pass(tmp_path: Path) -> None:
 
 
 def test_an_exit_code_that_contradicts_the_numbers_is_told(tmp_path: Path) -> None:
-    project = project_with(tmp_path, f"testCommand: {PYTHON} -m unittest; exit 1\n")
+    project = project_with(tmp_path, line("testCommand", f"{PYTHON} -m unittest; exit 1"))
     code, output = run(project)
     assert code == 1, output
     assert correctness(project)["score"] == 100

@@ -74,14 +74,16 @@ def test_a_pattern_that_names_a_folder_means_what_is_in_it(project: Project) -> 
     assert names(found) == {"test": ["out/deep/a.xml"]}
 
 
+OLD = "echo '<old/>' > old.xml; touch -d '1 minute ago' old.xml"
+
 STALE: dict[str, tuple[Act, Act]] = {
     "committed": (":", ":"),
     "left by the session": ("echo '<old/>' > junit.xml", ":"),
     "of the future": (f"echo '<old/>' > junit.xml; touch -d @{FAR_AHEAD} junit.xml", ":"),
     "with its mode changed": (f"echo '<old/>' > junit.xml; touch -d @{FAR_AHEAD} junit.xml", "chmod 600 junit.xml"),
-    "renamed": ("echo '<old/>' > old.xml", "mv old.xml junit.xml"),
-    "copied with its time": ("echo '<old/>' > old.xml", "cp -p old.xml junit.xml"),
-    "linked": ("echo '<old/>' > old.xml", "ln -f old.xml junit.xml"),
+    "renamed": (OLD, "mv old.xml junit.xml"),
+    "copied with its time": (OLD, "cp -p old.xml junit.xml"),
+    "linked": (OLD, "ln -f old.xml junit.xml"),
     "with an old time": (":", "echo '<new/>' > junit.xml; touch -d @1000000000 junit.xml"),
     "removed": ("echo '<old/>' > junit.xml", "rm junit.xml"),
 }

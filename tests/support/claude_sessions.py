@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,3 +128,10 @@ def _environment(home: Path) -> dict[str, str]:
 def _git(root: Path, environment: Mapping[str, str], *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=root, env=environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def shebang() -> str:
+    """First lines of a script for this Python: the kernel would take a space in its path for the end of the path."""
+    return f"""#!/bin/sh
+'''exec' "{sys.executable}" "$0" "$@"
+' '''"""

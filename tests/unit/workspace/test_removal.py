@@ -1,6 +1,7 @@
 """Trees that do not want to be deleted."""
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -104,6 +105,7 @@ touch {victim}/precious {tree}/inner/other
 chmod 500 {victim}
 mount --bind {victim} {tree}/inner/mounted
 {python} -c '
+import shlex
 import sys
 from pathlib import Path
 import anyio
@@ -118,7 +120,7 @@ def test_a_mount_inside_is_not_entered(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no private mount namespaces here")
     tree, victim, trash = (tmp_path / name for name in ("tree", "victim", "trash"))
-    script = MOUNTS.format(tree=tree, victim=victim, trash=trash, python=sys.executable)
+    script = MOUNTS.format(tree=tree, victim=victim, trash=trash, python=shlex.quote(sys.executable))
     argv = ["unshare", "-Urm", "sh", "-c", script]
     done = subprocess.run(argv, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
