@@ -35,12 +35,12 @@ COMPLETE: list[Reply] = [tool_call("Bash", {"command": "echo hello > greeting.tx
 class Interruption:
     """A run that stands still in one phase; `reached` appears as soon as it is there."""
 
-    def __init__(self, tmp_path: Path, phase: str) -> None:
+    def __init__(self, tmp_path: Path, phase: str, settings: str = "") -> None:
         self.phase = phase
         self.mark = tmp_path / "reached"
         line = f"echo begun; touch written; touch {self.mark}; (setsid sleep 300 &) ; sleep 300"
         command = f"{phase}Command: {line}\n" if phase in COMMANDS else ""
-        suite = f"prompt: Add a greeting.\n{command}"
+        suite = f"prompt: Add a greeting.\n{command}{settings}"
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
@@ -156,3 +156,24 @@ def test_a_run_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
         assert ended(living)[0] == 130
     assert sorted(result["status"] for result in results(project)) == ["completed", "interrupted"]
     assert gone(project)
+
+
+def test_an_interrupted_session_is_not_judged(tmp_path: Path) -> None:
+    interruption = Interruption(tmp_path, "session", "acceptanceCriteria: [There is a greeting.]\n")
+    code, output = interruption.after(by_supervisor)
+    assert code == 130, output
+    assert len(interruption.api.requests) == 2
+    assert list(the_result(interruption.project)["evaluations"]) == ["efficiency", "functionalCorrectness"]
+
+
+def test_a_run_that_is_interrupted_while_it_is_judged_keeps_what_was_found(tmp_path: Path) -> None:
+    interruption = Interruption(tmp_path, "judging", "acceptanceCriteria: [There is a greeting.]\n")
+    interruption.api = ScriptedApi([*COMPLETE, hang()])
+    interruption.is_there = lambda: len(interruption.api.requests) == 3  # type: ignore[method-assign]
+    code, output = interruption.after(by_terminal)
+    assert code == 130, output
+    result = the_result(interruption.project)
+    assert result["status"] == "interrupted"
+    assert result["changes"]["files"] == ["greeting.txt"]
+    assert "requirementFulfillment" not in result["evaluations"]
+    assert gone(interruption.project)
