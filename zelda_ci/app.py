@@ -88,7 +88,8 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     _refuse_isolation(suites)
     tools = _tools(loaded, order, suites, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
-    threading.Thread(target=_preload, daemon=True).start()
+    judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
+    threading.Thread(target=_preload, kwargs={"judged": judged}, daemon=True).start()
     try:
         return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit)
     except BaseExceptionGroup as group:
@@ -123,11 +124,12 @@ async def _rejudge(runs: Sequence[FinishedRun], judging: Judging, model: str | N
     )
 
 
-def _preload() -> None:
+def _preload(*, judged: bool) -> None:
     """First what the main thread needs first: two threads that import parts of one package can get half of it."""
     proxy.preload()
     claude_code.preload()
-    anthropic_judge.preload()
+    if judged:
+        anthropic_judge.preload()
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
