@@ -44,10 +44,12 @@ class Interruption:
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
         self.path = slow_git(tmp_path / "bin", word, self.mark)
-        self.api = ScriptedApi(COMPLETE if phase in {"evaluation", *DECIDING} else SCRIPT)
+        judged = [*COMPLETE, hang()]
+        self.api = ScriptedApi({"session": SCRIPT, "setup": SCRIPT, "judging": judged}.get(phase, COMPLETE))
 
     def is_there(self) -> bool:
-        return len(self.api.requests) == 2 if self.phase == "session" else self.mark.exists()
+        wanted = {"session": 2, "judging": 3}.get(self.phase)
+        return self.mark.exists() if wanted is None else len(self.api.requests) == wanted
 
     def after(self, act: Callable[[int], None]) -> tuple[int, str]:
         """Exit code and output of a run to which this was done when it was there."""
@@ -168,8 +170,6 @@ def test_an_interrupted_session_is_not_judged(tmp_path: Path) -> None:
 
 def test_a_run_that_is_interrupted_while_it_is_judged_keeps_what_was_found(tmp_path: Path) -> None:
     interruption = Interruption(tmp_path, "judging", "acceptanceCriteria: [There is a greeting.]\n")
-    interruption.api = ScriptedApi([*COMPLETE, hang()])
-    interruption.is_there = lambda: len(interruption.api.requests) == 3  # type: ignore[method-assign]
     code, output = interruption.after(by_terminal)
     assert code == 130, output
     result = the_result(interruption.project)
