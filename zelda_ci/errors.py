@@ -6,7 +6,9 @@ ZeldaError
 ├── ExecutionError     the session could not be started or led
 ├── ProxyError         the model proxy could not start, or a cassette cannot be used
 ├── JudgeError         the judge gave no usable answer
-└── StorageError       results could not be written or read
+├── StorageError       results could not be written or read
+└── GitHubError        GitHub refused, or could not be reached
+    └── ArtifactError  artifacts could not be stored or read
 """
 
 from typing import ClassVar
@@ -70,3 +72,15 @@ class StorageError(ZeldaError):
     """Results could not be written or read."""
 
     default_code = "STORAGE_FAILED"
+
+
+class GitHubError(ZeldaError):
+    """GitHub refused a request, or could not be reached."""
+
+    default_code = "GITHUB_FAILED"
+
+
+class ArtifactError(GitHubError):
+    """An artifact could not be stored or read."""
+
+    default_code = "ARTIFACT_FAILED"

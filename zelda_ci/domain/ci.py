@@ -1,0 +1,100 @@
+"""What a run in CI knows beside its results: where they came from, what they are compared with, where they are told."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import AwareDatetime
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.run import BatchResult
+
+
+class Provenance(Record):
+    """Where the results of an artifact come from; untrusted until it agrees with what GitHub says of its run."""
+
+    schema_version: Literal[1] = 1
+    repository: str
+    """`owner/name`."""
+    repository_id: int
+    sha: str
+    """The commit that was really tested: of a pull request, usually the merge commit."""
+    head_sha: str
+    """Of a pull request, its head; else the same as `sha`."""
+    base_sha: str | None = None
+    """The commit that the results should be compared with; absent where there is none."""
+    base_branch: str | None = None
+    event: str
+    run_id: int
+    run_attempt: int = 1
+    pull_request: int | None = None
+    batch_id: str
+    complete: bool = True
+    """False where the run was cut short: such results are nobody's baseline."""
+    created_at: AwareDatetime
+
+
+class BaselineState(StrEnum):
+    """Whether there is something to compare with, and if not, why not."""
+
+    FOUND = "found"
+    NONE_YET = "noneYet"
+    """The base branch never stored one, or no ancestor of the wanted commit has one."""
+    EXPIRED = "expired"
+    NOT_PERMITTED = "notPermitted"
+    """The token may not read artifacts."""
+    INVALID = "invalid"
+    """What was found could not be trusted or read."""
+    UNREACHABLE = "unreachable"
+    OFF = "off"
+    """Nobody asked for a comparison, or the event has nothing to compare with."""
+
+
+class BaselineOrigin(Record):
+    """The baseline of a comparison, or plainly why there is none; a missing baseline is a normal state."""
+
+    state: BaselineState
+    sentence: str
+    """For people: which baseline, or why none and what to do."""
+    branch: str | None = None
+    wanted: str | None = None
+    """The commit whose results would fit best."""
+    commit: str | None = None
+    """The commit whose results were taken."""
+    behind: int | None = None
+    """How many commits `commit` is behind `wanted`; absent where that is not known."""
+    created_at: AwareDatetime | None = None
+    run_id: int | None = None
+    artifact_id: int | None = None
+    trials: int | None = None
+    """Most trials that any suite of it has."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where a reader finds more; absent where it does not exist."""
+
+    run: str | None = None
+    artifact: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class CiReport:
+    """Everything that the comment, the summary, the annotations and JUnit tell."""
+
+    batch: BatchResult
+    gate: GateResult
+    """Of what `fail-on` asks for."""
+    baseline: BaselineOrigin
+    comparison: Comparison | None = None
+    """Absent where there is no baseline."""
+    baseline_batch: BatchResult | None = None
+    links: Links = Links()
+    title: str = "Zelda"
+    """Heading of the comment; tells apart the comments of several jobs."""
+    tested: str | None = None
+    """The commit that was tested."""
+    notes: tuple[str, ...] = ()
+    """What happened on the way and readers should know, in sentences."""
