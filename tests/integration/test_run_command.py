@@ -84,6 +84,15 @@ def test_neither_the_key_nor_the_environment_of_the_developer_reaches_session_or
         assert secret not in done.stdout + done.stderr
 
 
+def test_a_score_below_the_required_one_fails_the_run_and_is_named(tmp_path: Path) -> None:
+    project = project_with(tmp_path, suite=SUITE + "gate: {minScore: {efficiency: 99}}\n")
+    with ScriptedApi(WORK) as api:
+        code, output = untouched_after_run(project, api=api)
+    assert code == 1, output
+    assert "  greeting: efficiency is 66.7, below the required 99.0" in output
+    assert "Exit code  1, evaluations ran and something failed" in output
+
+
 def test_with_json_standard_output_is_the_results_and_nothing_else(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     with ScriptedApi(WORK) as api:

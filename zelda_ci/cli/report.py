@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
+from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.events import Emit
 from zelda_ci.reporter import terminal
 from zelda_ci.reporter.terminal.report import print_run
 from zelda_ci.reporter.view import RunFiles, report_view, stored_run_view
+from zelda_ci.reporter.view.comparison import gate_sentences
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
@@ -28,13 +30,16 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
 
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     """Print the results, and where the files are if they stay; the exit code that they mean."""
+    gate = missed_minimums(batch.runs)
     if as_json:
         click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        for reason in gate_sentences(gate):
+            click.echo(f"gate: {reason}", err=True)
     else:
         files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
-        terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files))
+        terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files, gate))
     sys.stdout.flush()
-    return int(batch_outcome(batch))
+    return max(int(batch_outcome(batch)), gate.exit_code)
 
 
 def _files(folder: Path) -> RunFiles:

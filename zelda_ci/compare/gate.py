@@ -51,6 +51,19 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
             assert_never(judged)
 
 
+def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
+    """Scores that are lower than their suites, as they were configured when they ran, ask for."""
+    settings = recorded_settings(runs := tuple(runs))
+    asked = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
+    reasons = [
+        GateReason(kind="evaluation", suite=suite, sentence=f"{suite}: {finding}")
+        for suite, side in sides(runs).items()
+        if suite in asked and side.readings
+        for finding in _minimums(side, asked[suite])
+    ]
+    return GateResult(reasons=tuple(reasons))
+
+
 def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
     """The gate of each suite as its newest run was configured."""
     ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))

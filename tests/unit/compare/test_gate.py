@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.compare.runs import START, correctness, fulfillment, judged, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
@@ -120,3 +120,13 @@ def test_a_batch_that_does_not_fail_on_evaluations_is_green():
 
 def test_an_empty_batch_gives_no_reason():
     assert gate(batch([]), {}).exit_code == 0
+
+
+def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone():
+    strict = GateSettings(min_score=ScoreLimits(requirement_fulfillment=60))
+    runs = [*judged("PF", gate=strict), *judged("FF", suite="beta")]
+    (reason,) = missed_minimums(runs).reasons
+    assert reason.sentence == "alpha: requirement fulfillment is 50.0, below the required 60.0"
+    assert missed_minimums(judged("PP", gate=strict)).exit_code == 0
+    lax = GateSettings(fail_on=("regression",), min_score=strict.min_score)
+    assert missed_minimums(judged("FF", gate=lax)).exit_code == 0

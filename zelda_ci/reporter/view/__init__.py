@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.reporter.view.escape import visible
@@ -14,15 +15,16 @@ from zelda_ci.reporter.view.trials import passed, spread
 __all__ = ["ReportView", "RunFiles", "report_view", "stored_run_view"]
 
 NO_FILES = RunFiles()
+NOTHING_AGAINST = GateResult()
 
 
-def report_view(batch: BatchResult, files: Mapping[str, RunFiles]) -> ReportView:
+def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateResult = NOTHING_AGAINST) -> ReportView:
     """The report on one invocation; `files` says by run id where each run's files are."""
     by_suite: dict[str, list[RunResult]] = {}
     for run in batch.runs:
         by_suite.setdefault(run.suite, []).append(run)
     suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
-    return ReportView(suites, summary(batch, suites))
+    return ReportView(suites, summary(batch, suites, gate))
 
 
 def stored_run_view(run: RunResult, files: RunFiles) -> RunView:

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.criteria import judge_cost
-from zelda_ci.reporter.view.escape import visible
+from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Problem, Row, RunView, SuiteView, Summary, Tone, Trouble
 from zelda_ci.reporter.view.run import VERDICTS
 from zelda_ci.reporter.view.usage import Used, used
@@ -31,10 +32,10 @@ MEANINGS = {
 }
 
 
-def summary(batch: BatchResult, suites: Sequence[SuiteView]) -> Summary:
-    """Of everything that ran."""
-    outcome = batch_outcome(batch)
-    return Summary(outcome, _troubles(suites), tuple(_rows(batch, suites, outcome)))
+def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult) -> Summary:
+    """Of everything that ran, and of what stands against it."""
+    outcome = max(batch_outcome(batch), Outcome(gate.exit_code))
+    return Summary(outcome, _troubles(suites), tuple(_rows(batch, suites, gate, outcome)))
 
 
 def about(run: RunResult) -> tuple[Row, ...]:
@@ -77,7 +78,7 @@ def _name(suite: str, trials: Sequence[str]) -> str:
     return f"{suite} ({which})" if which else suite
 
 
-def _rows(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome) -> Iterator[Row]:
+def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome) -> Iterator[Row]:
     begun = [Cell("not every run was begun", Tone.WARN)] * batch.interrupted
     yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *begun))
     if len(batch.runs) > len(suites):
@@ -86,6 +87,8 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome) -> 
         yield from _tested(batch.runs[0])
         yield from _totals(batch)
         yield Row("Versions", tuple(_versions(batch.runs)))
+    for reason in gate.reasons:
+        yield Row("Gate", (Cell(sentence(reason.sentence), Tone.BAD, whole=True),))
     meaning = Cell(f"{int(outcome)}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
