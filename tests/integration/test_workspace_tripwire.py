@@ -50,8 +50,8 @@ def link_twice(project: Path) -> None:
 
 
 def relink(project: Path) -> None:
-    (project / "link").unlink()
-    (project / "link").symlink_to("src")
+    (project / "new").symlink_to("src")
+    (project / "new").rename(project / "link")
 
 
 @pytest.mark.parametrize(
