@@ -117,6 +117,15 @@ def test_forged_and_quoted_markers_are_nobodys_comment(
     assert shown(pull.comments[-1]) == "ours"
 
 
+def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer, pull: Pull) -> None:
+    github.login = "alice"
+    for author in ("github-actions[bot]", "alice"):
+        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=author)
+    github.script_failures([answered(200, FORBIDDEN, on=GRAPHQL), answered(200, {"login": "alice"}, on="GET /user")])
+    assert tell(github, "new").action == "updated"
+    assert [shown(each) for each in pull.comments] == ["old", "new"]
+
+
 @by_both_ways
 def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     old = sealed(KEY, Order(1, 1, HEAD), "old")

@@ -60,9 +60,9 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
     """
     run = understand(Run, api.get(f"actions/runs/{candidate.run.id}"))
     _refuse(trust.distrust_of_run(run, candidate.run, workflow_id))
-    members = _members(api, candidate.artifact)
-    _refuse(trust.distrust_of_provenance(_provenance(members[PROVENANCE]), run))
-    return read(members[RESULTS])
+    told, results = opened(api, candidate.artifact)
+    _refuse(trust.distrust_of_provenance(told, run))
+    return read(results)
 
 
 def _members(api: Api, artifact: Artifact) -> dict[str, bytes]:
@@ -89,3 +89,14 @@ def _provenance(data: bytes) -> Provenance:
 def _refuse(reason: str | None) -> None:
     if reason:
         raise ArtifactError(reason, code="BASELINE_REFUSED")
+
+
+def opened(api: Api, artifact: Artifact) -> tuple[Provenance, bytes]:
+    """What an artifact tells of itself, and its results, neither of them believed yet.
+
+    Raises:
+        ArtifactError: It holds no such things.
+        GitHubError: GitHub did not give it.
+    """
+    members = _members(api, artifact)
+    return _provenance(members[PROVENANCE]), members[RESULTS]
