@@ -172,6 +172,13 @@ def test_an_artifact_that_lies_about_itself_is_passed_over(world: World, lie: di
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 
 
+def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
+    store(world.repository.add_run(world.commits[3], workflow="other.yml"))
+    store(world.repository.add_run(world.commits[4]), lies={"complete": False})
+    sentence = look(world.github, world.own, world.commits[4]).origin.sentence
+    assert f"main@{world.commits[4][:7]} were refused: its run was cut short" in sentence
+
+
 def test_storage_that_was_tampered_with_is_noticed(world: World) -> None:
     store(world.repository.add_run(world.commits[4]), digest=f"sha256:{'0' * 64}")
     found = look(world.github, world.own, world.commits[4])
