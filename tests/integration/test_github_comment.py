@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.baselines import api_of
+from tests.support.github_clients import api_of
 from tests.support.github_server import Comment, Failure, GitHubServer, Pull, Run, answered, hang_up, lose_answer
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.comment import Published, publish

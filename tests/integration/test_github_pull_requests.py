@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.baselines import api_of
+from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Pull, Repository, answered
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.commits import merge_base
