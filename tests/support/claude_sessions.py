@@ -71,6 +71,8 @@ class Session:
     base_url: str
     prompt: str = "Please do the work."
     cli: Path | None = None
+    endpoint: ModelEndpoint | None = None
+    """Instead of the address and the usual token."""
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -83,7 +85,7 @@ class Session:
             prompt=self.prompt,
             workspace=self.workspace,
             execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
-            endpoint=ModelEndpoint(self.base_url, TOKEN),
+            endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.redact import SafeText
 
 
@@ -19,6 +20,11 @@ class Confinement:
     supervisor: tuple[str, ...]
     environment: Mapping[str, str]
     """Complete: built from an allow-list, never Zelda's own."""
+    level: IsolationLevel = "none"
+    shell_prefix: Path | None = None
+    """A program through which the session's shells are started; absent where the level has none."""
+    socket: Path | None = None
+    """Where the model proxy's socket appears inside."""
 
     def command(self, argv: Sequence[str], *, environment_file: Path | None = None) -> list[str]:
         """Arguments that start `argv` under the supervisor."""

@@ -96,7 +96,9 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
     """
     patience = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
     return {
+        # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.endpoint.base_url,
+        "ANTHROPIC_UNIX_SOCKET": str(request.endpoint.socket or ""),
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),

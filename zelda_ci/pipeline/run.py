@@ -46,7 +46,8 @@ class Run:
         try:
             async with AsyncExitStack() as stack:
                 with self._phase(Phase.WORKSPACE):
-                    workspace = await stack.enter_async_context(self.tools.workspaces.open(self.run_id, self.suite))
+                    opened = self.tools.workspaces.open(self.run_id, self.suite, self.tools.proxy.socket)
+                    workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)))

@@ -75,8 +75,13 @@ class Workspaces:
         return self._found
 
     @asynccontextmanager
-    async def open(self, run_id: str, suite: ResolvedSuite) -> AsyncIterator[Workspace]:
+    async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
         """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
+
+        Args:
+            run_id: Names it.
+            suite: What will run in it.
+            socket: The model proxy's, for sandboxes without a network.
 
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
