@@ -73,6 +73,7 @@ class Session:
     cli: Path | None = None
     endpoint: ModelEndpoint | None = None
     """Instead of the address and the usual token."""
+    pinned: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -87,6 +88,7 @@ class Session:
             execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
             endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
+            pinned=self.pinned,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

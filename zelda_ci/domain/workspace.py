@@ -23,6 +23,8 @@ class Confinement:
     level: IsolationLevel = "none"
     shell_prefix: Path | None = None
     """A program through which the session's shells are started; absent where the level has none."""
+    shell: Path | None = None
+    """The same under the name of the shell, for those that Claude Code starts by themselves."""
     socket: Path | None = None
     """Where the model proxy's socket appears inside."""
 

@@ -40,6 +40,8 @@ class SessionRequest:
     execution: ExecutionSettings
     endpoint: ModelEndpoint
     stop: anyio.Event
+    pinned: tuple[str, ...] = ()
+    """Environment variables that the project sets and that are not its to set."""
 
 
 @dataclass(frozen=True)
