@@ -3,6 +3,7 @@
 import os
 import platform
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +145,7 @@ def _shells(run: RunFolder, environment: Mapping[str, str], level: IsolationLeve
     abi = levels.abi_of(level)
     if not abi:
         return None
-    shell = environment.get("SHELL", "/bin/sh")
+    shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": landlock.nested(abi)}
     named = run.path / "inner" / Path(shell).name
     named.parent.mkdir(exist_ok=True)
