@@ -1,6 +1,5 @@
 """How the processes of a run are confined: one arrangement per phase, made before the first of them starts."""
 
-import json
 import os
 import platform
 import shlex
@@ -108,7 +107,8 @@ class _Arrangement:
         # The proxy's socket is the session's alone.
         world = self.world if phase == "session" else World(self.world.readable, self.world.writable, self.world.private)
         outer = bubblewrap.command(self.bwrap, world, internet=internet) if self.bwrap else []
-        return [*outer, *programs.inside(self._policy(internet=internet))]
+        policy = self._policy(internet=internet)
+        return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     def _policy(self, *, internet: bool) -> Mapping[str, Any]:
         """In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist."""
@@ -150,6 +150,7 @@ def _shell_prefix(run: RunFolder, environment: Mapping[str, str], level: Isolati
     }
     program = run.path / "shell"
     program.unlink(missing_ok=True)
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(programs.inside(json.loads(json.dumps(policy))))} "$@"\n')
+    start = programs.inside(policy, anybody=level == "uid")
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n')
     program.chmod(0o755)
     return program
