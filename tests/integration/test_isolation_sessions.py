@@ -1,6 +1,5 @@
 """Sessions of the real CLI behind walls: what its shells can do to the CLI itself."""
 
-import os
 from pathlib import Path
 
 import anyio
@@ -9,18 +8,9 @@ import pytest
 from tests.integration.test_isolation_levels import place, skip_unless_offered
 from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
-from zelda_ci.domain.session import ToolReturned
-from zelda_ci.execution import environment
+from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
 
 __all__ = ["place"]
-
-LINES = {
-    "stream": "cli=$(pgrep -o -x claude || echo $PPID); for pid in $cli $PPID $(ls /proc | grep '^[0-9]'); do "
-    "test $pid != $$ && tr '\\0' '\\n' < /proc/$pid/environ 2>/dev/null | grep -q ^CLAUDE_CODE_ENTRYPOINT && "
-    "tr '\\0' '\\n' < /proc/$pid/environ | grep -q ^ANTHROPIC_API_KEY && echo leaked $pid; done; echo looked",
-    "environment": "env | grep -c ANTHROPIC_; echo counted",
-}
-
 
 @pytest.mark.parametrize("level", ["full", "uid", "landlock", "degraded"])
 def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path, level: str) -> None:
@@ -32,8 +22,9 @@ def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path
         'cat /proc/[0-9]*/environ 2>/dev/null | tr "\\0" "\\n" | grep ANTHROPIC_API_KEY; echo tried'
     )
     with ScriptedApi([tool_call("Bash", {"command": forge}), text("Honest.")]) as api:
-        session = Session(workspace, api.url, prefix=workspace.confinement.shell_prefix)
+        session = Session(workspace, api.url)
         outcome = anyio.run(session.lead)
     (returned,) = session.of(ToolReturned)
-    print(returned.output, outcome)
     assert returned.output == "tried"
+    assert outcome.status is SessionStatus.COMPLETED
+    assert [ended.result for ended in session.of(Ended)] == ["Honest."]

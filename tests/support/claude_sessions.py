@@ -68,7 +68,9 @@ def make_workspace(
     )
 
 
-def _confinement(base: Path, environment: Mapping[str, str], level: IsolationLevel | None, readable: Sequence[Path]) -> Confinement:
+def _confinement(
+    base: Path, environment: Mapping[str, str], level: IsolationLevel | None, readable: Sequence[Path]
+) -> Confinement:
     """As strict as this machine can, unless told otherwise."""
     cli = find_cli()
     needs = Needs(
@@ -93,6 +95,9 @@ class Session:
     base_url: str
     prompt: str = "Please do the work."
     cli: Path | None = None
+    endpoint: ModelEndpoint | None = None
+    """Instead of the address and the usual token."""
+    pinned: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -105,8 +110,9 @@ class Session:
             prompt=self.prompt,
             workspace=self.workspace,
             execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
-            endpoint=ModelEndpoint(self.base_url, TOKEN),
+            endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
+            pinned=self.pinned,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

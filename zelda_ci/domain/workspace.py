@@ -33,14 +33,14 @@ class Confinement:
     """What comes between supervisor and program, and gives up rights."""
     shell_prefix: Path | None = None
     """A program for `CLAUDE_CODE_SHELL_PREFIX`; absent where the level has no walls between shells and the CLI."""
+    shell: Path | None = None
+    """The same under the name of the shell, for `CLAUDE_CODE_SHELL`: it starts login shells without the prefix."""
     socket: Path | None = None
     """Where the model proxy's socket appears to the session; absent where there is none."""
     uid: int | None = None
     """The user and group that everything runs as and that owns the run's folders; absent where it is Zelda's own."""
 
-    def command(
-        self, argv: Sequence[str], *, phase: Phase = "test", environment_file: Path | None = None
-    ) -> list[str]:
+    def command(self, argv: Sequence[str], *, phase: Phase = "test", environment_file: Path | None = None) -> list[str]:
         """Arguments that start `argv` under the supervisor."""
         options = ["--environment", str(environment_file)] if environment_file else []
         return [*self.supervisor, *self.options, *options, "--", *self.starts.get(phase, ()), *argv]

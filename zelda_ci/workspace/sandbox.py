@@ -3,6 +3,7 @@
 import os
 import platform
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +62,8 @@ def confine(run: RunFolder, environment: Mapping[str, str], needs: Needs) -> Con
         return unconfined(environment)
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
-    prefix = _shell_prefix(run, environment, needs.level)
-    arrangement = _Arrangement.of(run, environment, needs, [prefix] if prefix else [])
+    prefix, shell = _shells(run, environment, needs.level) or (None, None)
+    arrangement = _Arrangement.of(run, environment, needs, [prefix, shell] if prefix and shell else [])
     return Confinement(
         supervisor=tuple(programs.supervisor(os.getpid())),
         environment=environment,
@@ -70,6 +71,7 @@ def confine(run: RunFolder, environment: Mapping[str, str], needs: Needs) -> Con
         options=("--confined", "2" if arrangement.bwrap else "0"),
         starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
         shell_prefix=prefix,
+        shell=shell,
         socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
         uid=needs.uid,
     )
@@ -84,9 +86,7 @@ class _Arrangement:
     bwrap: str | None
 
     @classmethod
-    def of(
-        cls, run: RunFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]
-    ) -> "_Arrangement":
+    def of(cls, run: RunFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]) -> "_Arrangement":
         readable = reading.readable(
             environment,
             needs.grounds,
@@ -105,7 +105,9 @@ class _Arrangement:
         setting = NETWORKED[phase]
         internet = setting is not None and getattr(self.needs.settings.network, setting) == "open"
         # The proxy's socket is the session's alone.
-        world = self.world if phase == "session" else World(self.world.readable, self.world.writable, self.world.private)
+        world = (
+            self.world if phase == "session" else World(self.world.readable, self.world.writable, self.world.private)
+        )
         outer = bubblewrap.command(self.bwrap, world, internet=internet) if self.bwrap else []
         policy = self._policy(internet=internet)
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
@@ -135,22 +137,29 @@ class _Arrangement:
         return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
 
 
-def _shell_prefix(run: RunFolder, environment: Mapping[str, str], level: IsolationLevel) -> Path | None:
-    """A program that runs a shell line in a confinement of its own, so that it cannot look into the CLI.
+def _shells(run: RunFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
+    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI.
 
-    Claude Code gives it the line as its only argument. `sh` starts it, since the path of Python may hold a space.
+    Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
+    what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
     """
     abi = levels.abi_of(level)
     if not abi:
         return None
-    policy = {
-        "drop": HIDDEN_FROM_SHELLS,
-        "landlock": landlock.nested(abi),
-        "shell": environment.get("SHELL", "/bin/sh"),
-    }
-    program = run.path / "shell"
-    program.unlink(missing_ok=True)
-    start = programs.inside(policy, anybody=level == "uid")
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n')
-    program.chmod(0o755)
-    return program
+    shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
+    policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": landlock.nested(abi)}
+    anybody = level == "uid"
+    named = run.path / "inner" / Path(shell).name
+    named.parent.mkdir(exist_ok=True)
+    return (
+        _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
+        _program(named, [*programs.inside(policy, anybody=anybody), shell]),
+    )
+
+
+def _program(file: Path, command: Sequence[str]) -> Path:
+    """Of the shell's making, since the path of Python may hold a space."""
+    file.unlink(missing_ok=True)
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    file.chmod(0o755)
+    return file

@@ -122,8 +122,13 @@ class Workspaces:
         return self._found
 
     @asynccontextmanager
-    async def open(self, run_id: str, suite: ResolvedSuite) -> AsyncIterator[Workspace]:
+    async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
         """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
+
+        Args:
+            run_id: Names it.
+            suite: What will run in it.
+            socket: The model proxy's, for sandboxes without a network.
 
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
@@ -133,18 +138,21 @@ class Workspaces:
         project = await self._look()
         async with AsyncExitStack() as stack:
             with _explained():
-                workspace = await self._make(run_id, suite, project, stack)
+                workspace = await self._make(run_id, suite, project, socket, stack)
             try:
                 yield workspace
             finally:
                 del self._open[workspace.base]
 
-    async def _make(self, run_id: str, suite: ResolvedSuite, project: Project, stack: AsyncExitStack) -> Workspace:
+    async def _make(
+        self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
+    ) -> Workspace:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite.history_depth, stack)
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
-        confinement = await self._confine(run, suite, start.store, variables, stack)
+        needs = self._needs(suite, start.store, socket)
+        confinement = await self._confine(run, needs, variables, stack)
         announced = folder.announce(run, run_id, self._results)
         notes = [
             *start.store.notes,
@@ -165,20 +173,22 @@ class Workspaces:
             notes=tuple(map(self._redact, notes)),
         )
 
-    async def _confine(
-        self, run: RunFolder, suite: ResolvedSuite, lent: Store, variables: Mapping[str, str], stack: AsyncExitStack
-    ) -> Confinement:
-        level = self._isolation.of(suite)
+    def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
         grounds = Grounds.of(self._project, self._base, self._environ)
         reading.check(suite.isolation.read_paths, grounds)
-        needs = Needs(
-            level=level,
+        return Needs(
+            level=self._isolation.of(suite),
             settings=suite.isolation,
             grounds=grounds,
             programs=self._isolation.programs,
             objects=[lent.objects],
+            socket=socket,
         )
-        if level == "uid":
+
+    async def _confine(
+        self, run: RunFolder, needs: Needs, variables: Mapping[str, str], stack: AsyncExitStack
+    ) -> Confinement:
+        if needs.level == "uid":
             needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
         confinement = sandbox.confine(run, variables, needs)
         if needs.uid is not None:
