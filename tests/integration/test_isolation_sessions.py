@@ -27,4 +27,4 @@ def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path
     (returned,) = session.of(ToolReturned)
     assert returned.output == "tried"
     assert outcome.status is SessionStatus.COMPLETED
-    assert [ended.result for ended in session.of(Ended)] == ["Honest."]
+    assert [ended.text for ended in session.of(Ended)] == ["Honest."]
