@@ -149,7 +149,7 @@ def without(folder: Path, grounds: Grounds) -> Iterator[Path]:
 
 def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     """Folders in which programs on PATH lie, and those in which their links end."""
-    yield Path(sys.base_prefix)
+    yield from (Path(sys.base_prefix), Path(sys.prefix))
     for name in PLACES:
         if name in environment:
             yield Path(environment[name])
@@ -188,7 +188,7 @@ def _installation(folder: Path, grounds: Grounds) -> Iterator[Path]:
     if folder.name not in PROGRAM_FOLDERS:
         return
     prefix = folder.parent
-    if grounds.in_home(prefix) or grounds.is_private(prefix):
+    if grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
         yield from (prefix / part for part in PARTS if prefix != grounds.home)
     else:
         yield prefix
