@@ -63,7 +63,7 @@ BREACHES = {
     "move": "mv {project}/README.md .",
     "read": "cat {project}/.env",
     "read home": "cat {home}/.ssh/id",
-    "truncate": "cd {project}; python3 -c 'import os; os.truncate(\"README.md\", 0)'",
+    "truncate": "cd {project} && python3 -c 'import os; os.truncate(\"README.md\", 0)'",
     "other runs": "cat {base}/gitconfig",
     "shadow": "cat /etc/shadow",
     "environment of zelda": "cat /proc/{pid}/environ | grep -q PATH",
@@ -86,7 +86,7 @@ WEAKER = {
     "look": "stat {project}/.env",
     "signal": "kill -0 {pid}",
     "abstract socket": "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")'",
-    "socket": "cd {project}; python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
+    "socket": "cd {project} && python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
 }  # fmt: skip
 HOLES = {
     "full": set[str](),

@@ -45,8 +45,7 @@ LINUX = sys.platform == "linux"
 def main(arguments: list[str]) -> int:
     """Supervise one program."""
     options, argv = _parsed(arguments)
-    parent = int(options.get("--parent", os.getppid()))
-    environment = _environment(options.get("--environment"))
+    parent, environment = int(options.get("--parent", os.getppid())), _environment(options.get("--environment"))
     _close_inherited()
     with contextlib.suppress(PermissionError):  # a leader already
         os.setsid()
@@ -58,7 +57,9 @@ def main(arguments: list[str]) -> int:
     child = _started(argv, environment, launcher, bounds)
     _let_go_of_streams()
     status = _watched(child, parent, wakeups, launcher, bounds)
-    _end_all(child, bounds)
+    _end_descendants(child)
+    if bounds:
+        bounds.close()
     if launcher and not launcher.has_confined() and status >= 0:
         launcher.complain()
         return NOT_CONFINED
@@ -84,17 +85,7 @@ def _started(
     return child
 
 
-def _end_all(child: int, bounds: "Bounds | None") -> None:
-    _end_descendants()
-    if bounds:
-        bounds.close()
-    if not LINUX:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-
-
 def _environment(file: str | None) -> dict[str, str]:
-    """Exactly the JSON object in a file, or our own."""
     if file is None:
         return dict(os.environ)
     with open(file, "rb") as opened:  # noqa: PTH123  # pathlib would slow the start
@@ -134,10 +125,8 @@ class _Launcher:
 
     def hand_down(self) -> None:
         """In the child: the pipe's end becomes the agreed descriptor, and the only one that it inherits."""
-        if self._writer == READY:
-            os.set_inheritable(READY, True)  # noqa: FBT003  # the function's only form
-        else:
-            os.dup2(self._writer, READY)
+        os.dup2(self._writer, READY)
+        os.set_inheritable(READY, True)  # noqa: FBT003  # the function's only form
 
     def listen(self) -> None:
         """In the supervisor."""
@@ -258,8 +247,11 @@ def _reaped(child: int | None = None) -> int | None:
     return code
 
 
-def _end_descendants() -> None:
+def _end_descendants(child: int) -> None:
     """Stop all descendants first, so that none can start another; then kill them, until none is left."""
+    if not LINUX:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
     deadline = time.monotonic() + KILL_SECONDS
     stopped: set[int] = set()
     while time.monotonic() < deadline:
@@ -277,7 +269,7 @@ def _end_descendants() -> None:
 
 
 def _descendants() -> Iterator[int]:
-    """Every living process below this one. Orphans are among them: the kernel makes them our children."""
+    """Every living process below this one, orphans included: the kernel makes them our children."""
     children = _children()
     waiting = [os.getpid()]
     while waiting:
