@@ -111,3 +111,8 @@ def test_a_repository_that_lies_elsewhere_is_watched_as_well(tmp_path):
     watched = Watched([project, common], without=[])
     (common / "HEAD").write_text("ref: refs/heads/evil\n")
     assert told(watched.compare(REDACT)) == [(str(common / "HEAD"), "added")]
+
+
+def test_folders_within_folders_are_looked_at_once(tmp_path):
+    project = tree(tmp_path)
+    assert Watched([project, project / ".git"], without=[]).compare(REDACT).entries == after(project, str).entries + 2

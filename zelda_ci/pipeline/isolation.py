@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from zelda_ci.domain.isolation import IsolationReport, SettingFinding
+from zelda_ci.domain.isolation import IsolationReport, SettingFinding, Tripwire
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import Confinement
 from zelda_ci.redact import SafeText
@@ -36,6 +36,11 @@ def enter_findings(ledger: RunLedger, findings: tuple[SettingFinding, ...]) -> N
 def enter_protected(ledger: RunLedger, restored: tuple[SafeText, ...]) -> None:
     """Add what the session changed of the protected files."""
     _enter(ledger, protected=restored)
+
+
+def enter_tripwire(ledger: RunLedger, tripwire: Tripwire) -> None:
+    """Add whether the developer's tree stayed as it was."""
+    _enter(ledger, tripwire=tripwire)
 
 
 def _enter(ledger: RunLedger, **facts: object) -> None:

@@ -19,12 +19,13 @@ from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
-from zelda_ci.pipeline import isolation
+from zelda_ci.pipeline import isolation, tripwire
 from zelda_ci.pipeline.evaluation import evaluate, judge
 from zelda_ci.pipeline.protecting import protect
 from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
+from zelda_ci.workspace.tripwire import Watched
 
 CONCLUSION_SECONDS = 60
 """Most that changes and evaluation may take once a run was interrupted."""
@@ -39,6 +40,7 @@ class Run:
         self.phase_seconds: dict[str, float] = {}
         self.changes: Changes | None = None
         self.offered: ToolsManifest | None = None
+        self.watched: Watched | None = None
         self.result: RunResult | None = None
 
     async def perform(self) -> None:
@@ -55,6 +57,7 @@ class Run:
                 confined = isolation.report(self.suite, workspace.confinement, self.tools.isolation_reasons)
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
+                self.watched = await tripwire.arm(self.tools, self.ledger, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
@@ -135,6 +138,7 @@ class Run:
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
+            await tripwire.read(self.watched, self.tools, self.ledger, self.emit)
         self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:

@@ -44,7 +44,7 @@ class Watched:
 
     def __init__(self, folders: Sequence[Path], without: Sequence[Path]) -> None:
         """Look at everything in `folders` (absolute), but not in `without`; blocks while it does."""
-        self._folders, self._without = folders, frozenset(map(os.fsencode, without))
+        self._folders, self._without = _outermost(folders), frozenset(map(os.fsencode, without))
         self._before = self._look()
 
     def compare(self, redact: Redactor) -> Tripwire:
@@ -73,6 +73,11 @@ class Watched:
         place = os.fsdecode(path)
         first = os.fspath(self._folders[0])
         return os.path.relpath(place, first) if place == first or place.startswith(first + os.sep) else place
+
+
+def _outermost(folders: Sequence[Path]) -> Sequence[Path]:
+    """Without those that lie in another."""
+    return [folder for folder in folders if not any(other in folder.parents for other in folders)]
 
 
 def _entries(folder: bytes, without: frozenset[bytes]) -> Iterator[tuple[bytes, Stamp]]:

@@ -43,6 +43,7 @@ from zelda_ci.workspace.reading import Grounds
 from zelda_ci.workspace.sandbox import Needs
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Store
+from zelda_ci.workspace.tripwire import Watched
 
 KEPT_BYTES = 400_000
 """Of a command's output: half from its head, half from its tail."""
@@ -189,6 +190,13 @@ class Workspaces:
         lent = await stack.enter_async_context(store.borrowed(home, repository, commit, depth, self._plumbing))
         index = await worktree.check_out(run, repository, commit, lent, self._plumbing)
         return Start(commit, index, lent, repository.object_format, repository.settings)
+
+    async def watch(self) -> Watched:
+        """The state of the developer's own tree and repository, to be compared with a later one."""
+        project = await self._look()
+        repository = project.repository
+        places = [repository.top, repository.common_dir] if repository else [project.folder]
+        return await anyio.to_thread.run_sync(Watched, places, [self._results], abandon_on_cancel=True)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
