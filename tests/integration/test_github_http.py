@@ -1,5 +1,6 @@
 """Requests to a server that is slow, busy, broken or gone."""
 
+import gzip
 import io
 import logging
 import socket
@@ -246,6 +247,12 @@ def test_a_large_answer_is_not_read_to_its_end(github: GitHubServer) -> None:
     error = error_of(github, patient_http(), max_bytes=1000)
     assert error.code == "GITHUB_TOO_LARGE"
     assert len(github.requests) == 1
+
+
+def test_a_bomb_is_not_unpacked(github: GitHubServer) -> None:
+    bomb = gzip.compress(b"\0" * 20_000_000)
+    github.script_failures([answered(200, bomb, headers={"content-encoding": "gzip"})])
+    assert error_of(github, patient_http(), max_bytes=len(bomb) + 1).code == "GITHUB_TOO_LARGE"
 
 
 def test_an_answer_can_go_to_a_file_and_a_broken_attempt_leaves_nothing_there(github: GitHubServer) -> None:
