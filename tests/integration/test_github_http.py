@@ -58,7 +58,7 @@ def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: flo
 
 def post(github: GitHubServer, http: Http) -> Answer:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
-    return http.send("POST", url, headers=headers(github), json={"body": "hello"})
+    return http.send("POST", url, headers=headers(github), json={"body": "hello"}, timeout=0.5)
 
 
 def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> GitHubError:
@@ -139,7 +139,7 @@ def test_a_missing_permission_is_told_at_once_and_named(github: GitHubServer) ->
     assert len(github.requests) == 1
 
 
-@pytest.mark.parametrize("failure", [lose_answer(), truncated(), answered(502)])
+@pytest.mark.parametrize("failure", [lose_answer(), truncated(), answered(502), slow(60)])
 def test_what_may_have_happened_is_not_done_again(github: GitHubServer, failure: object) -> None:
     github.script_failures([failure])  # type: ignore[list-item]
     with pytest.raises(GitHubError) as caught:

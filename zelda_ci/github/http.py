@@ -150,7 +150,7 @@ class Http:
         deadline = time.monotonic() + self._patience
         while worker.is_alive():
             worker.join(POLL_SECONDS)
-            if self._stop() or time.monotonic() > deadline:
+            if worker.is_alive() and (self._stop() or time.monotonic() > deadline):
                 self._session = None
                 self._heed_stop()
                 return _Silence("it took too long")
