@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from itertools import count
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -96,14 +95,16 @@ class Http:
 
     def _persist(self, request: "_Request") -> Answer:
         """Attempt it until there is an answer, or no sense or patience left."""
-        for attempt in count():
+        attempt = 0
+        while True:
             started = self._clock()
             outcome = self._attempt(request)
             if isinstance(outcome, Answer) and outcome.status < 400:
                 return outcome
             self._left -= max(0.0, self._clock() - started)
             error, pause = self._judge(outcome, request, attempt)
-            if pause is None or pause > self._left or attempt == retrying.MOST_ATTEMPTS - 1:
+            attempt += 1
+            if pause is None or pause > self._left or attempt == retrying.MOST_ATTEMPTS:
                 raise error
             self._wait(pause)
 
@@ -149,7 +150,7 @@ class Http:
         deadline = time.monotonic() + self._patience
         while worker.is_alive():
             worker.join(POLL_SECONDS)
-            if self._stop() or time.monotonic() > deadline:
+            if worker.is_alive() and (self._stop() or time.monotonic() > deadline):
                 self._session = None
                 self._heed_stop()
                 return _Silence("it took too long")
