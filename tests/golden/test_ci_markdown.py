@@ -199,7 +199,7 @@ def test_length_is_counted_as_github_does() -> None:
 
 def test_forks_are_told_what_to_do() -> None:
     text = render_fork_notice()
-    check(text)
+    check(text, frozenset({"https://github.com/zelda-ci/zelda-ci/blob/main/docs/action.md#pull-requests-from-forks"}))
     assert "workflow_run" in text
     assert "mode: comment" in text
 
