@@ -254,3 +254,11 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
     assert len(text) < 5_000
     assert render_summary(ci_view(told))
     assert render_junit(told)
+
+
+def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> None:
+    view = ci_view(report((), [trial("add-logging", "P", number) for number in range(1, 503)]))
+    titles = [fold.title for fold in view.evidence]
+    assert titles[0] == "add-logging: 502 trials"
+    assert len([title for title in titles if title.startswith("PASS ")]) == 500
+    assert titles[-1] == "More than 500 of them: all are in the artifact"
