@@ -4,8 +4,8 @@ ARG BASE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BASE} AS dependencies
 COPY requirements/ /requirements/
-# pip stays in this stage: it installs into an environment that has none. Bytecode goes along (without it every command starts 0.9 s
-# later), checked by nothing, because not every builder keeps the times of files.
+# pip stays in this stage: it installs into an environment that has none. Bytecode goes along: 40 MB, and a run starts more than a
+# second earlier. It is checked against nothing, because not every builder keeps the times of files.
 RUN python3 -m venv /opt/pip \
     && python3 -m venv --without-pip /opt/zelda \
     && /opt/pip/bin/pip install --no-cache-dir --disable-pip-version-check --no-compile \
