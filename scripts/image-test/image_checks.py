@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines import Engine, Order
+from engines import WORKSPACE, Engine, Order
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEMO = REPOSITORY / "zelda_ci" / "cli" / "demo_project"
@@ -146,6 +146,46 @@ def run_as_its_owner(bench: Bench) -> None:
     assert strangers(path, STRANGER) == []
 
 
+def action(bench: Bench) -> None:
+    """A step of a workflow, as the runner starts it: a push to the default branch, with the demo's recording."""
+    path, runner = bench.project(replay=True), Path(tempfile.mkdtemp(dir=bench.folder))
+    event = {"before": "0" * 40, "repository": {"id": 77, "default_branch": "main"}}
+    (runner / "event.json").write_text(json.dumps(event))
+    for name in ("output", "summary"):
+        (runner / name).touch()
+    give(runner, OWNER)
+    step = {
+        **{f"GITHUB_{name}": value for name, value in RUNNER.items()},
+        "GITHUB_SHA": git(path, "-c", f"safe.directory={path}", "rev-parse", "HEAD"),
+        "HOME": "/github/home",
+        "INPUT_REPLAY": "cassettes",
+        "INPUT_JUNIT-PATH": "reports/zelda.xml",
+        "ZELDA_WORKSPACES": "/tmp/zelda",
+    }
+    said = bench.run(Order(("ci",), workspace=path, environment=step, mounts={runner: "/github/runner"}))
+    assert "::group::receipt-tax" in said, said
+    assert "\npassed\n" in (runner / "output").read_text(), said
+    assert "reports/zelda.xml" in (runner / "output").read_text(), said
+    assert "2 of 2 suites passed" in (runner / "summary").read_text(), said
+    assert (path / ".zelda" / "ci" / "zelda-results.json").is_file()
+    assert strangers(path, OWNER) == strangers(runner, OWNER) == []
+
+
+RUNNER = {
+    "ACTIONS": "true",
+    "EVENT_NAME": "push",
+    "EVENT_PATH": "/github/runner/event.json",
+    "OUTPUT": "/github/runner/output",
+    "REF": "refs/heads/main",
+    "REF_NAME": "main",
+    "REPOSITORY": "acme/shop",
+    "REPOSITORY_ID": "77",
+    "RUN_ID": "5",
+    "STEP_SUMMARY": "/github/runner/summary",
+    "WORKSPACE": WORKSPACE,
+}
+
+
 def sigterm(bench: Bench) -> None:
     """SIGTERM to the entry point ends a run in order: 130, and what was captured is a result."""
     path = bench.project(owner=None, replay=True)
@@ -197,5 +237,6 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
     init,
     run_as_root,
     run_as_its_owner,
+    action,
     sigterm,
 )

@@ -20,8 +20,8 @@ NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04" is unknown')
 def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("zizmor")
     config = REPOSITORY / ".github" / "zizmor.yml"
-    words = [program, "--offline", "--no-progress", "--config", config, *files]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    words = map(str, [program, "--offline", "--no-progress", "--config", config, *files])
+    return subprocess.run([*words], capture_output=True, text=True, timeout=60, check=False)
 
 
 def actionlint(folder: Path, *files: Path) -> list[str]:
