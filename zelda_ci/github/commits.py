@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from zelda_ci.github.schemas import Commit, CommitComparison, understand
 from zelda_ci.github.api import Api
+from zelda_ci.github.schemas import Commit, CommitComparison, understand
 
 PAGES_OF_ANCESTORS = 3
 """Of 100 commits each."""

@@ -46,7 +46,7 @@ def refused(branch: str, wanted: str, commit: str, error: ZeldaError) -> Baselin
     """There were results, and none could be used; `error` is about the nearest."""
     if error.code == "ARTIFACT_EXPIRED":
         return all_expired(branch, wanted)
-    reason = error.message.rstrip(".")
+    reason = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
     sentence = f"no usable baseline: the results of {branch}@{commit[:SHORT]} were refused: {reason}"
     return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=wanted)
 

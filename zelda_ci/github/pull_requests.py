@@ -41,8 +41,8 @@ class _WorkflowRunEvent(Described):
 def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
     """The open pull request that a finished run was for, or None where it moved on, was closed or is not clear.
 
-    GitHub names none for a fork's run, and for others some that merely have its branch or commit. What it names, and what it lists
-    for branch and commit, is only a candidate: head commit and head repository decide.
+    GitHub names none for a fork's run, and for others some that merely have its branch or commit. So what it names, and
+    what it lists for branch and commit, are candidates only: head commit and head repository decide.
 
     Args:
         api: Of the repository in which the event happened.

@@ -37,7 +37,7 @@ def marker(key: str) -> str:
 
     A key that could end the HTML comment, or is too long to read, is replaced by its hash.
     """
-    shown = key if _PLAIN_KEY.fullmatch(key) else hashlib.sha256(key.encode()).hexdigest()[:32]
+    shown = key if _PLAIN_KEY.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"<!-- zelda-ci:sticky:v1 id={shown} -->"
 
 

@@ -1,9 +1,10 @@
 """The conversation of a pull request: which comments in it are our own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from pydantic import AliasPath, Field
+from pydantic import Field
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
@@ -29,8 +30,6 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 }
 """
 
-COMMENTS = ("repository", "pullRequest", "comments")
-
 
 @dataclass(frozen=True)
 class Comment:
@@ -52,7 +51,7 @@ class Thread:
 def read_thread(api: Api, number: int) -> Thread:
     """The thread of a pull request.
 
-    GraphQL tells whether the token's owner wrote a comment, whoever that is. Where it cannot be asked, REST and a name must do.
+    GraphQL tells whether the token's owner wrote a comment, whoever that is; where it cannot be asked, a name must do.
 
     Raises:
         GitHubError: Neither way led to it.
@@ -72,24 +71,43 @@ class _Node(Described):
     ours: bool = Field(alias="viewerDidAuthor")
 
 
-class _Page(Described):
-    head_sha: str = Field(validation_alias=AliasPath("repository", "pullRequest", "headRefOid"))
-    nodes: tuple[_Node, ...] = Field(validation_alias=AliasPath(*COMMENTS, "nodes"))
-    has_next: bool = Field(validation_alias=AliasPath(*COMMENTS, "pageInfo", "hasNextPage"))
-    end: str | None = Field(validation_alias=AliasPath(*COMMENTS, "pageInfo", "endCursor"))
+@dataclass(frozen=True)
+class _Page:
+    head_sha: str
+    nodes: tuple[_Node, ...]
+    next: str | None
 
 
 def _by_graphql(api: Api, number: int) -> Thread:
+    pages = list(_pages(api, number))
+    nodes = (node for page in pages for node in page.nodes)
+    return _thread(pages[-1].head_sha, (node for node in nodes if node.ours and not node.minimised))
+
+
+def _pages(api: Api, number: int) -> Iterator[_Page]:
     owner, _, name = api.repository.partition("/")
-    ours: list[_Node] = []
     cursor = None
     for _ in range(MOST_PAGES):
-        page = understand(_Page, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
-        ours += [each for each in page.nodes if each.ours and not each.minimised]
-        cursor = page.end
-        if not page.has_next:
-            break
-    return _thread(page.head_sha, ours)
+        page = _page(api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
+        yield page
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def _page(data: Any) -> _Page:
+    match data:
+        case {
+            "repository": {
+                "pullRequest": {
+                    "headRefOid": str(head_sha),
+                    "comments": {"nodes": list(nodes), "pageInfo": {"hasNextPage": bool(more), "endCursor": end}},
+                }
+            }
+        }:
+            return _Page(head_sha, tuple(understand(_Node, each) for each in nodes), end if more else None)
+        case _:
+            raise GitHubError("An answer of GitHub describes no pull request.", code="GITHUB_REFUSED")
 
 
 class _User(Described):
@@ -102,6 +120,12 @@ class _IssueComment(Described):
     body: str = ""
     user: _User | None = None
     minimised: dict[str, object] | None = Field(default=None, alias="minimized")
+
+
+def comment_in(answer: Any) -> Comment:
+    """The comment that an answer of the REST API describes."""
+    told = understand(_IssueComment, answer)
+    return Comment(told.id, told.url, told.body)
 
 
 def _by_rest(api: Api, number: int) -> Thread:

@@ -1,6 +1,6 @@
 """What must be true of an artifact before its results count as a branch's baseline: pure.
 
-A fork can open a pull request from a branch that it calls `main`. The run then belongs to this repository, and so does its
+A fork can open a pull request from a branch that it calls `main`. The run belongs to this repository, and so does its
 artifact, with `head_branch` "main": names prove nothing, the ids of repositories, the event and the workflow do.
 Whether the run succeeded is no condition: Zelda's own gate makes runs red.
 """
