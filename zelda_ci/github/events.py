@@ -11,17 +11,6 @@ from zelda_ci.github.settings import ActionSettings
 DEPENDABOT = "dependabot[bot]"
 NO_COMMIT = "0" * 40
 
-FORKS = """\
-GitHub gives the runs of such pull requests neither secrets nor a token that may write, so that nobody can take them by
-opening a pull request. Two ways lead to an evaluation:
-
-1. A maintainer looks at the change and pushes it to a branch of this repository; its pull request is evaluated as any
-   other.
-2. In a private repository, Settings → Actions → "Fork pull request workflows" can pass secrets to such runs. Their
-   token still may not comment, so a second workflow does that: it is started by `workflow_run`, checks nothing out, and
-   has one step, this action with `mode: comment`. docs/action.md has it ready to be copied.
-"""
-
 
 @dataclass(frozen=True)
 class Checkout:
@@ -54,8 +43,8 @@ class Decision:
     """The commit whose open pull request gets the comment, where the event names none."""
     head_sha: str = ""
     """Of a pull request, its head; empty where the tested commit is nobody's head."""
-    advice: str | None = None
-    """Markdown for the summary."""
+    explain_forks: bool = False
+    """Whether the summary says how pull requests of forks can be evaluated."""
 
     @property
     def comments(self) -> bool:
@@ -122,7 +111,7 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     whose = _whose(settings)
     if whose and not _can_run(settings):
         sentence = f"Pull request {pull} {whose}, and without secrets no session can run: nothing was evaluated."
-        return Decision("skip", sentence, advice=FORKS if "fork" in whose else None)
+        return Decision("skip", sentence, explain_forks="fork" in whose)
     wanted, how = _merge_baseline(settings, checkout, head)
     sentence = f"Pull request {pull} {whose or 'of this repository'}: suites run and are compared with {how}."
     return Decision("run", sentence, wanted=wanted, pull_request=pull, head_sha=head)

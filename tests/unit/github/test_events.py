@@ -47,8 +47,7 @@ def test_a_fork_without_key_is_green_and_explained(head_repository: object) -> N
     found = decided("pull_request", event, key="")
     assert found.activity == "skip"
     assert "comes from a fork" in found.sentence
-    assert found.advice
-    assert "mode: comment" in found.advice
+    assert found.explain_forks
 
 
 def test_a_fork_with_a_key_or_a_recording_runs(tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_dependabot_without_key_is_green() -> None:
     found = decided("pull_request", payload("pull_request"), key="", more={"GITHUB_ACTOR": "dependabot[bot]"}.items())
     assert found.activity == "skip"
     assert "Dependabot" in found.sentence
-    assert found.advice is None
+    assert not found.explain_forks
 
 
 @pytest.mark.parametrize("name", ["pull_request", "push", "merge_group", "schedule", "workflow_dispatch"])
