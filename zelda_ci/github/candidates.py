@@ -85,3 +85,14 @@ def _provenance(data: bytes) -> Provenance:
 def _refuse(reason: str | None) -> None:
     if reason:
         raise ArtifactError(reason, code="BASELINE_REFUSED")
+
+
+def opened(api: Api, artifact: Artifact) -> tuple[Provenance, bytes]:
+    """What an artifact tells of itself, and its results, neither of them believed yet.
+
+    Raises:
+        ArtifactError: It holds no such things.
+        GitHubError: GitHub did not give it.
+    """
+    members = _members(api, artifact)
+    return _provenance(members[PROVENANCE]), members[RESULTS]

@@ -71,11 +71,11 @@ class Neutral(io.TextIOBase):
     """A stream on which whatever is printed stays text; whole lines only reach the real one."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._rest, self._lock = stream, "", threading.Lock()
+        self._stream, self._rest, self.lock = stream, "", threading.RLock()
 
     def write(self, text: str) -> int:
         """Print text; an unfinished line waits for its end."""
-        with self._lock:
+        with self.lock:
             *lines, self._rest = (self._rest + text).split("\n")
             for line in lines:
                 self._stream.write(neutralise(line) + "\n")
@@ -106,7 +106,7 @@ class Neutral(io.TextIOBase):
 
 
 class Log:
-    """The log of a step: text is neutralised, commands are made of it and nothing else. Use from one thread."""
+    """The log of a step: text is neutralised, commands are made here and nowhere else."""
 
     def __init__(self, stream: TextIO) -> None:
         self.text = Neutral(stream)
@@ -151,9 +151,10 @@ class Log:
             self._command("endgroup")
 
     def _command(self, name: str, message: str = "", **properties: object) -> None:
-        self.text.finish()
-        self._stream.write(command(name, message, **properties) + "\n")
-        self._stream.flush()
+        with self.text.lock:
+            self.text.finish()
+            self._stream.write(command(name, message, **properties) + "\n")
+            self._stream.flush()
 
 
 def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:

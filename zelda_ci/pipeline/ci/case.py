@@ -11,7 +11,7 @@ from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.github.api import Api
-from zelda_ci.github.artifacts import ArtifactService, Uploaded
+from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.commands import Log
 from zelda_ci.github.events import Decision
 from zelda_ci.github.settings import ActionSettings
@@ -30,9 +30,16 @@ class Case:
     """Absent without a token."""
     artifacts: Callable[[], ArtifactService]
     """Raises `ArtifactError` where there is no such service."""
+    root: Path
+    """Of the project."""
     results_dir: Path
     log: Log
     now: Callable[[], datetime]
+
+    @property
+    def run_id(self) -> int:
+        """Of this run."""
+        return self.settings.context.run_id
 
 
 @dataclass
@@ -43,7 +50,9 @@ class Findings:
     baseline: BaselineOrigin
     stored: BatchResult | None = None
     compared: Compared | None = None
-    uploaded: Uploaded | None = None
+    artifact_id: int | None = None
+    run_id: int | None = None
+    """The run that made the results, where that is not this one."""
     comment_url: str | None = None
     cancelled: bool = False
     notes: list[str] = field(default_factory=list)
@@ -71,7 +80,8 @@ class Findings:
     def report(self, settings: ActionSettings, tested: str | None) -> CiReport:
         """What is told of it."""
         context = settings.context
-        artifact = f"{context.run_url}/artifacts/{self.uploaded.id}" if self.uploaded else None
+        run_url = context.url_of(self.run_id or context.run_id)
+        artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
         commit = f"{context.server_url}/{context.repository}/commit/{tested}" if tested else None
         return CiReport(
             batch=self.batch,
@@ -79,7 +89,7 @@ class Findings:
             baseline=self.baseline,
             comparison=self.comparison,
             baseline_batch=self.stored if self.compared else None,
-            links=Links(run=context.run_url, artifact=artifact, commit=commit),
+            links=Links(run=run_url, artifact=artifact, commit=commit),
             title=f"Zelda: {settings.comment_id}" if settings.comment_id else "Zelda",
             tested=tested,
             notes=tuple(self.notes),

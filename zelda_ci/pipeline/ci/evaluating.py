@@ -43,10 +43,10 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
 
 
 def _compare(case: Case, files: Files, found: Findings, given: Found | None) -> None:
-    stored = given or baseline.find(case, case.decision.wanted, case.settings.context.run_id)
+    stored = given or baseline.find(case, case.decision.wanted, case.run_id)
     found.baseline, found.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
-    if stored.results is None:
+    if stored.results is None or not found.batch.runs:
         return
     old = alike(stored.results, found.batch) if case.settings.suites else stored.results
     sides = Side("the baseline", old.runs), Side("this run", found.batch.runs)
@@ -59,7 +59,7 @@ def _store(case: Case, files: Files, found: Findings) -> None:
     origin = provenance(case, found.batch, found.baseline.wanted or _commit(case.decision.wanted))
     settings = case.settings
     try:
-        found.uploaded = case.artifacts().upload(
+        uploaded = case.artifacts().upload(
             settings.artifact_name,
             members(case, files, found.batch, origin),
             retention_days=settings.retention_days,
@@ -68,7 +68,8 @@ def _store(case: Case, files: Files, found: Findings) -> None:
         found.notes.append(f"The results were not stored as an artifact: {problem.message}")
         case.log.tell("warning", problem.user_message, title="The results were not stored as an artifact")
         return
-    case.log.say(f"Stored as the artifact {settings.artifact_name} ({found.uploaded.size:,} bytes).")
+    found.artifact_id = uploaded.id
+    case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")
 
 
 def _commit(wanted: Wanted | None) -> str | None:

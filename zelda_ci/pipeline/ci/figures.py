@@ -15,7 +15,7 @@ def outputs(found: Findings) -> dict[str, str]:
         "verdict": verdict(found),
         "score": _one_decimal(score(found.batch)),
         "cost-usd": f"{cost_usd(found.batch):.4f}",
-        "artifact-id": str(found.uploaded.id) if found.uploaded else None,
+        "artifact-id": str(found.artifact_id) if found.artifact_id else None,
         "baseline-sha": found.baseline.commit,
     }
     if found.comparison:

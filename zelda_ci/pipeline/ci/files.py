@@ -9,6 +9,7 @@ from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.github.candidates import PROVENANCE, RESULTS
+from zelda_ci.ownership import make_folder
 from zelda_ci.pipeline.ci.case import Case
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.atomic import storage_errors, write_whole
@@ -53,7 +54,7 @@ def write(path: Path, data: bytes) -> None:
         StorageError: There was no room or no permission.
     """
     with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     write_whole(path, [data], durable=False)
 
 

@@ -11,6 +11,7 @@ from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github import commands
 from zelda_ci.github.api import Api
 from zelda_ci.github.command_files import OutputFile, Summary
+from zelda_ci.github.commands import Log
 from zelda_ci.github.comment import publish
 from zelda_ci.github.inputs import CommentWhen
 from zelda_ci.github.pull_requests import of_commit
@@ -36,20 +37,20 @@ def tell(case: Case, files: Files, found: Findings) -> None:
         found.notes.append(f"There is no JUnit XML: {problem.message}")
         case.log.tell("warning", problem.user_message, title="No JUnit XML")
     view = ci_view(report_of(case, found))
-    summarise(case, render_summary(view))
-    _hand_over(case.settings.context, {**figures.outputs(found), **_paths(case.settings.context, files)})
+    summarise(case.settings.context, case.log, render_summary(view))
+    hand_over(case.settings.context, {**figures.outputs(found), **_paths(case.settings.context, files)})
     case.log.say(view.sentence)
     for sentence in figures.sentences(found):
         case.log.say(sentence)
     _annotate(case, report)
 
 
-def summarise(case: Case, markdown: str) -> None:
+def summarise(context: Context, log: Log, markdown: str) -> None:
     """Write to the summary; a summary that cannot be written costs nothing else."""
     try:
-        Summary(case.settings.context.command_files.get("STEP_SUMMARY")).write(markdown)
+        Summary(context.command_files.get("STEP_SUMMARY")).write(markdown)
     except OSError as problem:
-        case.log.tell("warning", f"The summary could not be written: {problem.strerror or problem}.")
+        log.tell("warning", f"The summary could not be written: {problem.strerror or problem}.")
 
 
 def comment(case: Case, found: Findings) -> None:
@@ -62,27 +63,26 @@ def comment(case: Case, found: Findings) -> None:
     if case.api is None:
         refused(case, found, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
         return
-    order = Order(case.settings.context.run_id, case.settings.context.run_attempt, decision.head_sha)
+    order = Order(case.run_id, case.settings.context.run_attempt, decision.head_sha)
     try:
         number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
         if number is None:
             case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
             return
-        publish_to(case, case.api, found, number, order, view)
+        publish_to(case, case.api, found, number, order)
     except GitHubError as problem:
         refused(case, found, problem)
 
 
-def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order, view: CiView) -> None:
-    """Make the pull request's comment tell what the view says.
+def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order) -> None:
+    """Make the pull request's comment tell what was found.
 
     Raises:
         GitHubError: It does not.
     """
-    workflow = _workflow(case)
-    published = publish(
-        api, number, key=key_of(workflow, case.settings.comment_id), order=order, body=render_comment(view)
-    )
+    body = render_comment(ci_view(report_of(case, found)))
+    key = key_of(_workflow(case), case.settings.comment_id)
+    published = publish(api, number, key=key, order=order, body=body)
     found.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
 
@@ -101,11 +101,12 @@ def refused(case: Case, found: Findings, problem: GitHubError) -> None:
     case.log.tell("notice" if expected else "warning", message, title=NOT_TOLD)
 
 
-def conclude(case: Case, found: Findings) -> None:
+def conclude(case: Case, found: Findings, *, gated: bool = True) -> None:
     """What is known only now, and why the step ends as it does."""
     if found.comment_url:
-        _hand_over(case.settings.context, {"comment-url": found.comment_url})
-    case.log.say(figures.ending(found))
+        hand_over(case.settings.context, {"comment-url": found.comment_url})
+    if gated:
+        case.log.say(figures.ending(found))
 
 
 def report_of(case: Case, found: Findings) -> CiReport:
@@ -147,7 +148,8 @@ def _relative(path: Path, workspace: Path) -> str:
     return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
 
 
-def _hand_over(context: Context, outputs: Mapping[str, str]) -> None:
+def hand_over(context: Context, outputs: Mapping[str, str]) -> None:
+    """Write outputs for later steps; a file that cannot be written costs nothing else."""
     file = OutputFile(context.command_files.get("OUTPUT"))
     for name, value in outputs.items():
         with suppress(OSError):
@@ -155,8 +157,8 @@ def _hand_over(context: Context, outputs: Mapping[str, str]) -> None:
 
 
 def _annotate(case: Case, report: CiReport) -> None:
-    prefix = _relative(case.results_dir.parent, case.settings.context.workspace)
-    texts = dict(_suite_files(case.results_dir.parent, report.batch))
+    prefix = _relative(case.root, case.settings.context.workspace)
+    texts = dict(_suite_files(case.root, report.batch))
     told = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
     remarks = (commands.Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in told)
     for remark in commands.worst(remarks):
