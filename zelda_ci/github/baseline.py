@@ -16,8 +16,8 @@ from zelda_ci.github.commits import ancestors, behind
 from zelda_ci.github.schemas import Run, understand
 
 MOST_TRIED = 5
-"""Artifacts that are looked into. So a lookup is usually 6 requests and at most 26:
-one for the run itself, 5 pages of artifacts, 3 of commits, three per artifact and one for the distance."""
+"""Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26:
+one for the run itself, 5 pages of artifacts, 4 of commits, three per artifact and one for the distance."""
 
 T = TypeVar("T")
 
