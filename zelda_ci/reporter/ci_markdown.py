@@ -1,7 +1,7 @@
 """The comment on a pull request and the summary of a job, as GitHub's Markdown within GitHub's limits."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jinja2 import Template
@@ -57,8 +57,8 @@ def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le
     text = ""
     for step in STEPS:
         smaller = reduced(view, step)
-        if step.folds and step is not STEPS[0] and len(smaller.folds) == len(view.folds) and not step.longest:
-            continue
+        if step is not STEPS[0] and replace(smaller, left_out="") == view:
+            continue  # nothing of what this step leaves out was there
         text = _template().render(view=smaller, elsewhere=elsewhere)
         if size(text, encoding) <= limit:
             break
@@ -97,4 +97,4 @@ def _link(link: Link) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    return (code(cell.text) if cell.whole else None) or gfm(cell.text)
+    return code(cell.text) if cell.whole else gfm(cell.text)

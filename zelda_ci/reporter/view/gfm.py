@@ -16,18 +16,22 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$))
 
 def gfm(text: str) -> str:
     """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already."""
-    escaped = _MARKUP.sub(r"\\\1", _unlinked(text)).translate(_ENTITIES)
+    escaped = _MARKUP.sub(r"\\\1", _unlinked(" ".join(text.split()))).translate(_ENTITIES)
     return _LEADING.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", escaped)
 
 
 def html(text: str) -> str:
     """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
-    return "".join(_entity(char) for char in _unlinked(text))
+    return "".join(map(_entity, _unlinked(" ".join(text.split()))))
 
 
-def code(text: str) -> str | None:
-    """The text as code, which can be copied as it is; nothing where it holds more than a name or a path does."""
-    return f"`{text}`" if _NAME.fullmatch(text) else None
+def code(text: str) -> str:
+    """The text as code; several lines as a block, which must begin a line."""
+    if _NAME.fullmatch(text):
+        return f"`{text}`"
+    lines = ["".join(map(_entity, _unlinked(line))) for line in text.splitlines()]
+    # A line break of its own would end the list, or begin what a hostile line wants to begin.
+    return f"<pre>{'&#10;'.join(lines)}</pre>" if len(lines) > 1 else f"<code>{''.join(lines)}</code>"
 
 
 def address(url: str) -> str | None:
@@ -36,13 +40,12 @@ def address(url: str) -> str | None:
 
 
 def _entity(char: str) -> str:
-    plain = char.isalnum() or char in " ,.-" or not char.isascii()
+    plain = char.isalnum() or char in " ,.:;()/-" or not char.isascii()
     return char if plain else f"&#{ord(char)};"
 
 
 def _unlinked(text: str) -> str:
-    line = " ".join(text.split())
-    return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", line))
+    return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", text))
 
 
 def _without_commit(found: re.Match[str]) -> str:

@@ -67,8 +67,3 @@ def brief_count(number: float) -> str:
             part = number / divisor
             return f"{part:.0f}{unit}" if not unit or abs(part) >= 100 else f"{part:.1f}{unit}"
     return f"{number:.3g}"
-
-
-def percent_change(percent: float) -> str:
-    """`+12%`, `+0.4%`."""
-    return f"{percent:+.1f}%" if abs(percent) < 1 else f"{percent:+,.0f}%"

@@ -25,12 +25,11 @@ GRAVE = {Outcome.BROKEN, Outcome.INTERRUPTED}
 
 def ci_view(report: CiReport) -> CiView:
     """The view that comment and summary are rendered from."""
-    runs = report.batch.runs
     return CiView(
         title=visible(report.title, LONGEST_TITLE),
         verdict=tuple(verdict_rows(report)),
         remarks=tuple(_remarks(report)),
-        table=suite_table(runs, report.comparison),
+        table=suite_table(report.batch, report.comparison),
         folds=tuple(_folds(report)),
         evidence=tuple(_evidence(report)),
         tested=_tested(report),
@@ -45,7 +44,7 @@ def _folds(report: CiReport) -> Iterator[Fold]:
     yield from gate_fold(report.gate)
     yield from broken_fold(runs)
     if comparison:
-        yield from change_folds(comparison)
+        yield from change_folds(comparison, runs)
     yield from unmet_fold(runs, comparison)
     yield about_fold(report)
 
@@ -60,11 +59,16 @@ def _evidence(report: CiReport) -> Iterator[Fold]:
 def _remarks(report: CiReport) -> Iterator[Cell]:
     """Why there is nothing to compare with, and what happened on the way."""
     if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
-        yield Cell(sentence(report.baseline.sentence), Tone.WARN)
+        yield Cell(_capital(sentence(report.baseline.sentence)), Tone.WARN)
     if report.batch.interrupted:
-        yield Cell("This run was cancelled: what follows is what had been done until then.", Tone.WARN)
+        yield Cell("The run was cancelled. This is what had been done until then.", Tone.WARN)
     for note in report.notes[:MOST_NOTES]:
-        yield Cell(sentence(note))
+        yield Cell(_capital(sentence(note)))
+
+
+def _capital(text: str) -> str:
+    """As a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def _tested(report: CiReport) -> Row:
@@ -83,7 +87,8 @@ def _changed(report: CiReport) -> bool:
     comparison = report.comparison
     if comparison is None:
         return report.baseline.state is not BaselineState.OFF
-    return _differs(comparison) or any(run_outcome(run) in GRAVE for run in report.batch.runs)
+    cut_short = report.batch.interrupted or any(run_outcome(run) in GRAVE for run in report.batch.runs)
+    return cut_short or _differs(comparison)
 
 
 def _differs(comparison: Comparison) -> bool:

@@ -41,7 +41,9 @@ def _baseline(report: CiReport) -> Iterator[Row]:
     if name := commit_name(origin.branch, origin.commit):
         cells.append(Cell(name, whole=True))
     cells += _when(origin, report)
-    yield Row("Baseline", (*cells, Cell(sentence(origin.sentence))) if origin.sentence else tuple(cells))
+    # Where a comparison is there, the facts say it all.
+    told = () if report.comparison and cells else (Cell(sentence(origin.sentence)),)
+    yield Row("Baseline", (*cells, *told))
 
 
 def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
@@ -49,9 +51,9 @@ def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
         stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         yield Cell(f"of {stamp}, {age(origin.created_at, report.batch.started_at)}")
     if origin.behind is not None and origin.wanted:
-        which = numbers.count(origin.behind, "commit")
-        yield Cell(f"{which} behind" if origin.behind else "exactly the wanted commit")
-        yield Cell(commit_name(None, origin.wanted), whole=True)
+        wanted = commit_name(None, origin.wanted)
+        which = f"{numbers.count(origin.behind, 'commit')} behind the wanted {wanted}"
+        yield Cell(which if origin.behind else "the wanted commit itself")
 
 
 def _trials(report: CiReport) -> Iterator[Row]:

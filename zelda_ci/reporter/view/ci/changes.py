@@ -1,16 +1,21 @@
 """What changed in one suite: numbers, criteria with old and new reasoning, tools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, Delta, MeasureDelta, SuiteComparison, Verdict
+from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.judgement import Citation, CriterionJudgement
+from zelda_ci.domain.run import RunResult
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.nouns import Fold, Worth
-from zelda_ci.reporter.view.comparison import remarks, tool_rows
+from zelda_ci.reporter.view.ci.readings import SuiteRuns, by_suite
+from zelda_ci.reporter.view.comparison import NOISE, remarks, tool_rows
 from zelda_ci.reporter.view.criteria import VERDICTS as JUDGED
 from zelda_ci.reporter.view.deltas import LABELS, VERDICTS, amount, changed, criterion_table, measure_table, notes
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import Cell, Row, Section, Tone
+from zelda_ci.reporter.view.tool_usage import tool_details
 
 GRAVITY = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.NEW, Verdict.REMOVED)
 NOUNS = {Verdict.REGRESSED: "regression", Verdict.IMPROVED: "improvement"}
@@ -19,18 +24,20 @@ LONGEST_CRITERION = 300
 LONGEST_REASONING = 500
 LONGEST_QUOTE = 160
 MOST_CITATIONS = 2
+MOST_TOOLS = 10
 ARROW = " \u2192 "
 
-TOLD = frozenset({"1 trial: differences may be noise"})
+TOLD = frozenset({NOISE})
 """Said once, in the first line."""
 
 
-def change_folds(comparison: Comparison) -> Iterator[Fold]:
+def change_folds(comparison: Comparison, runs: Sequence[RunResult]) -> Iterator[Fold]:
     """A fold per suite in which something is not as it was, the gravest first."""
+    ran = by_suite(runs)
     for suite in sorted(comparison.suites, key=_rank):
-        rows = tuple(_rows(suite))
+        rows = tuple(_rows(suite, ran.get(suite.suite))) if suite.candidate and suite.candidate.valid else ()
         if not rows:
-            continue
+            continue  # what broke is told of elsewhere, and what is not there has no details
         firm = any(delta.verdict in FIRM for delta in (*suite.measures, *suite.criteria))
         worth = Worth.CHANGED if firm or suite.tools.newly_missed else Worth.DOUBTFUL
         yield Fold(_title(suite), worth, (Section("", rows),))
@@ -39,10 +46,13 @@ def change_folds(comparison: Comparison) -> Iterator[Fold]:
 def comparison_folds(comparison: Comparison) -> Iterator[Fold]:
     """Every number and criterion of every suite."""
     for suite in sorted(comparison.suites, key=_rank):
-        tables = (measure_table(suite.measures, TOLD), criterion_table(suite.criteria, TOLD))
+        deltas = (*suite.measures, *suite.criteria) if suite.reasons else ()
+        told = TOLD.union(suite.reasons, *(delta.reasons for delta in deltas))
+        tables = (measure_table(suite.measures, told), criterion_table(suite.criteria, told))
         worth = Worth.UNCHANGED if suite.verdict is Verdict.UNCHANGED else Worth.DOUBTFUL
         title = f"{visible(suite.suite)}: all numbers and criteria, {suite.verdict.value}"
-        yield Fold(title, worth, tables=tuple(table for table in tables if table.lines))
+        sections = (Section("", tuple(Row("", (remark,)) for remark in remarks(suite))),)
+        yield Fold(title, worth, sections, tuple(table for table in tables if table.lines))
 
 
 def place(cited: Citation) -> str:
@@ -55,7 +65,7 @@ def reasoned(judgement: CriterionJudgement) -> str:
     """A judge's reasoning with what it cites."""
     places = "; ".join(place(cited) for cited in judgement.evidence[:MOST_CITATIONS])
     doubt = " (unverified: its evidence was not found)" if judgement.unverified else ""
-    return f"{sentence(judgement.reasoning, LONGEST_REASONING)}{f' [{places}]' if places else doubt}"
+    return f"{sentence(judgement.reasoning, LONGEST_REASONING)}{f' ({places})' if places else doubt}"
 
 
 def _rank(suite: SuiteComparison) -> int:
@@ -68,7 +78,7 @@ def _title(suite: SuiteComparison) -> str:
     return f"{visible(suite.suite)}: {', '.join(counted) or suite.verdict.value}"
 
 
-def _rows(suite: SuiteComparison) -> Iterator[Row]:
+def _rows(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Row]:
     for remark in remarks(suite):
         if remark.tone is Tone.WARN:
             yield Row("", (remark,))
@@ -76,7 +86,20 @@ def _rows(suite: SuiteComparison) -> Iterator[Row]:
         told = TOLD | frozenset(suite.reasons)
         yield from _sorted([_criterion(delta, told) for delta in suite.criteria if _tells(delta)])
         yield from _sorted([_measure(delta, told) for delta in suite.measures if _tells(delta)])
-    yield from (row for row in tool_rows(suite.tools) if row.label in {"Newly missed", "No longer missed"})
+    for row in tool_rows(suite.tools):
+        if row.label == "Newly missed":
+            yield replace(row, lines=tuple(_missed(suite, ran)))
+        elif row.label == "No longer missed":
+            yield row
+
+
+def _missed(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Cell]:
+    """Why the judge wanted each tool, in the words of the newest run."""
+    details = [tool_details(run.evaluations.get(Metric.TOOL_USAGE)) for run in (ran.valid if ran else ())]
+    said = {str(remark.tool): remark for found in details if found for remark in found.missed}
+    for change in suite.tools.newly_missed[:MOST_TOOLS]:
+        if remark := said.get(change.tool):
+            yield Cell(f"{visible(remark.tool, 80)}: {sentence(remark.reasoning, LONGEST_REASONING)}", Tone.DIM)
 
 
 def _tells(delta: Delta) -> bool:

@@ -22,36 +22,38 @@ class Extent:
     """Characters of a text inside of a fold."""
     rows: int = EVERYTHING
     """Rows of a fold."""
+    folds: int = EVERYTHING
     suites: int = EVERYTHING
     """Lines of the table."""
-    folds: bool = True
 
+
+SHORT = 120
+FEW = 20
 
 STEPS = (
     Extent(""),
     Extent("runs that passed are not shown one by one", Worth.RUN_FAILED),
     Extent("runs are not shown one by one", Worth.UNCHANGED),
     Extent("what is as it was before is not shown", Worth.ABOUT),
-    Extent("only changes and failures are shown, and long texts are cut", Worth.ABOUT, longest=120),
-    Extent("only regressions, improvements and failures are shown, in few words", Worth.CHANGED, longest=120, rows=10),
-    Extent("details are not shown", folds=False),
-    Extent("details are not shown, and only the 100 suites that matter most", folds=False, suites=100),
-    Extent("details are not shown, and only the 25 suites that matter most", folds=False, suites=25),
-    Extent("neither details nor suites are shown", folds=False, suites=0, longest=120),
+    Extent("long texts are cut, and only what changed or failed is shown", Worth.ABOUT, SHORT),
+    Extent("long texts are cut, and only the worst is shown", Worth.CHANGED, SHORT, rows=FEW, folds=FEW),
+    Extent("of the details only the gate's reasons are shown", Worth.GATE, SHORT, rows=FEW),
+    Extent("only the 100 suites that matter most are shown", Worth.GATE, SHORT, rows=FEW, suites=100),
+    Extent("only the 25 suites that matter most are shown", Worth.GATE, SHORT, rows=FEW, suites=25),
+    Extent("neither suites nor details are shown", Worth.GATE, SHORT, folds=0, suites=0),
 )
 """From all to the first line alone."""
 
 
 def reduced(view: CiView, extent: Extent) -> CiView:
     """The view with no more than the extent allows."""
-    folds = tuple(_fold(fold, extent) for fold in view.folds if extent.folds and fold.worth >= extent.least)
-    kept = () if extent.suites == 0 else view.remarks
+    folds = [_fold(fold, extent) for fold in view.folds if fold.worth >= extent.least]
     return replace(
         view,
-        verdict=_rows(view.verdict, extent) if not extent.suites else view.verdict,
-        remarks=_cut(kept, extent.longest),
+        verdict=_rows(view.verdict, extent),
+        remarks=_cut(view.remarks, extent.longest),
         table=_table(view.table, extent.suites),
-        folds=folds,
+        folds=tuple(folds[: extent.folds]),
         left_out=extent.words,
     )
 

@@ -9,11 +9,14 @@ from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.changes import LONGEST_CRITERION, reasoned
 from zelda_ci.reporter.view.ci.nouns import Fold, Worth
 from zelda_ci.reporter.view.ci.readings import WORDS
+from zelda_ci.reporter.view.comparison import NOISE
 from zelda_ci.reporter.view.escape import sentence, visible
-from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, Section, Tone
+from zelda_ci.reporter.view.nouns import Cell, Problem, Row, RunFiles, Section, Tone
 from zelda_ci.reporter.view.problems import problem
 
 NO_FILES = RunFiles()
+DOUBT = f" ({NOISE})"
+"""Said once, in the first line."""
 MOST_REASONS = 30
 MOST_RUNS = 30
 
@@ -21,7 +24,10 @@ MOST_RUNS = 30
 def gate_fold(gate: GateResult) -> Iterator[Fold]:
     """Open: nobody should have to look for the reason."""
     if gate.reasons:
-        rows = [Row(reason.kind, (Cell(sentence(reason.sentence), Tone.BAD),)) for reason in gate.reasons]
+        rows = [
+            Row(reason.kind, (Cell(sentence(reason.sentence.removesuffix(DOUBT)), Tone.BAD),))
+            for reason in gate.reasons
+        ]
         title = f"Why the check is red: {numbers.count(len(rows), 'reason')}"
         yield Fold(title, Worth.GATE, (Section("", capped(rows, MOST_REASONS)),), open=True)
 
@@ -67,11 +73,16 @@ def capped(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
     return (*rows[:most], Row("", (Cell(f"and {numbers.whole(len(rows) - most)} more", Tone.DIM),)))
 
 
+def printed(found: Problem) -> tuple[Cell, ...]:
+    """The last lines of what a command printed, as they are."""
+    return (Cell("\n".join(found.output), Tone.DIM, whole=True),) if found.output else ()
+
+
 def _broken(run: RunResult) -> Iterator[Row]:
     found = problem(run, NO_FILES)
     if found is None or found.sentence.startswith("Not met: "):
         return
     name = f"{visible(run.suite)}, trial {run.trial}" if run.config.trials > 1 else visible(run.suite)
     outcome = WORDS[run_outcome(run)]
-    lines = (Cell(found.advice, Tone.DIM), *(Cell(line, Tone.DIM, whole=True) for line in found.output))
+    lines = (Cell(found.advice, Tone.DIM), *printed(found))
     yield Row(f"{name}, {outcome.text}", (Cell(found.sentence, Tone.BAD),), lines)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
+from zelda_ci.reporter.view.ci.failures import printed
 from zelda_ci.reporter.view.ci.nouns import Fold, Worth
 from zelda_ci.reporter.view.ci.readings import by_suite
 from zelda_ci.reporter.view.ci.table import trial_table
@@ -39,8 +40,8 @@ def run_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
 def _sections(view: RunView) -> Iterator[Section]:
     told = [Row("Ended", view.facts)]
     if view.problem:
-        output = tuple(Cell(line, Tone.DIM, whole=True) for line in view.problem.output)
-        told.append(Row("Problem", (Cell(view.problem.sentence, Tone.BAD),), (Cell(view.problem.advice), *output)))
+        lines = (Cell(view.problem.advice), *printed(view.problem))
+        told.append(Row("Problem", (Cell(view.problem.sentence, Tone.BAD),), lines))
     yield Section("", tuple(told))
     if view.scores:
         yield Section("Scores", tuple(map(_score, view.scores)))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from zelda_ci.domain.comparison import Comparison, Measure, MeasureDelta, SuiteComparison, Verdict
 from zelda_ci.domain.outcome import Outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.readings import SuiteRuns, by_suite, means, measured, outcome_cell
 from zelda_ci.reporter.view.deltas import verdict
@@ -41,13 +41,14 @@ RANKS = {Verdict.REGRESSED: 0, Verdict.INCONCLUSIVE: 2, Verdict.IMPROVED: 3, Ver
 BROKEN_RANK, FAILED_RANK, CALM_RANK = 1, 6, 7
 
 
-def suite_table(runs: tuple[RunResult, ...], comparison: Comparison | None) -> Table:
+def suite_table(batch: BatchResult, comparison: Comparison | None) -> Table:
     """Suites with regressions first, then what broke, what is in doubt, what improved, and the rest."""
-    ran = by_suite(runs)
+    ran = by_suite(batch.runs)
     compared = {suite.suite: suite for suite in comparison.suites} if comparison else {}
     names = [*ran, *(name for name in compared if name not in ran)]
     ranked = sorted(names, key=lambda name: rank(ran.get(name), compared.get(name)))
-    lines = [_line(name, ran.get(name), compared.get(name)) for name in ranked]
+    absent = Cell("not run", Tone.WARN) if batch.interrupted else None
+    lines = [_line(name, ran.get(name), compared.get(name), absent) for name in ranked]
     if comparison and sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1:
         lines.append(_overall(comparison))
     return Table(COLUMNS, tuple(lines))
@@ -66,8 +67,9 @@ def rank(ran: SuiteRuns | None, compared: SuiteComparison | None) -> int:
     return min(found, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else found
 
 
-def _line(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None) -> Line:
-    status = tuple(_status(ran, compared))
+def _line(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None, absent: Cell | None) -> Line:
+    """`absent` is the status of a suite that only the baseline has, where it was not removed."""
+    status = (absent,) if absent and ran is None else tuple(_status(ran, compared))
     joined = Cell(", ".join(cell.text for cell in status), status[0].tone)
     return Line((Cell(visible(name, LONGEST_NAME)), joined, *_numbers(ran, compared)))
 
@@ -100,7 +102,7 @@ def _overall(comparison: Comparison) -> Line:
     deltas = {delta.measure: delta for delta in comparison.overall}
     worst = next((d.verdict for d in deltas.values() if d.verdict is Verdict.REGRESSED), None)
     status = verdict(worst) if worst else Cell("")
-    return Line((Cell("All suites"), status, *(_delta(measure, deltas.get(measure)) for measure in SHOWN)))
+    return Line((Cell("Mean of all"), status, *(_delta(measure, deltas.get(measure)) for measure in SHOWN)))
 
 
 def _plain(measure: Measure, values: Mapping[Measure, float]) -> Cell:
@@ -122,17 +124,17 @@ def _one_sided(measure: Measure, delta: MeasureDelta) -> Cell:
     if delta.candidate is not None:
         return Cell(_spelled(measure, delta.candidate.mean))
     assert delta.baseline is not None  # noqa: S101 - one of the two is there
-    return Cell(f"n/a (was {_spelled(measure, delta.baseline.mean)})", Tone.DIM)
+    return Cell(f"(was {_spelled(measure, delta.baseline.mean)})", Tone.DIM)
 
 
 def _change(measure: Measure, delta: MeasureDelta) -> str:
     """Points of a score, per cent of a resource; nothing where nothing is left after rounding."""
     change = delta.change or 0.0
-    relative = measure in SPELL and measure is not Measure.TURNS and delta.change_percent is not None
-    text = numbers.percent_change(delta.change_percent or 0.0) if relative else f"{change:+,.1f}"
-    if not change or not text.strip("+-0.,%"):
-        return ""
-    return f"{text} {UP if change > 0 else DOWN}"
+    if measure in SPELL and measure is not Measure.TURNS and delta.change_percent is not None:
+        text = f"{abs(delta.change_percent):,.0f}%"
+    else:
+        text = _spelled(measure, abs(change))
+    return f"{UP if change > 0 else DOWN}{text}" if text.strip("$0.,% s") else ""
 
 
 def _spelled(measure: Measure, value: float) -> str:
