@@ -75,9 +75,30 @@ class StorageError(ZeldaError):
 
 
 class GitHubError(ZeldaError):
-    """GitHub refused a request, or could not be reached."""
+    """GitHub refused a request, or could not be reached.
+
+    Args:
+        message: As everywhere.
+        hint: As everywhere.
+        code: As everywhere.
+        status: Of GitHub's last answer; absent where there was none.
+        detail: What GitHub said itself.
+    """
 
     default_code = "GITHUB_FAILED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        code: str | None = None,
+        status: int | None = None,
+        detail: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.status = status
+        self.detail = detail
 
 
 class ArtifactError(GitHubError):

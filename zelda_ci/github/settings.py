@@ -45,10 +45,9 @@ class Context:
     command_files: Mapping[str, Path]
     """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
-    @property
-    def run_url(self) -> str:
-        """Where people look at this run."""
-        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+    def url_of(self, run_id: int) -> str:
+        """Where people look at a run of this repository."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from zelda_ci.reporter.view.gfm import gfm
 
 def render_comparison(view: ComparisonView) -> str:
     """The comparison as Markdown that ends with a line break."""
-    return _environment().get_template("comparison.md.j2").render(view=view)
+    return environment().get_template("comparison.md.j2").render(view=view)
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """Every value that a template prints is escaped, without being asked: forgetting it would open a door."""
     return Environment(
         loader=PackageLoader("zelda_ci.reporter"),

@@ -61,7 +61,7 @@ def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, 
         sides,
         measure_table(comparison.overall if several else (), frozenset({NOISE})),
         tuple(map(_suite, comparison.suites)),
-        Section("How sure this is", tuple(_certainty(comparison))),
+        Section("How sure this is", tuple(certainty(comparison))),
         Section("Gate", tuple(_gate(gate))),
     )
 
@@ -73,10 +73,10 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(_trials(suite)),
-        tuple(_remarks(suite)),
+        tuple(remarks(suite)),
         measure_table(suite.measures, told),
         criterion_table(suite.criteria, told),
-        tuple(_tools(suite.tools)),
+        tuple(tool_rows(suite.tools)),
     )
 
 
@@ -93,7 +93,8 @@ def _statuses(trials: Trials) -> str:
     return ", ".join(words)
 
 
-def _remarks(suite: SuiteComparison) -> Iterator[Cell]:
+def remarks(suite: SuiteComparison) -> Iterator[Cell]:
+    """What stands in the way of comparing, and what else differs."""
     for reason in suite.reasons:
         yield Cell(sentence(reason), Tone.WARN)
     for note in suite.notes:
@@ -109,7 +110,8 @@ def _quoted(calibration: Calibration) -> str:
     return f"calibrated with {numbers.count(calibration.trials.valid, 'trial')}{told}"
 
 
-def _tools(tools: ToolDelta) -> Iterator[Row]:
+def tool_rows(tools: ToolDelta) -> Iterator[Row]:
+    """Tools that one side used or missed, and the other did not."""
     kinds = {
         "Newly used": (tools.newly_used, Tone.NEUTRAL),
         "No longer used": (tools.no_longer_used, Tone.NEUTRAL),
@@ -126,7 +128,8 @@ def _tool(change: ToolChange) -> str:
     return f"{visible(change.tool, 80)} (in {numbers.count(seen, 'trial')})"
 
 
-def _certainty(comparison: Comparison) -> Iterator[Row]:
+def certainty(comparison: Comparison) -> Iterator[Row]:
+    """What a comparison with so many trials can tell and what it cannot."""
     family = comparison.family
     if comparison.single_trial:
         yield Row("Noise", (Cell(NOISE, Tone.WARN),))

@@ -82,10 +82,10 @@ def _measure(delta: MeasureDelta, told: frozenset[str]) -> Line:
         Cell(LABELS[delta.measure]),
         _mean(delta.measure, delta.baseline),
         _mean(delta.measure, delta.candidate),
-        _change(delta, _changed(delta.measure, delta)),
+        _change(delta, changed(delta.measure, delta)),
         verdict(delta.verdict),
     )
-    return Line(cells, tuple(_notes(delta, told)))
+    return Line(cells, tuple(notes(delta, told)))
 
 
 def _mean(measure: Measure, summary: Summary | None) -> Cell:
@@ -95,7 +95,8 @@ def _mean(measure: Measure, summary: Summary | None) -> Cell:
     return Cell(amount(measure, summary.mean) + spread)
 
 
-def _changed(measure: Measure, delta: Delta) -> str:
+def changed(measure: Measure, delta: Delta) -> str:
+    """The change with its sign and, of a resource, in percent of what it was."""
     change = delta.change or 0.0
     text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
     relative = measure in SPELL and delta.change_percent is not None
@@ -111,17 +112,18 @@ def _change(delta: Delta, text: str) -> Cell:
 def _criterion(delta: CriterionDelta, told: frozenset[str]) -> Line:
     cells = (
         Cell(sentence(delta.criterion)),
-        _passes(delta.baseline),
-        _passes(delta.candidate),
+        passes(delta.baseline),
+        passes(delta.candidate),
         _change(delta, f"{delta.change or 0.0:+.0f}%"),
         verdict(delta.verdict),
     )
     judgements = _judged("was", delta.baseline_judgement), _judged("now", delta.candidate_judgement)
     compared = judgements if delta.change is not None else ()
-    return Line(cells, (*_notes(delta, told), *(found for found in compared if found)))
+    return Line(cells, (*notes(delta, told), *(found for found in compared if found)))
 
 
-def _passes(summary: Summary | None) -> Cell:
+def passes(summary: Summary | None) -> Cell:
+    """How often a criterion passed."""
     if summary is None:
         return NOT_THERE
     passed = round(summary.mean * summary.trials / 100)
@@ -134,7 +136,8 @@ def _judged(when: str, judgement: CriterionJudgement | None) -> Cell | None:
     return Cell(f"{when}: {sentence(judgement.reasoning, LONGEST_REASONING)}", Tone.DIM) if judgement else None
 
 
-def _notes(delta: Delta, told: frozenset[str]) -> Iterator[Cell]:
+def notes(delta: Delta, told: frozenset[str]) -> Iterator[Cell]:
+    """How sure the verdict is, and why it is no firmer."""
     firm = delta.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
     if firm and delta.adjusted_p_value is not None and delta.method in TESTS:
         yield Cell(f"p = {delta.adjusted_p_value:.2g} after correction, {TESTS[delta.method]}", Tone.DIM)

@@ -8,16 +8,44 @@ SPLIT = "\u200b"
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MARKUP = re.compile(r"([\\`*_\[\]|~$])")
 _LINKING = re.compile(r"@|#(?=\w)|:(?=[\w/+-])|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9._@/+-]{1,200}")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]{1,200}(?:/[A-Za-z0-9._~/@%?=&#+:-]{0,1000})?")
 _HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
 _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$)))")
 
 
 def gfm(text: str) -> str:
     """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already."""
-    line = " ".join(text.split())
-    split = _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", line))
-    escaped = _MARKUP.sub(r"\\\1", split).translate(_ENTITIES)
+    escaped = _MARKUP.sub(r"\\\1", _unlinked(" ".join(text.split()))).translate(_ENTITIES)
     return _LEADING.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", escaped)
+
+
+def html(text: str) -> str:
+    """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
+    return "".join(map(_entity, _unlinked(" ".join(text.split()))))
+
+
+def code(text: str) -> str:
+    """The text as code; several lines as a block, which must begin a line."""
+    if _NAME.fullmatch(text):
+        return f"`{text}`"
+    lines = ["".join(map(_entity, _unlinked(line))) for line in text.splitlines()]
+    # A line break of its own would end the list, or begin what a hostile line wants to begin.
+    return f"<pre>{'&#10;'.join(lines)}</pre>" if len(lines) > 1 else f"<code>{''.join(lines)}</code>"
+
+
+def address(url: str) -> str | None:
+    """A web address as the target of a link; nothing where a character of it could end the link."""
+    return url if _ADDRESS.fullmatch(url) else None
+
+
+def _entity(char: str) -> str:
+    plain = char.isalnum() or char in " ,.:;()/-" or not char.isascii()
+    return char if plain else f"&#{ord(char)};"
+
+
+def _unlinked(text: str) -> str:
+    return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", text))
 
 
 def _without_commit(found: re.Match[str]) -> str:

@@ -1,7 +1,10 @@
 """Numbers as people read them."""
 
+import math
+
 MINUTE = 60
 HOUR = 3600
+SMALL = 0.01
 
 
 def score(value: float) -> str:
@@ -27,6 +30,8 @@ def money(usd: float, *, known: bool = True) -> str:
 
 def duration(seconds: float) -> str:
     """`0.4 s`, `1m 23s` or `2h 05m`: the finest unit that still matters."""
+    if not math.isfinite(seconds):
+        return "not known"
     if round(seconds, 1) < MINUTE:
         return f"{max(seconds, 0.0):.1f} s"
     if round(seconds) < HOUR:
@@ -46,3 +51,19 @@ def clock(seconds: float) -> str:
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `3 files`."""
     return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def brief_money(usd: float) -> str:
+    """`$0.12` or `$0.0042`: for a narrow column."""
+    if not 0 < usd < SMALL:
+        return f"${usd:,.2f}"
+    return f"${usd:.4f}" if usd >= SMALL**2 else "<$0.0001"
+
+
+def brief_count(number: float) -> str:
+    """`940`, `12.3k` or `1.2M`: for a narrow column."""
+    for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1_000, "k"), (999_500_000, 1_000_000, "M")):
+        if abs(number) < limit:
+            part = number / divisor
+            return f"{part:.0f}{unit}" if not unit or abs(part) >= 100 else f"{part:.1f}{unit}"
+    return f"{number:.3g}"

@@ -21,13 +21,13 @@ STEERING = ("Skill(", "Agent(", "mcp__")
 def tool_usage_section(run: RunResult) -> tuple[Section, ...]:
     """One section, or none where the project offers nothing, or nobody looked."""
     result = run.evaluations.get(Metric.TOOL_USAGE)
-    details = _details(result)
+    details = tool_details(result)
     if result is None or details is None or not details.manifest:
         return ()
     return (Section("Tool usage", tuple(_rows(result, details))),)
 
 
-def _details(result: EvalResult | None) -> ToolUsageDetails | None:
+def tool_details(result: EvalResult | None) -> ToolUsageDetails | None:
     """A file of another Zelda may hold other details, and then they are not shown."""
     try:
         return ToolUsageDetails.model_validate(result.details) if result else None

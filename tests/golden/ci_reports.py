@@ -1,0 +1,309 @@
+"""Fixed reports of CI, from the ordinary to the hostile, that the expected comments and summaries are made of."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from tests.builders import safe
+from tests.golden.batches import CHANGES, command, correctness, efficiency, suite
+from tests.golden.batches import START as MOMENT
+from tests.golden.batches import broken as broken_fields
+from tests.golden.batches import run as one_run
+from tests.unit.compare.runs import JUDGE, evaluation
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.judgement import (
+    Citation,
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+    MissedTool,
+    ToolUsageDetails,
+    ToolUse,
+)
+from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
+from zelda_ci.domain.session import ModelUsage, SessionStatus
+from zelda_ci.domain.test_run import RunnerCounts, TestSummary
+
+HOSTILE = (
+    "| a | <b>&amp;</b> `x` ```\n::error::[link](http://x.example) ##[error]x \x1b[31m@octocat #1 GH-2 \u202eevil"
+    '\u200b <!-- zelda:default --> </details> ![i](http://x.example/i.png) www.x.example $a$ <img src="x" onerror="y">'
+)
+
+LINKS = Links(
+    run="https://github.com/acme/shop/actions/runs/4711",
+    artifact="https://github.com/acme/shop/actions/runs/4711/artifacts/99",
+    commit="https://github.com/acme/shop/commit/9f3b2c1d4e5f60718293a4b5c6d7e8f901234567",
+)
+TESTED = "9f3b2c1d4e5f60718293a4b5c6d7e8f901234567"
+FOUND = BaselineOrigin(
+    state=BaselineState.FOUND,
+    sentence="The baseline is main at abc1234, 3 commits behind.",
+    branch="main",
+    wanted="77aa0bc1234567890abcdef1234567890abcdef1",
+    commit="abc1234def567890abcdef1234567890abcdef12",
+    behind=3,
+    created_at=MOMENT - timedelta(days=2, hours=5),
+    run_id=4700,
+    artifact_id=98,
+)
+NONE_YET = BaselineOrigin(
+    state=BaselineState.NONE_YET,
+    sentence="The branch main has no stored results yet: they appear with the first run on it.",
+    branch="main",
+)
+
+CRITERIA = {
+    "rest-endpoint": (
+        "GET /orders/{id} answers 404 with a problem document when the order is unknown",
+        "The new route is registered in `src/app.py`, next to the other routes",
+        "The handler has type annotations",
+    ),
+    "receipt-tax": ("Tax is rounded once, at the end", "A test covers a receipt with two tax rates"),
+    "discount-codes": ("An expired code is refused with a message that names the date",),
+    "add-logging": ("Every handler logs the request id",),
+}
+REASONS = {
+    "P": ("It does what is asked.", "src/routes/orders.py:14-22", "raise NotFound(order_id)"),
+    "F": (
+        "The handler answers 500 with the text of the exception; the rule asks for a problem document.",
+        "src/routes/orders.py:18-21",
+        "except KeyError as error: return Response(str(error), status=500)",
+    ),
+    "?": ("The judge did not answer in time.", "", ""),
+}
+LETTERS = {"P": CriterionVerdict.PASS, "F": CriterionVerdict.FAIL, "?": CriterionVerdict.NOT_JUDGED}
+
+
+def judgement(name: str, letter: str) -> CriterionJudgement:
+    reasoning, where, quote = REASONS[letter]
+    evidence = (Citation(where=safe(where), quote=safe(quote)),) if where else ()
+    return CriterionJudgement(
+        criterion=safe(name), verdict=LETTERS[letter], reasoning=safe(reasoning), evidence=evidence
+    )
+
+
+def fulfilled(name: str, letters: str, criteria: Sequence[str] = ()) -> EvalResult:
+    names = criteria or CRITERIA[name]
+    judged = [letter for letter in letters if letter != "?"]
+    score = 100 * judged.count("P") / len(judged) if judged else None
+    details = FulfillmentDetails(judge=JUDGE, criteria=tuple(map(judgement, names, letters)))
+    told = f"{judged.count('P')} of {len(judged)} criteria are met."
+    return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, score, reasoning=told)
+
+
+def used_tools(score: float, missed: Sequence[str] = ()) -> EvalResult:
+    why = safe("It describes how routes are written here, and the session wrote one without it.")
+    details = ToolUsageDetails(
+        judge=JUDGE,
+        used={"Read": 5, "Skill(rest-conventions)": 0 if missed else 1},
+        uses=(ToolUse(tool=safe("Read"), calls=5),),
+        missed=tuple(MissedTool(tool=safe(tool), reasoning=why) for tool in missed),
+    )
+    return evaluation(Metric.TOOL_USAGE, details, score, reasoning="The skill was used where it fits.")
+
+
+def checked(failed: int) -> EvalResult:
+    counts = RunnerCounts(
+        format="pytest",
+        source="summary",
+        passed=14 - failed,
+        failed=failed,
+        failures=(safe("test_tax_rates"),) * failed,
+    )
+    shortfalls = (f"{failed} of 14 tests failed.",) * bool(failed)
+    return correctness(
+        100.0 * (14 - failed) / 14,
+        *shortfalls,
+        build=command("pip install -e .", seconds=4.2),
+        test=command("pytest -q", code=1 if failed else 0, output="14 tests\n1 failed" if failed else "14 passed"),
+        tests=TestSummary(runners=(counts,)),
+        parts={"build": 100.0, "tests": 100.0},
+    )
+
+
+def trial(
+    name: str,
+    letters: str,
+    number: int = 1,
+    *,
+    cost: float = 0.18,
+    turns: int = 9,
+    seconds: float = 83.0,
+    missed: Sequence[str] = (),
+    failed: int = 0,
+    criteria: Sequence[str] = (),
+    minute: int = 0,
+    label: str = "",
+    model: str = "claude-sonnet-5-5",
+    **fields: Any,
+) -> RunResult:
+    """A run of a suite with a letter per criterion."""
+    tokens = ModelUsage(input_tokens=1_200, output_tokens=int(cost * 30_000), cache_read_tokens=150_000, cost_usd=cost)
+    spent = {"models": {model: tokens}, "turns": turns, "wall_seconds": seconds, "api_seconds": seconds * 0.8}
+    score = min(100.0, 900 / turns)
+    evaluations = (
+        efficiency(score, f"maxTurns {turns} of 30.", **spent),
+        checked(failed),
+        fulfilled(name, letters, criteria),
+        used_tools(62.0 if missed else 90.0, missed),
+    )
+    begun = MOMENT + timedelta(minutes=minute)
+    given: dict[str, Any] = {
+        "trial": number,
+        "run_id": f"{name}-{begun:%Y-%m-%dT%H-%M-%S}{label}" + (f"-{number}" if number > 1 else ""),
+        "started_at": begun,
+        "finished_at": begun + timedelta(seconds=seconds + 6),
+        "evaluations": {found.metric: found for found in evaluations},
+        "judge": JudgeUsage(requests=2, models={"judge-1": ModelUsage(input_tokens=9_000, cost_usd=0.021)}),
+        "changes": CHANGES,
+        "models": (model,),
+        "config": suite(
+            name,
+            acceptance_criteria=tuple(criteria or CRITERIA.get(name, ())),
+            execution={"model": model},
+            test_command="pytest -q",
+        ),
+    }
+    return one_run(name, **(given | fields))
+
+
+def batch(runs: Sequence[RunResult], **fields: Any) -> BatchResult:
+    given: dict[str, Any] = {
+        "batch_id": "batch",
+        "started_at": MOMENT,
+        "finished_at": MOMENT + timedelta(minutes=7),
+        "runs": runs,
+    }
+    return BatchResult(**(given | fields))
+
+
+def report(baseline: Sequence[RunResult], candidate: Sequence[RunResult], /, **fields: Any) -> CiReport:
+    """What the pipeline makes of two sides; without a baseline there is no comparison."""
+    settings = recorded_settings(candidate)
+    made = batch(candidate, interrupted=fields.pop("interrupted", False))
+    compared = compare(baseline, candidate) if baseline else None
+    evaluations = gate(made, settings).reasons
+    regressions = gate(compared, settings).reasons if compared else ()
+    given: dict[str, Any] = {
+        "batch": made,
+        "gate": GateResult(reasons=(*regressions, *evaluations)),
+        "baseline": FOUND if compared else NONE_YET,
+        "comparison": compared,
+        "links": LINKS,
+        "tested": TESTED,
+    }
+    return CiReport(**(given | fields))
+
+
+def before(number: int = 1, **fields: Any) -> list[RunResult]:
+    """One trial of each of four suites on the base branch."""
+    return [
+        trial("rest-endpoint", "PPP", number, **fields),
+        trial("receipt-tax", "PF", number, cost=0.31, turns=14, **fields),
+        trial("discount-codes", "P", number, cost=0.12, turns=6, **fields),
+        trial("add-logging", "P", number, cost=0.094, turns=5, **fields),
+    ]
+
+
+def regression() -> CiReport:
+    """A rule was removed: one suite lost a criterion and a skill."""
+    after = [
+        trial("rest-endpoint", "FPP", cost=0.24, turns=12, seconds=127, missed=["Skill(rest-conventions)"], minute=90),
+        trial("receipt-tax", "PP", cost=0.29, turns=13, minute=92),
+        trial("discount-codes", "P", cost=0.121, turns=6, minute=94),
+        trial("add-logging", "P", cost=0.09, turns=5, seconds=84, minute=96),
+    ]
+    return report(before(), after)
+
+
+def improvement() -> CiReport:
+    """Five trials a side, everything better."""
+    old = [trial("receipt-tax", "PF", n, cost=0.31 + n / 100, turns=14 + n % 2, minute=n) for n in range(1, 6)]
+    new = [trial("receipt-tax", "PP", n, cost=0.12 + n / 100, turns=8 + n % 2, minute=90 + n) for n in range(1, 6)]
+    level = FOUND.model_copy(update={"behind": 0, "created_at": MOMENT - timedelta(hours=3)})
+    return report(old, new, baseline=level)
+
+
+def no_baseline() -> CiReport:
+    """The first run: two suites, one of which fails its tests."""
+    return report((), [trial("rest-endpoint", "PPP"), trial("receipt-tax", "PF", failed=2)])
+
+
+def mixed() -> CiReport:
+    """Another model in one suite, one suite new and one removed, several trials with and without a verdict."""
+    old = [*(trial("rest-endpoint", "PPP", n, minute=n) for n in range(1, 4)), trial("discount-codes", "P")]
+    old += [trial("add-logging", "P", n, minute=n) for n in (1, 2)]
+    new = [trial("rest-endpoint", "PFP", n, minute=90 + n) for n in range(1, 4)]
+    new += [trial("discount-codes", "F", minute=95, model="claude-opus-5"), trial("receipt-tax", "PP", minute=96)]
+    return report(old, new, notes=("Two suites of the baseline were run with another version of the judge.",))
+
+
+def failed() -> CiReport:
+    """Sessions that broke or ended at a limit, a setup that failed, tests that fail."""
+    away = broken_fields("API_OVERLOADED", "The API answered 529 to ten attempts.") | {"judge": None}
+    setup = broken_fields("SETUP_FAILED", "The setup command ended with exit code 1.") | {"judge": None}
+    late = Failure(code="SESSION_TIMED_OUT", message=safe("The session did not end within 1800 s (timeoutSeconds)."))
+    after = [
+        trial("rest-endpoint", "PPP", minute=90, **away),
+        trial("receipt-tax", "PF", minute=91, failed=1),
+        trial(
+            "discount-codes", "P", minute=92, setup=command("npm ci", 1, "npm error code E404\nnpm error x"), **setup
+        ),
+        trial("add-logging", "F", minute=93, status=SessionStatus.TIMED_OUT, failure=late),
+    ]
+    return report(before(), after)
+
+
+def hostile() -> CiReport:
+    """Every text that comes from outside is written by an attacker."""
+    names = (HOSTILE, "ok")
+    old = trial(HOSTILE, "PP", criteria=names, run_id="old", config=suite("x", acceptance_criteria=names))
+    new = trial(
+        HOSTILE,
+        "FP",
+        criteria=names,
+        missed=[HOSTILE],
+        minute=90,
+        run_id=HOSTILE,
+        setup=command(HOSTILE, 1, HOSTILE),
+        config=suite("x", acceptance_criteria=names),
+        models=(HOSTILE,),
+    )
+    gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(HOSTILE, HOSTILE), judge=None)
+    origin = FOUND.model_copy(update={"branch": HOSTILE, "commit": "`<b>`|@x", "sentence": HOSTILE})
+    evil = Links(run="javascript:alert(1)", artifact="https://x.example/) [y](http://z", commit="http://a b")
+    return report([old], [new, gone], baseline=origin, title=HOSTILE, notes=(HOSTILE,), links=evil, tested="`|<b>x")
+
+
+def crowd() -> CiReport:
+    """More suites than a comment has room for."""
+    names = [f"suite-{number:03}" for number in range(300)]
+    criteria = ("It works", "It is tested")
+    old = [trial(name, "PP", criteria=criteria) for name in names]
+    new = [
+        trial(name, "FP" if number % 3 == 0 else "PP", criteria=criteria, minute=90, missed=["x"] * (number % 2))
+        for number, name in enumerate(names)
+    ]
+    return report(old, new)
+
+
+def cancelled() -> CiReport:
+    """The job was cancelled in the second of four suites."""
+    end = Failure(code="INTERRUPTED", message=safe("Zelda was asked to stop."))
+    after = [
+        trial("rest-endpoint", "PPP", minute=90),
+        trial(
+            "receipt-tax", "PF", minute=92, status=SessionStatus.INTERRUPTED, failure=end, evaluations={}, judge=None
+        ),
+    ]
+    return report(before(), after, interrupted=True)
+
+
+REPORTS: dict[str, Callable[[], CiReport]] = {
+    made.__name__.replace("_", "-"): made
+    for made in (regression, improvement, no_baseline, mixed, failed, hostile, crowd, cancelled)
+}

@@ -1,0 +1,298 @@
+"""The comment on a pull request against a server that remembers what was written."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.baselines import api_of
+from tests.support.github_server import Comment, GitHubServer, Pull, Run, answered, hang_up, lose_answer
+from zelda_ci.errors import GitHubError
+from zelda_ci.github.comment import Published, publish
+from zelda_ci.github.sticky import Order, marker, sealed
+
+HEAD = "a" * 40
+KEY = "suite"
+GRAPHQL = "POST /graphql"
+CREATE = "POST */comments"
+LARGE_ID = 4_000_000_000
+"""Beyond 32 bits, as the ids of comments are by now."""
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Pull:
+    return github.repository.add_pull(head_sha=HEAD)
+
+
+def run_of(github: GitHubServer, attempt: int = 1) -> Run:
+    return github.repository.add_run(HEAD, branch="feature", event="pull_request", attempt=attempt)
+
+
+def order_of(run: Run, attempt: int | None = None) -> Order:
+    return Order(run.id, attempt or run.attempt, run.head_sha)
+
+
+def tell(github: GitHubServer, body: str, run: Run | None = None, key: str = KEY) -> Published:
+    order = order_of(run or run_of(github))
+    return publish(api_of(github), 1, key=key, order=order, body=body)
+
+
+def shown(comment: Comment) -> str:
+    return comment.body.split("\n", 2)[2]
+
+
+def test_the_first_run_creates_the_comment(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github)
+    published = tell(github, "one", run)
+    assert published.action == "created"
+    assert str(published.url).endswith(f"#issuecomment-{pull.comments[0].id}")
+    assert pull.bodies == [sealed(KEY, order_of(run), "one")]
+
+
+def test_the_next_run_updates_it_in_place(github: GitHubServer, pull: Pull) -> None:
+    first = tell(github, "one")
+    second = tell(github, "two")
+    assert (second.action, second.url) == ("updated", first.url)
+    assert [shown(each) for each in pull.comments] == ["two"]
+
+
+def test_an_unchanged_text_is_not_sent_again(github: GitHubServer, pull: Pull) -> None:
+    first = tell(github, "same\r\n\r\ntext\n")
+    second = tell(github, "same\n\ntext")
+    assert (second.action, second.url) == ("unchanged", first.url)
+    assert github.calls("PATCH") == []
+
+
+def test_jobs_with_keys_of_their_own_have_comments_of_their_own(github: GitHubServer, pull: Pull) -> None:
+    for key, body in (("linux", "one"), ("mac", "two"), ("linux", "three")):
+        tell(github, body, key=key)
+    assert [shown(each) for each in pull.comments] == ["three", "two"]
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
+def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refused: bool) -> None:
+    for number in range(125):
+        github.repository.add_comment(1, f"before {number}")
+    ours = github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=github.login, id=LARGE_ID)
+    for number in range(125):
+        github.repository.add_comment(1, f"after {number}", id=LARGE_ID + 1 + number)
+    if refused:
+        github.script_failures([answered(502, on=GRAPHQL) for _ in range(9)])
+
+    assert tell(github, "new").action == "updated"
+
+    assert len(pull.comments) == 251
+    assert shown(ours) == "new"
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
+def test_forged_and_quoted_markers_are_nobodys_comment(github: GitHubServer, pull: Pull, refused: bool) -> None:
+    marked = sealed(KEY, Order(1, 1, HEAD), "forged")
+    github.repository.add_comment(1, marked, author="mallory")
+    for text in (f"> {marked}", f"\n{marked}", f"Quote: {marker(KEY)}", f"```\n{marked}\n```"):
+        github.repository.add_comment(1, text, author=github.login)
+    before = list(pull.bodies)
+    if refused:
+        github.script_failures([answered(403, on=GRAPHQL) for _ in range(9)])
+
+    assert tell(github, "ours").action == "created"
+
+    assert pull.bodies[:-1] == before
+    assert shown(pull.comments[-1]) == "ours"
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
+def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refused: bool) -> None:
+    old = sealed(KEY, Order(1, 1, HEAD), "old")
+    github.repository.add_comment(1, old, author=github.login, minimized="OUTDATED")
+    if refused:
+        github.script_failures([answered(200, {"data": None, "errors": [{"message": "no"}]}, on=GRAPHQL)] * 2)
+
+    assert tell(github, "new").action == "created"
+
+    assert [pull.bodies[0], shown(pull.comments[1])] == [old, "new"]
+
+
+def test_a_deleted_comment_is_created_again(github: GitHubServer, pull: Pull) -> None:
+    tell(github, "one")
+    pull.comments.clear()
+    assert tell(github, "two").action == "created"
+    assert [shown(each) for each in pull.comments] == ["two"]
+
+
+def test_a_comment_deleted_at_that_moment_is_created_again(github: GitHubServer, pull: Pull) -> None:
+    tell(github, "one")
+    github.script_failures([answered(404, on="PATCH *")])
+    assert tell(github, "two").action in {"created", "updated"}
+    assert [shown(each) for each in pull.comments] == ["two"]
+
+
+def test_an_older_run_that_finishes_later_changes_nothing(github: GitHubServer, pull: Pull) -> None:
+    older, newer = run_of(github), run_of(github)
+    first = tell(github, "newer", newer)
+    assert tell(github, "older", older) == Published(first.url, "outdated")
+    assert [shown(each) for each in pull.comments] == ["newer"]
+
+
+def test_an_older_attempt_of_the_same_run_changes_nothing(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github, attempt=2)
+    tell(github, "second", run)
+    outdated = publish(api_of(github), 1, key=KEY, order=order_of(run, attempt=1), body="first")
+    assert outdated.action == "outdated"
+    assert [shown(each) for each in pull.comments] == ["second"]
+
+
+def test_another_attempt_updates_the_comment(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github)
+    tell(github, "first", run)
+    run.attempt = 2
+    assert tell(github, "second", run).action == "updated"
+
+
+def test_a_run_for_a_head_that_was_left_behind_writes_nothing(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github)
+    pull.head_sha = "b" * 40
+    assert tell(github, "late", run) == Published(None, "outdated")
+    assert pull.comments == []
+
+
+def test_a_head_that_was_restored_counts_more_than_later_runs_of_another(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github)
+    pull.head_sha = "b" * 40
+    other = github.repository.add_run(pull.head_sha, branch="feature", event="pull_request")
+    tell(github, "other", other)
+    pull.head_sha = HEAD
+    assert tell(github, "restored", run).action == "updated"
+
+
+def test_a_run_of_a_merge_queue_needs_no_head(github: GitHubServer, pull: Pull) -> None:
+    order = Order(run_of(github).id, 1, "")
+    assert publish(api_of(github), 1, key=KEY, order=order, body="queued").action == "created"
+
+
+@pytest.mark.parametrize("claim", [Order(10**17, 1, HEAD), Order(10**17, 1, "")])
+def test_an_invented_newer_run_silences_nobody(github: GitHubServer, pull: Pull, claim: Order) -> None:
+    github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
+    assert tell(github, "true").action == "updated"
+    assert [shown(each) for each in pull.comments] == ["true"]
+
+
+def test_an_invented_attempt_of_the_own_run_silences_nobody(github: GitHubServer, pull: Pull) -> None:
+    run = run_of(github)
+    claim = Order(run.id, 99, HEAD)
+    github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
+    assert tell(github, "true", run).action == "updated"
+
+
+def test_a_newer_run_that_cannot_be_checked_is_believed(github: GitHubServer, pull: Pull) -> None:
+    older, newer = run_of(github), run_of(github)
+    tell(github, "newer", newer)
+    github.permissions["actions"] = "none"
+    assert tell(github, "older", older).action == "outdated"
+
+
+def test_a_spoilt_second_line_is_written_anew(github: GitHubServer, pull: Pull) -> None:
+    github.repository.add_comment(1, f"{marker(KEY)}\nspoilt", author=github.login)
+    assert tell(github, "new").action == "updated"
+    assert [shown(each) for each in pull.comments] == ["new"]
+
+
+def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull) -> None:
+    kept = github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "one"), author=github.login)
+    for body in ("two", "three"):
+        github.repository.add_comment(1, sealed(KEY, Order(2, 1, HEAD), body), author=github.login)
+    github.repository.add_comment(1, "a person's")
+    tell(github, "new")
+    assert [shown(each) for each in pull.comments[:1]] == ["new"]
+    assert pull.comments[0] is kept
+    assert pull.bodies[1:] == ["a person's"]
+
+
+def test_duplicates_that_may_not_be_removed_are_no_failure(github: GitHubServer, pull: Pull) -> None:
+    for body in ("one", "two"):
+        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), body), author=github.login)
+    github.script_failures([answered(403, on="DELETE *")])
+    assert tell(github, "new").action == "updated"
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(
+    github: GitHubServer, pull: Pull, turn: int
+) -> None:
+    runs = {"older": run_of(github), "newer": run_of(github)}
+    start = threading.Barrier(len(runs))
+    done: dict[str, Published] = {}
+
+    def job(body: str) -> None:
+        start.wait()
+        done[body] = tell(github, body, runs[body])
+
+    jobs = [threading.Thread(target=job, args=(body,)) for body in runs]
+    for each in jobs:
+        each.start()
+    for each in jobs:
+        each.join()
+    assert done.keys() == runs.keys()
+    assert [shown(each) for each in pull.comments] == ["newer"]
+
+
+def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull) -> None:
+    github.script_failures([lose_answer(on=CREATE)])
+    assert tell(github, "once").action == "created"
+    assert [shown(each) for each in pull.comments] == ["once"]
+
+
+def test_a_lost_request_is_sent_again(github: GitHubServer, pull: Pull) -> None:
+    github.script_failures([hang_up(on=CREATE)])
+    assert tell(github, "once").action == "created"
+    assert [shown(each) for each in pull.comments] == ["once"]
+
+
+def test_a_token_that_may_only_read_is_refused(github: GitHubServer, pull: Pull) -> None:
+    github.permissions["pull_requests"] = "read"
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "no")
+    assert caught.value.code == "GITHUB_NOT_PERMITTED"
+    assert "pull_requests: write" in str(caught.value.hint)
+
+
+def test_a_token_that_may_not_read_is_refused(github: GitHubServer, pull: Pull) -> None:
+    github.permissions["pull_requests"] = "none"
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "no")
+    assert caught.value.code == "GITHUB_NOT_PERMITTED"
+
+
+def test_no_pull_request_is_an_error_that_says_so(github: GitHubServer) -> None:
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "no")
+    assert caught.value.code == "GITHUB_NOT_FOUND"
+
+
+def test_a_text_that_is_too_long_is_not_even_sent(github: GitHubServer, pull: Pull) -> None:
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "\U0001d11e" * 33_000)
+    assert caught.value.code == "COMMENT_TOO_LONG"
+    assert github.requests == []
+
+
+def test_a_text_that_github_finds_too_long_is_told(github: GitHubServer, pull: Pull) -> None:
+    error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
+    told = {"message": "Validation Failed", "errors": [error]}
+    github.script_failures([answered(422, told, on=CREATE)])
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "text")
+    assert caught.value.code == "COMMENT_TOO_LONG"
+
+
+def test_another_refusal_keeps_its_own_code(github: GitHubServer, pull: Pull) -> None:
+    github.script_failures([answered(422, {"message": "Validation Failed"}, on=CREATE)])
+    with pytest.raises(GitHubError) as caught:
+        tell(github, "text")
+    assert caught.value.code == "GITHUB_REFUSED"

@@ -1,0 +1,67 @@
+"""Stored results on the GitHub of a test, and the one call that looks for them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.support.github_server import Artifact, GitHubServer, Run
+from zelda_ci.domain.ci import Provenance
+from zelda_ci.errors import StorageError
+from zelda_ci.github.api import Api
+from zelda_ci.github.baseline import Search, Stored, find_baseline
+from zelda_ci.github.candidates import PROVENANCE, RESULTS
+from zelda_ci.github.http import Http
+from zelda_ci.redact import Secret
+
+NAME = "zelda-results"
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
+
+
+def api_of(github: GitHubServer) -> Api:
+    """The API as the token of a workflow sees it; pauses are not waited for."""
+    return Api(
+        Http(sleep=lambda _: None),
+        base_url=github.api_url,
+        graphql_url=github.graphql_url,
+        token=Secret(github.token),
+        repository=github.repository.full_name,
+    )
+
+
+def provenance(run: Run, **lies: Any) -> bytes:
+    """What an artifact tells of itself."""
+    told = Provenance(
+        repository=run.repository.full_name,
+        repository_id=run.repository.id,
+        sha=run.head_sha,
+        head_sha=run.head_sha,
+        event=run.event,
+        run_id=run.id,
+        batch_id="batch",
+        created_at=STORED_AT,
+    )
+    return told.model_copy(update=lies).model_dump_json(by_alias=True, exclude_none=True).encode()
+
+
+def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None, **more: Any) -> Artifact:
+    """What a run stores; `more` are fields of the artifact."""
+    members = {
+        PROVENANCE: provenance(run, **(lies or {})),
+        RESULTS: json.dumps({"results": results}).encode(),
+        "runs/one/transcript.json": b"{}",
+    }
+    return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
+
+
+def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main") -> Stored[str]:
+    """The lookup of a pull request's run."""
+    search = Search(wanted, branch, NAME, github.repository.id, own.id)
+    return find_baseline(api_of(github), search, read=_read, now=NOW)
+
+
+def _read(data: bytes) -> str:
+    try:
+        return str(json.loads(data)["results"])
+    except (ValueError, KeyError, TypeError):
+        raise StorageError("The results are damaged.") from None

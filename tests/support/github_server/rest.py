@@ -1,0 +1,289 @@
+"""The REST API: one function per documented request, and a table of them."""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
+
+from tests.support.github_server import rendering
+from tests.support.github_server.contract import Operation
+from tests.support.github_server.replies import Reply, missing_permission, not_found, unprocessable
+from tests.support.github_server.specimen import specimen
+from tests.support.github_server.world import Artifact, Comment, Commit, Pull, Repository, Run
+
+if TYPE_CHECKING:
+    from tests.support.github_server.server import GitHubServer
+
+LONGEST_COMMENT = 65_536
+DEFAULT_PER_PAGE = 30
+MOST_COMMITS = 250
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that fits GitHub's description."""
+
+    server: "GitHubServer"
+    operation: Operation
+    path: str
+    query: dict[str, str]
+    body: Any
+
+    @property
+    def method(self) -> str:
+        return self.operation.key.split(" ")[0]
+
+    @property
+    def repository(self) -> Repository:
+        return self.server.repository_called(f"{self.text('owner')}/{self.text('repo')}")
+
+    @property
+    def pull(self) -> Pull:
+        name = "pull_number" if "pull_number" in self.operation.path else "issue_number"
+        return _only(pull for pull in self.repository.pulls if pull.number == self.number(name))
+
+    @property
+    def comment(self) -> tuple[Comment, Pull]:
+        everything = ((comment, pull) for pull in self.repository.pulls for comment in pull.comments)
+        return _only(each for each in everything if each[0].id == self.number("comment_id"))
+
+    def text(self, name: str) -> str:
+        return self.operation.path[name]
+
+    def number(self, name: str) -> int:
+        return int(self.operation.path[name])
+
+    def page(self, items: Sequence[Any], key: str | None = None) -> Reply:
+        """A part of a list, with links to the others."""
+        size, page = int(self.query.get("per_page", DEFAULT_PER_PAGE)), int(self.query.get("page", 1))
+        part = list(items[(page - 1) * size : page * size])
+        links = [("next", page + 1)] if page * size < len(items) else []
+        links += [("prev", page - 1)] if page > 1 else []
+        link = ", ".join(f'<{self._address(number)}>; rel="{name}"' for name, number in links)
+        body = {"total_count": len(items), key: part} if key else part
+        return Reply(200, body, {"link": link} if link else {})
+
+    def _address(self, page: int) -> str:
+        return f"{self.server.api_url}{self.path}?{urlencode({**self.query, 'page': page})}"
+
+
+def get_repository(call: Call) -> Reply:
+    return Reply(200, rendering.repository(call.repository))
+
+
+def list_artifacts(call: Call) -> Reply:
+    return _artifacts(call, None)
+
+
+def list_artifacts_of_run(call: Call) -> Reply:
+    return _artifacts(call, _run(call))
+
+
+def _artifacts(call: Call, run: Run | None) -> Reply:
+    named = [each for each in call.repository.artifacts if call.query.get("name") in {None, each.name}]
+    # GitHub promises no order; newest first is usual.
+    found = [each for each in reversed(named) if run is None or each.run is run]
+    return call.page([rendering.artifact(each, call.server.api_url) for each in found], "artifacts")
+
+
+def get_artifact(call: Call) -> Reply:
+    return Reply(200, rendering.artifact(_artifact(call), call.server.api_url))
+
+
+def download_artifact(call: Call) -> Reply:
+    artifact = _artifact(call)
+    if artifact.expired or artifact.expires_at < datetime.now(UTC):
+        return Reply(410, {"message": "Artifact has expired", "documentation_url": "https://docs.github.com"})
+    return Reply(302, b"", {"location": call.server.storage.address_of(artifact)})
+
+
+def _artifact(call: Call) -> Artifact:
+    return _only(each for each in call.repository.artifacts if each.id == call.number("artifact_id"))
+
+
+def get_run(call: Call) -> Reply:
+    return Reply(200, rendering.run(_run(call)))
+
+
+def _run(call: Call) -> Run:
+    return _only(each for each in call.repository.runs if each.id == call.number("run_id"))
+
+
+def list_runs(call: Call) -> Reply:
+    wanted = call.text("workflow_id")
+    of_workflow = [each for each in reversed(call.repository.runs) if wanted in {each.workflow, str(each.workflow_id)}]
+    found = [each for each in of_workflow if _is_asked_for(each, call.query)]
+    return call.page([rendering.run(each) for each in found], "workflow_runs")
+
+
+def _is_asked_for(run: Run, query: dict[str, str]) -> bool:
+    told = {"branch": run.head_branch, "event": run.event, "head_sha": run.head_sha}
+    state = query.get("status") in {None, run.status, run.conclusion}
+    return state and all(query.get(name) in {None, value} for name, value in told.items())
+
+
+def list_commits(call: Call) -> Reply:
+    repository = call.repository
+    if not repository.commits:
+        return Reply(409, {"message": "Git Repository is empty.", "documentation_url": "https://docs.github.com"})
+    found = list(repository.ancestors(_commit(call, call.query.get("sha", repository.default_branch)).sha))
+    return call.page([rendering.commit(each) for each in found])
+
+
+def get_commit(call: Call) -> Reply:
+    return Reply(200, rendering.commit(_commit(call, call.text("ref"))))
+
+
+def _commit(call: Call, ref: str) -> Commit:
+    sha = call.repository.resolve(ref)
+    if sha is None:
+        raise not_found()
+    return call.repository.commits[sha]
+
+
+def compare(call: Call) -> Reply:
+    left, _, right = call.text("basehead").partition("...")
+    base, head = _commit(call, left), _commit(call, right)
+    before = {each.sha: each for each in call.repository.ancestors(base.sha)}
+    after = {each.sha: each for each in call.repository.ancestors(head.sha)}
+    common = next((each for sha, each in after.items() if sha in before), None)
+    if common is None:
+        raise not_found()
+    ahead, behind = [each for sha, each in after.items() if sha not in before], len(before.keys() - after.keys())
+    status = "diverged" if ahead and behind else "ahead" if ahead else "behind" if behind else "identical"
+    told = specimen(
+        "commit-comparison",
+        status=status,
+        ahead_by=len(ahead),
+        behind_by=behind,
+        total_commits=len(ahead),
+        base_commit=rendering.commit(base),
+        merge_base_commit=rendering.commit(common),
+        commits=[rendering.commit(each) for each in ahead[:MOST_COMMITS]],
+    )
+    return Reply(200, told)
+
+
+def list_pulls_of_commit(call: Call) -> Reply:
+    sha = call.text("commit_sha")
+    found = [each for each in call.repository.pulls if _has(each, sha, call.repository)]
+    return call.page([rendering.pull(each) for each in found])
+
+
+def _has(pull: Pull, sha: str, repository: Repository) -> bool:
+    if sha in {pull.head_sha, pull.merge_commit_sha}:
+        return True
+    return sha in {each.sha for each in repository.ancestors(pull.head_sha)} - {
+        each.sha for each in repository.ancestors(pull.base_sha)
+    }
+
+
+def list_pulls(call: Call) -> Reply:
+    state, head, base = (call.query.get(name, "") for name in ("state", "head", "base"))
+    found = [each for each in reversed(call.repository.pulls) if state == "all" or each.state == (state or "open")]
+    named = [each for each in found if head in {"", f"{_owner(each)}:{each.head_branch}"}]
+    return call.page([rendering.pull(each) for each in named if base in {"", each.base_branch}])
+
+
+def _owner(pull: Pull) -> str:
+    return pull.head_repository.owner if pull.head_repository else "ghost"
+
+
+def get_pull(call: Call) -> Reply:
+    return Reply(200, rendering.pull(call.pull, whole=True))
+
+
+def list_comments(call: Call) -> Reply:
+    comments = sorted(call.pull.comments, key=lambda each: each.id)
+    return call.page([_told(call, each, call.pull) for each in comments])
+
+
+def create_comment(call: Call) -> Reply:
+    comment = Comment(_checked(call.body["body"]), call.server.login)
+    call.pull.comments.append(comment)
+    return Reply(201, _told(call, comment, call.pull))
+
+
+def get_comment(call: Call) -> Reply:
+    return Reply(200, _told(call, *call.comment))
+
+
+def update_comment(call: Call) -> Reply:
+    comment, pull = call.comment
+    comment.body = _checked(call.body["body"])
+    comment.edits += 1
+    comment.updated_at = datetime.now(UTC)
+    return Reply(200, _told(call, comment, pull))
+
+
+def delete_comment(call: Call) -> Reply:
+    comment, pull = call.comment
+    pull.comments.remove(comment)
+    return Reply(204)
+
+
+def _told(call: Call, comment: Comment, pull: Pull) -> dict[str, Any]:
+    return rendering.comment(comment, pull, call.server.api_url)
+
+
+def _checked(body: str) -> str:
+    if not body.strip():
+        raise unprocessable("IssueComment", "Body can't be blank")
+    if len(body.encode("utf-16-le")) // 2 > LONGEST_COMMENT:
+        raise unprocessable("IssueComment", f"Body is too long (maximum is {LONGEST_COMMENT} characters)")
+    return body
+
+
+def get_user(_: Call) -> Reply:
+    raise missing_permission("")
+
+
+def get_rate_limit(_: Call) -> Reply:
+    return Reply(200, specimen("rate-limit-overview"))
+
+
+def create_status(call: Call) -> Reply:
+    _commit(call, call.text("sha"))
+    return Reply(201, specimen("status", **call.body, id=secrets.randbelow(10**6)))
+
+
+Handler = Callable[[Call], Reply]
+
+_REPO = "/repos/{owner}/{repo}"
+READ_PULLS = "pull_requests=read; issues=read"
+WRITE_PULLS = "pull_requests=write; issues=write"
+
+ROUTES: dict[str, tuple[Handler, str]] = {
+    "GET /user": (get_user, ""),
+    "GET /rate_limit": (get_rate_limit, ""),
+    f"GET {_REPO}": (get_repository, ""),
+    f"GET {_REPO}/actions/artifacts": (list_artifacts, "actions=read"),
+    f"GET {_REPO}/actions/artifacts/{{artifact_id}}": (get_artifact, "actions=read"),
+    f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": (download_artifact, "actions=read"),
+    f"GET {_REPO}/actions/runs/{{run_id}}": (get_run, "actions=read"),
+    f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": (list_artifacts_of_run, "actions=read"),
+    f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": (list_runs, "actions=read"),
+    f"GET {_REPO}/commits": (list_commits, "contents=read"),
+    f"GET {_REPO}/commits/{{ref}}": (get_commit, "contents=read"),
+    f"GET {_REPO}/compare/{{basehead}}": (compare, "contents=read"),
+    f"GET {_REPO}/commits/{{commit_sha}}/pulls": (list_pulls_of_commit, "pull_requests=read"),
+    f"GET {_REPO}/pulls": (list_pulls, "pull_requests=read"),
+    f"GET {_REPO}/pulls/{{pull_number}}": (get_pull, "pull_requests=read"),
+    f"GET {_REPO}/issues/{{issue_number}}/comments": (list_comments, READ_PULLS),
+    f"GET {_REPO}/issues/comments/{{comment_id}}": (get_comment, READ_PULLS),
+    f"POST {_REPO}/issues/{{issue_number}}/comments": (create_comment, WRITE_PULLS),
+    f"PATCH {_REPO}/issues/comments/{{comment_id}}": (update_comment, WRITE_PULLS),
+    f"DELETE {_REPO}/issues/comments/{{comment_id}}": (delete_comment, WRITE_PULLS),
+    f"POST {_REPO}/statuses/{{sha}}": (create_status, "statuses=write"),
+}
+"""By documented request: who answers it, and which permissions are enough (any of those between semicolons)."""
+
+
+def _only(found: Iterator[_Found]) -> _Found:
+    for each in found:
+        return each
+    raise not_found()

@@ -1,0 +1,95 @@
+"""Sockets, threads and what goes wrong with them."""
+
+import json
+import socketserver
+import sys
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from tests.support.github_server.failures import Failure
+from tests.support.github_server.replies import Reply
+from tests.support.github_server.seen import Seen
+
+if TYPE_CHECKING:
+    from tests.support.github_server.answering import Answering
+
+
+class Listener(socketserver.ThreadingTCPServer):
+    """Listens on a free port of the loopback address."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, answering: "Answering") -> None:
+        self.answering = answering
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, *_: Any) -> None:
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            self.answering.server.violations.append(f"the server failed: {error!r}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Listener
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        github = self.server.answering.server
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        path, _, query = self.path.partition("?")
+        prefix = github.api_url.removeprefix(github.url)
+        shown = unquote(path.removeprefix(prefix) or "/")
+        failure = github.take_failure(f"{self.command} {shown}")
+        reply = self._reply(failure, path, query, headers, body)
+        status = 0 if failure and failure.kind in {"hang up", "lose answer"} else reply.status
+        plain = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
+        kept = body if len(body) < 1_000_000 else b"(large)"
+        github.note(Seen(self.command, shown, {k: unquote(v) for k, v in plain.items()}, headers, kept, status))
+        self._send(reply, failure)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self.do_GET
+        raise AttributeError(name)
+
+    def _reply(self, failure: Failure | None, path: str, query: str, headers: dict[str, str], body: bytes) -> Reply:
+        if failure and failure.kind == "hang up":
+            return Reply(0)
+        if failure and failure.kind == "answer":
+            return Reply(failure.status, failure.body, failure.headers)
+        with self.server.answering.server.lock:
+            return self.server.answering.answer(self.command, path, query, headers, body)
+
+    def _send(self, reply: Reply, failure: Failure | None) -> None:
+        if failure and failure.kind in {"hang up", "lose answer"}:
+            self.close_connection = True
+            return
+        if failure and failure.kind == "slow" and self.server.answering.server.closing.wait(failure.seconds):
+            self.close_connection = True
+            return
+        plain = (
+            reply.body
+            if isinstance(reply.body, bytes)
+            else b""
+            if reply.body is None
+            else json.dumps(reply.body).encode()
+        )
+        self.send_response_only(reply.status)
+        kind = {} if isinstance(reply.body, bytes) else {"content-type": "application/json; charset=utf-8"}
+        length = {} if reply.status == 204 else {"content-length": str(len(plain))}
+        for name, value in {**kind, **reply.headers, **length}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if failure and failure.kind == "truncate":
+            self.close_connection = True
+            plain = plain[: len(plain) // 2]
+        self.wfile.write(plain)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""

@@ -1,0 +1,66 @@
+"""What is said about a baseline, or about why there is none."""
+
+from datetime import timedelta
+
+import pytest
+
+from zelda_ci.domain.ci import BaselineState
+from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
+from zelda_ci.github import origins
+
+SHA = "abc1234" + "0" * 33
+
+
+@pytest.mark.parametrize(
+    ("behind", "age", "sentence"),
+    [
+        (3, timedelta(days=2, hours=5), "baseline main@abc1234, 3 commits behind, 2 days old"),
+        (1, timedelta(hours=47), "baseline main@abc1234, 1 commit behind, 47 hours old"),
+        (0, timedelta(minutes=119), "baseline main@abc1234, 119 minutes old"),
+        (None, timedelta(seconds=5), "baseline main@abc1234, just stored"),
+        (None, timedelta(seconds=-30), "baseline main@abc1234, just stored"),
+        (2, None, "baseline main@abc1234, 2 commits behind"),
+    ],
+)
+def test_a_found_baseline_is_named_with_distance_and_age(
+    behind: int | None, age: timedelta | None, sentence: str
+) -> None:
+    assert origins.found("main", SHA, behind, age) == sentence
+
+
+def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
+    origin = origins.never_stored("main", SHA)
+    assert origin.state is BaselineState.NONE_YET
+    assert origin.sentence == "no baseline yet: main has not stored one (push to main or run the workflow there once)"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ArtifactError("it names another run than GitHub"), "refused: it names another run than GitHub"),
+        (StorageError("The results are damaged."), "refused: the results are damaged"),
+        (StorageError(""), "refused: "),
+    ],
+)
+def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str) -> None:
+    origin = origins.refused("main", SHA, SHA, error)
+    assert origin.state is BaselineState.INVALID
+    assert origin.sentence.endswith(said)
+    assert "main@abc1234" in origin.sentence
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "said"),
+    [
+        ("GITHUB_NOT_PERMITTED", BaselineState.NOT_PERMITTED, "permissions: actions: read"),
+        ("GITHUB_NOT_FOUND", BaselineState.NOT_PERMITTED, "permissions: actions: read"),
+        ("GITHUB_RATE_LIMITED", BaselineState.UNREACHABLE, "limits how often"),
+        ("GITHUB_UNREACHABLE", BaselineState.UNREACHABLE, "could not be asked"),
+        ("GITHUB_REFUSED", BaselineState.UNREACHABLE, "could not be asked"),
+    ],
+)
+def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: BaselineState, said: str) -> None:
+    origin = origins.not_told("main", SHA, GitHubError("foreign words", code=code))
+    assert origin.state is state
+    assert said in origin.sentence
+    assert "foreign" not in origin.sentence

@@ -1,0 +1,107 @@
+"""The two hidden lines of a comment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.github.sticky import Order, is_marked, length, marker, order_in, sealed, visible
+
+HEAD = "a" * 40
+ORDER = Order(run_id=12, run_attempt=1, head_sha=HEAD)
+
+
+def test_the_marker_is_the_exact_first_line() -> None:
+    assert sealed("job-1", ORDER, "body").split("\n")[0] == "<!-- zelda-ci:sticky:v1 id=job-1 -->"
+
+
+@given(st.text(), st.text())
+def test_a_sealed_body_is_found_again_with_its_order(key: str, body: str) -> None:
+    text = sealed(key, ORDER, body)
+    assert is_marked(text, key)
+    assert order_in(text) == ORDER
+
+
+@given(st.text())
+def test_no_key_can_end_the_hidden_line(key: str) -> None:
+    line = marker(key)
+    assert line.endswith(" -->")
+    assert "\n" not in line
+    assert "--" not in line.removeprefix("<!--").removesuffix("-->")
+
+
+@given(st.text(), st.text())
+def test_two_keys_have_two_markers(one: str, other: str) -> None:
+    assert (marker(one) == marker(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"> {marker('k')}\nbody",
+        f"\n{marker('k')}\nbody",
+        f"Look: {marker('k')}",
+        f"{marker('k')} and more\nbody",
+        f"```\n{marker('k')}\n```",
+        marker("k2") + "\nbody",
+        "",
+    ],
+)
+def test_a_marker_anywhere_else_marks_nothing(text: str) -> None:
+    assert not is_marked(text, "k")
+
+
+def test_a_comment_saved_in_a_browser_is_still_found() -> None:
+    text = sealed("k", ORDER, "one\ntwo").replace("\n", "\r\n")
+    assert is_marked(text, "k")
+    assert order_in(text) == ORDER
+    assert visible(text) == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "body",
+        "<!-- zelda-ci:order run= attempt=1 head= -->",
+        "<!-- zelda-ci:order run=-1 attempt=1 head= -->",
+        f"<!-- zelda-ci:order run={'9' * 5000} attempt=1 head= -->",
+        "<!-- zelda-ci:order run=\u0661 attempt=1 head= -->",
+        "<!-- zelda-ci:order run=1 attempt=1 head=HEAD -->",
+        "<!-- zelda-ci:order run=1 attempt=1 head= --> <b>",
+    ],
+)
+def test_a_spoilt_order_is_none(line: str) -> None:
+    assert order_in(f"{marker('k')}\n{line}\nbody") is None
+
+
+def test_a_marker_alone_has_no_order_and_no_body() -> None:
+    assert order_in(marker("k")) is None
+    assert visible(marker("k")) == ""
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier"),
+    [
+        (Order(13, 1, HEAD), ORDER),
+        (Order(12, 2, HEAD), ORDER),
+        (Order(13, 1, HEAD), Order(12, 9, HEAD)),
+        (Order(13, 1, ""), ORDER),
+        (Order(13, 1, HEAD), Order(12, 1, "")),
+    ],
+)
+def test_a_later_run_or_attempt_is_after_an_earlier_one(later: Order, earlier: Order) -> None:
+    assert later.is_after(earlier)
+    assert not earlier.is_after(later)
+
+
+def test_nothing_is_after_itself() -> None:
+    assert not ORDER.is_after(ORDER)
+
+
+def test_a_run_of_another_head_is_after_nothing() -> None:
+    assert not Order(13, 1, "b" * 40).is_after(ORDER)
+
+
+@pytest.mark.parametrize(("text", "units"), [("", 0), ("abc", 3), ("\u00e4", 1), ("\U0001d11e", 2), ("\ud800", 1)])
+def test_length_counts_as_github_does(text: str, units: int) -> None:
+    assert length(text) == units

@@ -1,0 +1,226 @@
+"""GitHub's REST and GraphQL API, for one repository and one token."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
+
+from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github.answer import Answer, brief
+from zelda_ci.github.http import Http
+from zelda_ci.redact import Redactor, Secret
+
+API_VERSION = "2022-11-28"
+MOST_HOPS = 3
+MOVED = frozenset({301, 302, 307, 308})
+DOWNLOAD_SECONDS = 60.0
+
+
+def no_mask(_: str) -> None:
+    """For a caller whose log masks nothing."""
+
+
+class Api:
+    """Asks about one repository; a path is relative to it unless it begins with `/`.
+
+    All methods raise `GitHubError` with the codes of `Http.send`.
+
+    Args:
+        http: Sends.
+        base_url: `GITHUB_API_URL`.
+        graphql_url: `GITHUB_GRAPHQL_URL`.
+        token: Sent to these two only.
+        repository: `owner/name`.
+        mask: Told the signatures of signed addresses, for `::add-mask::`.
+    """
+
+    def __init__(
+        self,
+        http: Http,
+        *,
+        base_url: str,
+        graphql_url: str,
+        token: Secret,
+        repository: str,
+        mask: Callable[[str], None] = no_mask,
+    ) -> None:
+        self.repository = repository
+        self._http = http
+        self._base = base_url.rstrip("/")
+        self._graphql = graphql_url
+        self._token = token
+        self._mask = mask
+
+    def get(self, path: str, **params: Any) -> Any:
+        """The value at a path; parameters of None are left out."""
+        return self._send("GET", self._url(path), params=_spelt(params)).json()
+
+    def pages(self, path: str, *, key: str | None = None, limit: int = 10, **params: Any) -> Iterator[Any]:
+        """The items of a list, asked for by the hundred as they are needed.
+
+        Args:
+            path: As everywhere.
+            key: Where the list stands in the answer; absent where the answer is the list.
+            limit: Most pages to ask for.
+            params: As of `get`.
+        """
+        url: str | None = self._url(path)
+        query: Mapping[str, Any] | None = {"per_page": 100, **_spelt(params)}
+        for _ in range(limit):
+            if url is None:
+                return
+            answer = self._send("GET", url, params=query)
+            yield from _items(answer, key)
+            # The link to the next page has the parameters in it.
+            url, query = self._next(answer), None
+
+    def post(self, path: str, body: Any) -> Any:
+        """Create something; `GITHUB_ANSWER_LOST` where it may or may not have been created."""
+        return self._send("POST", self._url(path), json=body).json()
+
+    def patch(self, path: str, body: Any) -> Any:
+        """Change something."""
+        return self._send("PATCH", self._url(path), json=body).json()
+
+    def delete(self, path: str) -> None:
+        """Remove something."""
+        self._send("DELETE", self._url(path))
+
+    def graphql(self, query: str, **variables: Any) -> Any:
+        """The `data` of an answer without errors; queries are repeated like GET, mutations are not."""
+        body = {"query": query, "variables": variables}
+        repeatable = not query.lstrip().startswith("mutation")
+        answer = self._send("POST", self._graphql, json=body, repeatable=repeatable)
+        told = answer.json()
+        errors = told.get("errors") if isinstance(told, dict) else [{}]
+        if errors:
+            raise self._graphql_error(answer, errors)
+        return told.get("data")
+
+    def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
+        """The archive of an artifact.
+
+        Args:
+            artifact_id: Of the REST API.
+            digest: As the API tells it (`sha256:...`); absent for artifacts of old clients, which are not verified.
+            max_bytes: Most that the archive may have.
+
+        Raises:
+            ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
+            GitHubError: What else hinders.
+        """
+        try:
+            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
+        except GitHubError as exc:
+            raise _unavailable(exc) from None
+        found = f"sha256:{hashlib.sha256(blob).hexdigest()}"
+        if digest is not None and digest.lower() != found:
+            message = f"Artifact {artifact_id} is not what was uploaded: its digest is another one."
+            raise ArtifactError(message, code="ARTIFACT_INVALID")
+        return blob
+
+    def _download(self, path: str, max_bytes: int) -> bytes:
+        """A signed address lives a minute; one that died while storage was waited for is asked for once more."""
+        try:
+            return self._follow(path, max_bytes)
+        except _StorageRefusalError:
+            return self._follow(path, max_bytes)
+
+    def _follow(self, path: str, max_bytes: int) -> bytes:
+        answer = self._send("GET", self._url(path), follow=False)
+        if answer.status not in MOVED or "location" not in answer.headers:
+            raise GitHubError(f"{answer.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
+        signed = answer.headers["location"]
+        for signature in signatures(signed):
+            self._mask(signature)
+        try:
+            # Without our token: storage refuses requests that carry one, and has no business knowing it.
+            return self._http.send("GET", signed, headers={}, timeout=DOWNLOAD_SECONDS, max_bytes=max_bytes).body
+        except GitHubError as exc:
+            if exc.status == 403:
+                raise _StorageRefusalError(exc.message, hint=exc.hint, code=exc.code, status=403) from None
+            raise
+
+    def _send(self, method: str, url: str, *, follow: bool = True, **more: Any) -> Answer:
+        """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
+        for _ in range(MOST_HOPS):
+            answer = self._http.send(method, url, headers=self._headers(), **more)
+            if not follow or answer.status not in MOVED or "location" not in answer.headers:
+                return answer
+            url = self._own(urljoin(url, answer.headers["location"]))
+            more["params"] = None
+        raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
+
+    def _headers(self) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {self._token.reveal()}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": API_VERSION,
+        }
+
+    def _url(self, path: str) -> str:
+        return f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
+
+    def _next(self, answer: Answer) -> str | None:
+        link = next_page(answer.headers.get("link", ""))
+        return self._own(link) if link else None
+
+    def _own(self, url: str) -> str:
+        if urlsplit(url)[:2] != urlsplit(self._base)[:2]:
+            raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
+        return url
+
+    def _graphql_error(self, answer: Answer, errors: Any) -> GitHubError:
+        first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}
+        codes = {
+            "FORBIDDEN": "GITHUB_NOT_PERMITTED",
+            "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
+            "NOT_FOUND": "GITHUB_NOT_FOUND",
+            "RATE_LIMITED": "GITHUB_RATE_LIMITED",
+        }
+        detail = brief(str(first.get("message", "")), Redactor([self._token]))
+        message = f"{answer.asked} was refused{f' ({detail})' if detail else ''}."
+        code = codes.get(str(first.get("type")), "GITHUB_REFUSED")
+        return GitHubError(message, code=code, status=answer.status, detail=detail)
+
+
+class _StorageRefusalError(GitHubError):
+    """Storage, not GitHub's API, said no."""
+
+
+def next_page(link: str) -> str | None:
+    """The address of the next page in a `Link` header."""
+    for part in link.split(","):
+        target, _, relation = part.partition(";")
+        if 'rel="next"' in relation:
+            return target.strip().removeprefix("<").removesuffix(">")
+    return None
+
+
+def signatures(url: str) -> tuple[str, ...]:
+    """The secret part of a signed address, in the spellings a log may show."""
+    plain = parse_qs(urlsplit(url).query).get("sig", [])
+    return tuple(dict.fromkeys(form for sig in plain for form in (sig, quote(sig, safe=""), unquote(sig))))
+
+
+def _spelt(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Truth is lower-case on the wire."""
+    return {name: str(value).lower() if isinstance(value, bool) else value for name, value in params.items()}
+
+
+def _items(answer: Answer, key: str | None) -> list[Any]:
+    told = answer.json()
+    items = told.get(key) if key and isinstance(told, dict) else told
+    if not isinstance(items, list):
+        raise GitHubError(f"The answer to {answer.asked} is no list.", code="GITHUB_REFUSED", status=answer.status)
+    return items
+
+
+def _unavailable(exc: GitHubError) -> GitHubError:
+    match exc.code:
+        case "GITHUB_GONE":
+            return ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=exc.status)
+        case "GITHUB_TOO_LARGE":
+            return ArtifactError(f"The artifact is too large: {exc.message}", code="ARTIFACT_TOO_LARGE")
+        case _:
+            return exc

@@ -1,0 +1,175 @@
+"""Artifacts of a run, stored the way GitHub's own client stores them (protocol version 4)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github import blob
+from zelda_ci.github.answer import QUOTA_WORDS
+from zelda_ci.github.api import no_mask, signatures
+from zelda_ci.github.http import Http
+from zelda_ci.github.names import artifact_name, is_artifact_name
+from zelda_ci.github.packing import packed
+from zelda_ci.github.twirp import Backend, Reply, Twirp
+from zelda_ci.redact import Secret
+
+__all__ = ["ArtifactService", "Uploaded", "artifact_name"]
+
+VERSION = 7
+CONFLICT = 409
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """An artifact that is stored."""
+
+    id: int
+    """Of the REST API, and of its page."""
+    digest: str
+    """`sha256:` and 64 hexadecimal digits, over the archive."""
+    size: int
+    """Of the archive, in bytes."""
+
+
+class ArtifactService:
+    """Stores artifacts in the name of the job that runs us."""
+
+    def __init__(
+        self, twirp: Twirp, http: Http, *, longest_days: int | None, attempt: int, mask: Callable[[str], None]
+    ) -> None:
+        self._twirp = twirp
+        self._http = http
+        self._longest_days = longest_days
+        self._attempt = attempt
+        self._mask = mask
+
+    @classmethod
+    def open(
+        cls, environ: Mapping[str, str], http: Http, *, mask: Callable[[str], None] = no_mask
+    ) -> "ArtifactService":
+        """The service of this job.
+
+        Args:
+            environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`,
+                `GITHUB_RUN_ATTEMPT`.
+            http: Sends.
+            mask: Told the signatures of signed addresses, for `::add-mask::`.
+
+        Raises:
+            ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
+        """
+        if not _is_cloud(environ.get("GITHUB_SERVER_URL") or "https://github.com"):
+            raise ArtifactError(
+                "GitHub Enterprise Server does not offer artifacts of this kind.",
+                hint="The results stay in the workspace; store them with actions/upload-artifact@v3.",
+                code="ARTIFACTS_UNAVAILABLE",
+            )
+        token, results = environ.get("ACTIONS_RUNTIME_TOKEN"), urlsplit(environ.get("ACTIONS_RESULTS_URL") or "")
+        if not token or not results.netloc:
+            message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
+            hint = "Inside a GitHub Actions job they are there for actions, but not for `run` steps."
+            raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
+        twirp = Twirp(http, origin=f"{results.scheme}://{results.netloc}", token=Secret(token))
+        days, attempt = _number(environ, "GITHUB_RETENTION_DAYS"), _number(environ, "GITHUB_RUN_ATTEMPT")
+        return cls(twirp, http, longest_days=days, attempt=attempt or 1, mask=mask)
+
+    def upload(self, name: str, files: Mapping[str, Path | bytes], *, retention_days: int | None) -> Uploaded:
+        """Store files under a name; one of this name that this job stored before is replaced.
+
+        Args:
+            name: Of the artifact; see `artifact_name`.
+            files: Contents or places by path within the artifact.
+            retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
+
+        Raises:
+            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS` (another job's), `ARTIFACT_NAME_INVALID`,
+                `ARTIFACT_EMPTY`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
+            GitHubError: As `Http.send`.
+        """
+        if not is_artifact_name(name):
+            raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
+        try:
+            with packed(files) as archive:
+                return self._store(name, archive, retention_days)
+        except GitHubError as exc:
+            if QUOTA_WORDS in exc.detail.lower():
+                raise _quota(exc) from None
+            raise
+
+    def _store(self, name: str, archive: IO[bytes], retention_days: int | None) -> Uploaded:
+        url = self._create(name, retention_days).text("signed_upload_url")
+        for signature in signatures(url):
+            self._mask(signature)
+        stored = blob.store(self._http, url, archive)
+        request = {"name": name, "size": str(stored.size), "hash": stored.digest}
+        number = self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
+        if number is None:
+            raise ArtifactError("GitHub's artifact service did not name the artifact.", code="ARTIFACT_REFUSED")
+        return Uploaded(number, stored.digest, stored.size)
+
+    def _create(self, name: str, retention_days: int | None) -> Reply:
+        request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
+        try:
+            return self._twirp.demand("CreateArtifact", request)
+        except GitHubError as exc:
+            if exc.status != CONFLICT:
+                raise
+        # Ours from before, or from an attempt of a moment ago whose answer was lost.
+        self._make_room(name)
+        try:
+            return self._twirp.demand("CreateArtifact", request)
+        except GitHubError as exc:
+            raise (_taken(name) if exc.status == CONFLICT else exc) from None
+
+    def _make_room(self, name: str) -> None:
+        """Remove what has our name, unless it is another job's."""
+        found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
+        newest = max(found, key=lambda item: item.number("database_id") or 0, default=None)
+        owner = self._twirp.backend if newest is None else _owner(newest)
+        # A job that is run again has another id in the new attempt, but the name is still its own.
+        if owner != self._twirp.backend and self._attempt == 1:
+            raise _taken(name)
+        try:
+            self._twirp.call("DeleteArtifact", {"name": name}, backend=owner)
+        except GitHubError as exc:
+            if exc.code == "GITHUB_CANCELLED":
+                raise
+
+    def _expiry(self, retention_days: int | None) -> dict[str, str]:
+        if retention_days is None:
+            return {}
+        days = min(max(retention_days, 1), self._longest_days or retention_days)
+        return {"expires_at": f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def _owner(item: Reply) -> Backend:
+    return Backend(item.text("workflow_run_backend_id"), item.text("workflow_job_run_backend_id"))
+
+
+def _is_cloud(server_url: str) -> bool:
+    host = (urlsplit(server_url).hostname or "").lower()
+    return host == "github.com" or host.endswith((".ghe.com", ".localhost"))
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    value = environ.get(name, "")
+    return int(value) if value.isascii() and value.isdecimal() and int(value) > 0 else None
+
+
+def _taken(name: str) -> ArtifactError:
+    return ArtifactError(
+        f"An artifact called {name!a} already exists in this run of the workflow.",
+        hint="Give each job of a matrix an `artifact-name` of its own.",
+        code="ARTIFACT_EXISTS",
+        status=CONFLICT,
+    )
+
+
+def _quota(exc: GitHubError) -> ArtifactError:
+    hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
+    message = "The storage for artifacts that this account has is used up."
+    return ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail)

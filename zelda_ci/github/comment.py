@@ -1,0 +1,140 @@
+"""The one comment that a pull request gets: found again, updated in place, and never overwritten by an older run."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from zelda_ci.errors import GitHubError
+from zelda_ci.github.api import Api
+from zelda_ci.github.schemas import Run, understand
+from zelda_ci.github.sticky import LONGEST_BODY, Order, is_marked, length, order_in, sealed, visible
+from zelda_ci.github.thread import Comment, Thread, comment_in, read_thread
+
+Action = Literal["created", "updated", "unchanged", "outdated"]
+
+_GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of a comment; `outdated` where the pull request has moved on, or a newer run was there first."""
+
+    url: str | None
+    action: Action
+
+
+def publish(api: Api, number: int, *, key: str, order: Order, body: str) -> Published:
+    """Make the comment of a pull request tell `body`.
+
+    Args:
+        api: Of the repository; the token needs `pull-requests: write`.
+        number: Of the pull request.
+        key: Tells apart the comments of several jobs.
+        order: Of the run that `body` tells of.
+        body: Markdown without the hidden lines.
+
+    Raises:
+        GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
+    """
+    text = sealed(key, order, body)
+    if length(text) > LONGEST_BODY:
+        raise _too_long()
+    return _Desk(api, number, key, order, text).publish()
+
+
+@dataclass(frozen=True)
+class _Desk:
+    api: Api
+    number: int
+    key: str
+    order: Order
+    text: str
+
+    def publish(self) -> Published:
+        thread = read_thread(self.api, self.number)
+        found = self._marked(thread)
+        if self.order.head_sha not in ("", thread.head_sha):
+            return Published(found[0].url if found else None, "outdated")
+        return self._settle(found) if found else self._create()
+
+    def _create(self) -> Published:
+        """Another job may do so at this moment: look again, since all see the same comments and all keep the oldest."""
+        created = self._post_once()
+        seen = {each.id: each for each in (*self._look(), *created)}
+        published = self._settle([seen[number] for number in sorted(seen)])
+        return replace(published, action="created") if published.action == "unchanged" else published
+
+    def _post_once(self) -> list[Comment]:
+        """What was created, if anything had to be: a request whose answer was lost may have been carried out."""
+        try:
+            return [self._post()]
+        except GitHubError as error:
+            if error.code != "GITHUB_ANSWER_LOST":
+                raise
+        return [] if self._look() else [self._post()]
+
+    def _settle(self, found: list[Comment]) -> Published:
+        """Tell it in the oldest comment, unless one of them tells of a newer run."""
+        kept, *others = found
+        if self._is_beaten(found):
+            self._remove(each for each in others if order_in(each.body) == self.order)
+            return Published(kept.url, "outdated")
+        try:
+            action = self._write(kept)
+        except GitHubError as error:
+            if error.code not in _GONE:
+                raise
+            return self._settle(others) if others else self._create()
+        self._remove(others)
+        return Published(kept.url, action)
+
+    def _is_beaten(self, found: list[Comment]) -> bool:
+        claimed = {order for each in found if (order := order_in(each.body))}
+        return any(order.is_after(self.order) and self._exists(order) for order in claimed)
+
+    def _exists(self, claimed: Order) -> bool:
+        """People can write a run into a comment that never was; it must not silence all that come."""
+        try:
+            run = understand(Run, self.api.get(f"actions/runs/{claimed.run_id}"))
+        except GitHubError as error:
+            return error.code not in _GONE
+        return run.run_attempt >= claimed.run_attempt
+
+    def _look(self) -> list[Comment]:
+        return self._marked(read_thread(self.api, self.number))
+
+    def _marked(self, thread: Thread) -> list[Comment]:
+        return [each for each in thread.comments if is_marked(each.body, self.key)]
+
+    def _post(self) -> Comment:
+        with _lengths():
+            return comment_in(self.api.post(f"issues/{self.number}/comments", {"body": self.text}))
+
+    def _write(self, comment: Comment) -> Action:
+        if visible(comment.body) == visible(self.text):
+            return "unchanged"
+        with _lengths():
+            self.api.patch(f"issues/comments/{comment.id}", {"body": self.text})
+        return "updated"
+
+    def _remove(self, comments: Iterable[Comment]) -> None:
+        """A comment too many is a blemish, no failure."""
+        for comment in comments:
+            with suppress(GitHubError):
+                self.api.delete(f"issues/comments/{comment.id}")
+
+
+@contextmanager
+def _lengths() -> Iterator[None]:
+    try:
+        yield
+    except GitHubError as error:
+        if error.status == 422 and "too long" in error.detail.lower():
+            raise _too_long() from error
+        raise
+
+
+def _too_long() -> GitHubError:
+    message = f"The comment is longer than the {LONGEST_BODY} characters that GitHub takes."
+    return GitHubError(message, code="COMMENT_TOO_LONG", status=422)

@@ -1,0 +1,220 @@
+"""Results as JUnit XML: a test suite per run, a test case per criterion, and what stands around them; pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+from xml.etree import ElementTree as ET
+
+from junit_xml import TestCase, TestSuite
+
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import SuiteComparison, Verdict
+from zelda_ci.domain.correctness import CorrectnessDetails
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.outcome import fulfillment
+from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.ci.changes import place
+from zelda_ci.reporter.view.correctness import correctness
+from zelda_ci.reporter.view.escape import sentence
+from zelda_ci.reporter.view.problems import STATUS_WORDS
+from zelda_ci.reporter.view.scores import label
+from zelda_ci.reporter.view.usage import used
+
+A_WEEK = 604_800
+LONGEST = 20_000
+"""Characters of one text."""
+
+NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none."""
+
+
+def render_junit(report: CiReport) -> str:
+    """The whole file, with its declaration; always well-formed, whatever the results hold."""
+    suites = [_suite(run, report) for run in report.batch.runs]
+    if report.comparison:
+        suites.append(_comparison(report))
+    root = ET.Element("testsuites", {"name": clean(report.title)})
+    root.extend(_element(suite) for suite in suites)
+    for key in ("tests", "failures", "errors"):
+        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def clean(text: str) -> str:
+    """Text that XML can hold; a long middle is left out."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}\n[...]\n{text[-LONGEST // 2 :]}"
+    return NOT_XML.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _element(suite: TestSuite) -> ET.Element:
+    """Without the count of disabled tests, which the stricter schemas do not know."""
+    made: ET.Element = suite.build_xml_doc()
+    made.attrib.pop("disabled", None)
+    made.set("time", f"{float(made.get('time', '0')):.3f}")
+    return made
+
+
+def _suite(run: RunResult, report: CiReport) -> TestSuite:
+    several = run.trial > 1 or sum(other.suite == run.suite for other in report.batch.runs) > 1
+    name = f"{run.suite} (trial {run.trial})" if several else run.suite
+    return TestSuite(
+        clean(name),
+        [*_cases(run)],
+        timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        package=clean(run.config.file),
+        properties={key: clean(value) for key, value in _properties(run, report)},
+    )
+
+
+def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
+    yield "runId", run.run_id
+    yield "trial", str(run.trial)
+    yield "status", run.status.value
+    commit = report.tested or (run.source.commit if run.source else None)
+    if commit:
+        yield "commit", commit
+    for metric, result in sorted(run.evaluations.items()):
+        if result.score is not None:
+            yield str(metric), numbers.score(result.score)
+    if use := used(run):
+        yield "costUsd", f"{use.cost_usd:.6f}"
+        yield "tokens", str(use.tokens.total)
+    if run.judge:
+        yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
+
+
+def _cases(run: RunResult) -> Iterator[TestCase]:
+    yield _session(run)
+    details = fulfillment(run)
+    for number, judged in enumerate(details.criteria if details else (), start=1):
+        yield _criterion(run, number, judged)
+    yield from _commands(run)
+    for metric in Metric:
+        if result := run.evaluations.get(metric):
+            yield _metric(run, result)
+
+
+def _case(run: RunResult, name: str, seconds: float | None = None, output: str = "") -> TestCase:
+    known = seconds if seconds is not None and 0 <= seconds <= A_WEEK else None
+    return TestCase(clean(name), classname=clean(run.suite), elapsed_sec=known, stdout=clean(output) or None)
+
+
+def _session(run: RunResult) -> TestCase:
+    case = _case(run, "session", run.phase_seconds.get("session"))
+    why = clean(run.failure.message if run.failure else f"The session {STATUS_WORDS[run.status]}.")
+    match run.status:
+        case SessionStatus.COMPLETED:
+            pass
+        case SessionStatus.INTERRUPTED:
+            case.add_skipped_info(why)
+        case SessionStatus.FAILED:
+            case.add_error_info(sentence(why), why, run.failure.code if run.failure else None)
+        case _:
+            case.add_failure_info(sentence(why), why, run.status.value)
+    return case
+
+
+def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestCase:
+    told = "\n".join([judged.reasoning, *(place(cited) for cited in judged.evidence)])
+    passed = judged.verdict is CriterionVerdict.PASS
+    case = _case(run, f"{number}. {sentence(judged.criterion)}", output=told if passed else "")
+    if judged.verdict is CriterionVerdict.FAIL:
+        case.add_failure_info(
+            clean(sentence(judged.reasoning)) or "The criterion is not met.", clean(told), "criterion"
+        )
+    elif not passed:
+        case.add_skipped_info(clean(sentence(judged.reasoning)) or "not judged")
+    return case
+
+
+def _commands(run: RunResult) -> Iterator[TestCase]:
+    if run.setup:
+        yield _command(run, "setup", run.setup)
+    found = correctness(run)
+    if found is None:
+        return
+    if found.build:
+        yield _command(run, "build", found.build)
+    if found.test:
+        yield _tests(run, found.test, found)
+    elif "tests" in found.parts:
+        case = _case(run, "tests")
+        case.add_skipped_info("not run: the build failed")
+        yield case
+    if found.coverage or "coverage" in found.parts:
+        yield _coverage(run, found)
+
+
+def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
+    case = _case(run, name, command.seconds, command.output)
+    if command.exit_code != 0:
+        how = "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
+        case.add_failure_info(clean(sentence(f"{how}: {command.command}")), clean(command.output), "command")
+    return case
+
+
+def _tests(run: RunResult, command: CommandResult, found: CorrectnessDetails) -> TestCase:
+    case = _command(run, "tests", command)
+    tests = found.tests
+    if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
+        said = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
+        case.add_failure_info(said, clean("\n".join(tests.failures) or command.output), "tests")
+    return case
+
+
+def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
+    lines = found.coverage.lines if found.coverage else None
+    threshold = found.coverage_threshold
+    known = f"{lines:g}% of lines" if lines is not None else ""
+    case = _case(run, "coverage", output=known)
+    if threshold is not None and (lines is None or lines < threshold):
+        case.add_failure_info(
+            f"{known or 'not known'}, at least {threshold:g}% of lines wanted", failure_type="coverage"
+        )
+    elif lines is None:
+        case.add_skipped_info("not known")
+    return case
+
+
+def _metric(run: RunResult, result: EvalResult) -> TestCase:
+    score = "" if result.score is None else f"{numbers.score(result.score)} of 100. "
+    told = f"{score}{result.reasoning}"
+    case = _case(run, f"score: {label(result.metric)}", output=told if result.score is not None else "")
+    if result.failed:
+        case.add_error_info(clean(sentence(told)) or "not evaluated", clean(told), "evaluation")
+    elif result.score is None:
+        case.add_skipped_info(clean(sentence(told)) or "unscored")
+    return case
+
+
+def _comparison(report: CiReport) -> TestSuite:
+    """A case per suite: did it regress?"""
+    compared = report.comparison.suites if report.comparison else ()
+    properties = {"baseline": clean(report.baseline.commit)} if report.baseline.commit else None
+    return TestSuite(
+        "comparison with the baseline",
+        [_compared(suite, report) for suite in compared],
+        timestamp=f"{report.batch.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        properties=properties,
+    )
+
+
+def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
+    case = TestCase(clean(suite.suite), classname="comparison")
+    reasons = _regressions(suite.suite, report)
+    if reasons:
+        case.add_failure_info(clean(sentence(reasons[0])), clean("\n".join(reasons)), "regression")
+    elif suite.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
+        why = "; ".join(suite.reasons)
+        case.add_skipped_info(clean(sentence(f"{suite.verdict.value}: {why}" if why else suite.verdict.value)))
+    return case
+
+
+def _regressions(suite: str, report: CiReport) -> Sequence[str]:
+    return [reason.sentence for reason in report.gate.reasons if (reason.kind, reason.suite) == ("regression", suite)]

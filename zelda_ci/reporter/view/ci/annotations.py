@@ -1,0 +1,106 @@
+"""Notes on the lines of suites, as GitHub shows them beside the files."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import RunResult
+from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.ci.changes import FIRM
+from zelda_ci.reporter.view.ci.readings import WORDS, by_suite
+from zelda_ci.reporter.view.escape import sentence, visible
+from zelda_ci.reporter.view.nouns import RunFiles
+from zelda_ci.reporter.view.problems import problem
+
+Level = Literal["error", "warning", "notice"]
+NO_FILES = RunFiles()
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What is said at one place; without a file it belongs to the run as a whole."""
+
+    level: Level
+    file: str | None
+    line: int | None
+    title: str
+    message: str
+
+
+def annotations(
+    report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None
+) -> tuple[Annotation, ...]:
+    """Everything worth an annotation, the worst first; whoever prints decides how many.
+
+    Args:
+        report: What happened.
+        prefix: The project's folder, relative to the repository.
+        texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
+    """
+    places = _Places(prefix, texts or {}, {run.suite: run for run in report.batch.runs})
+    found = [*_errors(report, places), *_warnings(report, places), *_notices(report.comparison, places)]
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Places:
+    prefix: str
+    texts: Mapping[str, str]
+    runs: Mapping[str, RunResult]
+
+    def at(self, suite: str | None, said: str = "") -> tuple[str | None, int | None]:
+        """File and line of what is said about a suite."""
+        run = self.runs.get(suite or "")
+        if run is None:
+            return None, None
+        file = PurePosixPath(self.prefix) / run.config.file
+        if file.is_absolute() or ".." in file.parts or not visible(str(file), 1000).isprintable():
+            return None, None
+        return str(file), self._line(run, said)
+
+    def _line(self, run: RunResult, said: str) -> int:
+        """The first line of the criterion that is named; suites are YAML, so what it begins with has to do."""
+        criterion = next((c for c in run.config.acceptance_criteria if c in said or repr(c) in said), None)
+        start = " ".join(criterion.split())[:40] if criterion else ""
+        lines = self.texts.get(run.config.file, "").splitlines() if start else []
+        return next((number for number, line in enumerate(lines, start=1) if start in " ".join(line.split())), 1)
+
+
+def _errors(report: CiReport, places: _Places) -> Iterator[Annotation]:
+    for reason in report.gate.reasons:
+        title = f"Zelda: {reason.kind}" + (f" in {visible(reason.suite, 80)}" if reason.suite else "")
+        yield Annotation("error", *places.at(reason.suite, reason.sentence), title, sentence(reason.sentence))
+
+
+def _warnings(report: CiReport, places: _Places) -> Iterator[Annotation]:
+    for suite in by_suite(report.batch.runs).values():
+        for run in suite.runs:
+            outcome = run_outcome(run)
+            found = problem(run, NO_FILES) if outcome in {Outcome.BROKEN, Outcome.INTERRUPTED} else None
+            if found:
+                title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
+                yield Annotation("warning", *places.at(run.suite), title, f"{found.sentence} {found.advice}")
+    for compared in report.comparison.suites if report.comparison else ():
+        if compared.verdict is Verdict.INCONCLUSIVE:
+            title = f"Zelda: inconclusive in {visible(compared.suite, 80)}"
+            yield Annotation("warning", *places.at(compared.suite), title, _doubt(compared))
+
+
+def _doubt(suite: SuiteComparison) -> str:
+    unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
+    reasons = suite.reasons or tuple(reason for delta in unsure for reason in delta.reasons)
+    why = "; ".join(dict.fromkeys(map(sentence, reasons)))
+    return f"{numbers.count(len(unsure), 'value')} cannot be told from noise or compared: {why}"
+
+
+def _notices(comparison: Comparison | None, places: _Places) -> Iterator[Annotation]:
+    for suite in comparison.suites if comparison else ():
+        better = [d for d in (*suite.criteria, *suite.measures) if d.verdict in FIRM - {Verdict.REGRESSED}]
+        if better:
+            title = f"Zelda: improved in {visible(suite.suite, 80)}"
+            message = f"{numbers.count(len(better), 'improvement')} against the baseline."
+            yield Annotation("notice", *places.at(suite.suite), title, message)
