@@ -220,6 +220,11 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
             for _ in range(80):
                 member.write(bytes(1 << 20))
     world.repository.add_artifact(NAME, bomb.getvalue(), run=run)
+
+    found = look(world.github, world.own, world.commits[4])
+    assert found.origin.state is BaselineState.INVALID
+    assert f"{RESULTS} has more than" in found.origin.sentence
+
     store(world.repository.add_run(world.commits[3]), "honest")
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 

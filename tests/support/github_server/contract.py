@@ -44,8 +44,11 @@ class Contract:
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._root = _as_json_schema(description)
         # GitHub sends null for a fork that was deleted, although the description does not allow it.
-        run = self._root["components"]["schemas"]["workflow-run"]["properties"]
-        run["head_repository"] = {"anyOf": [run["head_repository"], {"type": "null"}]}
+        schemas = self._root["components"]["schemas"]
+        heads = (schemas[name]["properties"]["head"] for name in ("pull-request", "pull-request-simple"))
+        _allow_null(schemas["workflow-run"]["properties"], "head_repository")
+        for head in heads:
+            _allow_null(head["properties"], "repo")
         templates = [(path, method) for path, methods in description["paths"].items() for method in methods]
         self._templates = sorted(templates, key=lambda each: each[0].count("{"))
 
@@ -133,6 +136,10 @@ class Contract:
 @cache
 def github_contract() -> Contract:
     return Contract(json.loads(DESCRIPTION.read_text("utf-8")))
+
+
+def _allow_null(properties: dict[str, Any], name: str) -> None:
+    properties[name] = {"anyOf": [properties[name], {"type": "null"}]}
 
 
 def _parsed(text: str) -> Any:
