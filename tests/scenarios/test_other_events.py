@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.stage import BAD, GOOD, Done, Stage
+from tests.scenarios.stage import BAD, GOOD, NO_KEY, Done, Stage
 from tests.support import events
 from tests.support.scripted_api import Script
 
@@ -55,7 +55,7 @@ def test_a_branch_on_demand_is_told_to_its_pull_request(tmp_path: Path) -> None:
 
 def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
-        done = stage.pull_request(stage.open_pull(fork=True), variables={"ANTHROPIC_API_KEY": None})
+        done = stage.pull_request(stage.open_pull(fork=True), variables=NO_KEY)
         assert done.code == 0, done.printed
         assert done.outputs == {"verdict": "skipped"}
         (notice,) = done.told("notice")
@@ -67,7 +67,7 @@ def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path)
 
 def test_a_missing_key_is_never_green(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
-        done = stage.pull_request(stage.open_pull(), variables={"ANTHROPIC_API_KEY": None}, fail_on="never")
+        done = stage.pull_request(stage.open_pull(), variables=NO_KEY, fail_on="never")
         assert done.code == 2
         (error,) = done.told("error")
         assert "anthropic-api-key is empty" in error.data
