@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.scenarios.stage import BAD, GOOD, Stage
 from tests.support.command import after, gone
 from tests.support.github_server import answered, too_many_requests
-from tests.support.scripted_api import ScriptedApi, hang, tool_call
+from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
 
 
 def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path: Path) -> None:

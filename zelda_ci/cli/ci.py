@@ -98,8 +98,8 @@ class _Grouped:
                 self._together = len(event.runs)
                 self._open.enter_context(self._log.group("Runs"))
             case RunFinished():
-                self._together -= 1
-                if self._together <= 0:
+                self._together = max(0, self._together - 1)
+                if not self._together:
                     self._open.close()
             case _:
                 pass
