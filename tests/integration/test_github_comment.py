@@ -117,6 +117,15 @@ def test_forged_and_quoted_markers_are_nobodys_comment(
     assert shown(pull.comments[-1]) == "ours"
 
 
+def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer, pull: Pull) -> None:
+    github.login = "alice"
+    for author in ("github-actions[bot]", "alice"):
+        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=author)
+    github.script_failures([answered(200, FORBIDDEN, on=GRAPHQL), answered(200, {"login": "alice"}, on="GET /user")])
+    assert tell(github, "new").action == "updated"
+    assert [shown(each) for each in pull.comments] == ["old", "new"]
+
+
 @by_both_ways
 def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     old = sealed(KEY, Order(1, 1, HEAD), "old")
@@ -254,6 +263,7 @@ def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(
 def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull) -> None:
     github.script_failures([lose_answer(on=CREATE)])
     assert tell(github, "once").action == "created"
+    assert len(github.calls(CREATE)) == 1
     assert [shown(each) for each in pull.comments] == ["once"]
 
 
@@ -305,3 +315,12 @@ def test_another_refusal_keeps_its_own_code(github: GitHubServer, pull: Pull) ->
     with pytest.raises(GitHubError) as caught:
         tell(github, "text")
     assert caught.value.code == "GITHUB_REFUSED"
+
+
+def test_an_enterprise_server_is_asked_where_it_answers() -> None:
+    with GitHubServer(enterprise=True) as github:
+        pull = github.repository.add_pull(head_sha=HEAD)
+        for body in ("one", "two"):
+            tell(github, body)
+        assert [shown(each) for each in pull.comments] == ["two"]
+        assert len(github.calls("POST /api/graphql")) == 3
