@@ -19,11 +19,11 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
 from zelda_ci.domain.run import BatchResult, Versions
-from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import ConfigError
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.errors import ConfigError, ExecutionError
 from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.events import Emit, Warned
-from zelda_ci.execution import claude_code
+from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
@@ -33,6 +33,7 @@ from zelda_ci.model_proxy.proxy import Meter, ModelProxy
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
 from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.pipeline.isolation import confined, in_one_line
 from zelda_ci.pipeline.judging import Judging
 from zelda_ci.pipeline.recovery import recover
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -41,6 +42,8 @@ from zelda_ci.storage import references
 from zelda_ci.storage.finished_run import FinishedRun
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.isolation import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 INTERRUPTED = 130
@@ -67,6 +70,11 @@ class RunOrder:
     jobs: int = 1
     record: Path | None = None
     replay: Path | None = None
+    isolation: str | None = None
+    """A level, or auto, whatever the suites say."""
+    require_isolation: IsolationLevel | None = None
+    unsafe: bool = False
+    """Whether a run may have no isolation at all."""
 
 
 def load(folder: Path) -> LoadedProject:
@@ -84,8 +92,8 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
-    _refuse_isolation(suites)
+    wanted = select(loaded.suites, order.names, order.tags)
+    suites = [confined(suite.resolved, order.isolation, order.require_isolation) for suite in wanted]
     tools = _tools(loaded, order, suites, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
@@ -147,17 +155,17 @@ def _plan(suites: Sequence[ResolvedSuite], trials: int | None) -> list[PlannedRu
     ]
 
 
-def _refuse_isolation(suites: Sequence[ResolvedSuite]) -> None:
-    """Protection that was asked for and is not there must stop the run, not weaken it in silence."""
+def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, environ: Mapping[str, str]) -> Isolation:
+    """What runs are confined with; protection that was asked for and is not there stops the run, before it costs."""
+    try:
+        cli = launch.find_cli()
+    except ExecutionError:  # every session will say so
+        cli = None
+    unsafe = order.unsafe or environ.get("ZELDA_UNSAFE") == "1"
+    isolation = Isolation(levels.probe(environ, cli), unsafe=unsafe, programs=[cli] if cli else [])
     for suite in suites:
-        wanted = {suite.isolation.level, suite.isolation.require} - {None, "auto", "none"}
-        if wanted:
-            raise ConfigError(
-                f"{suite.file} asks for isolation {max(map(str, wanted))}, which this version of Zelda does not offer.",
-                hint="Take isolation.level and isolation.require away to run without a sandbox; "
-                "docs/workspace.md says what is protected then.",
-                code="ISOLATION_UNAVAILABLE",
-            )
+        isolation.of(suite)
+    return isolation
 
 
 def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:
@@ -231,7 +239,10 @@ def _tools(
 ) -> Tools:
     known = settings.read(environ)
     redact = Redactor(known.secrets())
-    workspaces, store = Workspaces(loaded.root, loaded.results_dir, environ, redact), ResultStore(loaded.results_dir)
+    isolation = _isolation(suites, order, environ)
+    reasons = isolation.offered.reasons
+    workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)
+    store = ResultStore(loaded.results_dir)
     bench = WorkspaceBench(workspaces, store, emit)
     return Tools(
         workspaces=workspaces,
@@ -248,6 +259,8 @@ def _tools(
             python=".".join(map(str, sys.version_info[:3])),
         ),
         replayed=order.replay is not None,
+        isolation_reasons=reasons,
+        isolation=in_one_line({isolation.of(suite) for suite in suites}, reasons),
     )
 
 

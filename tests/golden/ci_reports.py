@@ -258,30 +258,37 @@ def failed() -> CiReport:
     return report(before(), after)
 
 
-def hostile() -> CiReport:
-    """Every text that comes from outside is written by an attacker."""
-    names = (HOSTILE, "ok")
-    old = trial(HOSTILE, "PP", criteria=names, run_id="old", config=suite("x", acceptance_criteria=names))
+def written_by(attacker: str) -> CiReport:
+    """Every text that comes from outside is the attacker's; suite names and models too, as in a fork's artifact."""
+    names = (attacker, "ok")
+    plain = suite("x", acceptance_criteria=names)
+    old = trial(attacker, "PP", criteria=names, run_id="old", config=plain)
     new = trial(
-        HOSTILE,
+        attacker,
         "FP",
         criteria=names,
-        missed=[HOSTILE],
+        missed=[attacker],
         minute=90,
-        run_id=HOSTILE,
-        setup=command(HOSTILE, 1, HOSTILE),
-        config=suite("x", acceptance_criteria=names),
-        models=(HOSTILE,),
+        run_id=attacker,
+        setup=command(attacker, 1, attacker),
+        config=plain,
+        models=(attacker,),
+        judge=JudgeUsage(requests=1, models={attacker: ModelUsage()}, notices=(safe(attacker),)),
     )
-    gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(HOSTILE, HOSTILE), judge=None)
-    origin = FOUND.model_copy(update={"branch": HOSTILE, "commit": "`<b>`|@x", "sentence": HOSTILE})
+    gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(attacker, attacker), judge=None)
+    origin = FOUND.model_copy(update={"branch": attacker, "commit": attacker, "wanted": attacker, "sentence": attacker})
     evil = Links(run="javascript:alert(1)", artifact="https://x.example/) [y](http://z", commit="http://a b")
-    return report([old], [new, gone], baseline=origin, title=HOSTILE, notes=(HOSTILE,), links=evil, tested="`|<b>x")
+    return report([old], [new, gone], baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker)
+
+
+def hostile() -> CiReport:
+    """A sample of what an attacker would write."""
+    return written_by(HOSTILE)
 
 
 def crowd() -> CiReport:
     """More suites than a comment has room for."""
-    names = [f"suite-{number:03}" for number in range(300)]
+    names = [f"suite-{number:03}" for number in range(200)]
     criteria = ("It works", "It is tested")
     old = [trial(name, "PP", criteria=criteria) for name in names]
     new = [

@@ -51,6 +51,7 @@ def test_the_results_of_the_wanted_commit_are_taken(world: World) -> None:
     assert found.origin.sentence == f"baseline main@{world.commits[4][:7]}, 2 days old"
     assert (found.origin.run_id, found.origin.artifact_id) == (run.id, artifact.id)
     assert (found.origin.wanted, found.origin.commit, found.origin.behind) == (world.commits[4], world.commits[4], 0)
+    assert world.github.calls("GET */commits") == []
 
 
 def test_the_nearest_ancestor_stands_in(world: World) -> None:
@@ -220,6 +221,11 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
             for _ in range(80):
                 member.write(bytes(1 << 20))
     world.repository.add_artifact(NAME, bomb.getvalue(), run=run)
+
+    found = look(world.github, world.own, world.commits[4])
+    assert found.origin.state is BaselineState.INVALID
+    assert f"{RESULTS} has more than" in found.origin.sentence
+
     store(world.repository.add_run(world.commits[3]), "honest")
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 
@@ -249,14 +255,27 @@ def test_one_that_expires_during_the_lookup_has_expired(world: World) -> None:
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.EXPIRED
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-@pytest.mark.parametrize("path", ["*/actions/runs/*", "*/actions/artifacts", "*/commits", "*/zip"])
-def test_a_token_that_may_not_read_is_told_what_it_needs(world: World, status: int, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, status) for path in ("*/actions/runs/*", "*/actions/artifacts", "*/zip") for status in (403, 404)),
+        ("*/commits", 403),
+        ("*", 401),
+    ],
+)
+def test_a_token_that_may_not_read_is_told_what_it_needs(world: World, path: str, status: int) -> None:
     store(world.repository.add_run(world.commits[3]))
     world.github.script_failures([answered(status, on=f"GET {path}")])
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.NOT_PERMITTED
     assert "permissions: actions: read" in found.origin.sentence
+
+
+def test_a_wanted_commit_that_was_rewritten_has_no_ancestors(world: World) -> None:
+    store(world.repository.add_run(world.commits[3]))
+    found = look(world.github, world.own, "f" * 40)
+    assert found.origin.state is BaselineState.NONE_YET
+    assert "none for fffffff" in found.origin.sentence
 
 
 @pytest.mark.parametrize("status", [400, 500])

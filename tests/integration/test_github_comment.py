@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.baselines import api_of
-from tests.support.github_server import Comment, GitHubServer, Pull, Run, answered, hang_up, lose_answer
+from tests.support.github_server import Comment, Failure, GitHubServer, Pull, Run, answered, hang_up, lose_answer
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.comment import Published, publish
 from zelda_ci.github.sticky import Order, marker, sealed
@@ -17,6 +17,16 @@ GRAPHQL = "POST /graphql"
 CREATE = "POST */comments"
 LARGE_ID = 4_000_000_000
 """Beyond 32 bits, as the ids of comments are by now."""
+
+FORBIDDEN = {"data": None, "errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]}
+
+by_both_ways = pytest.mark.parametrize(
+    "refusals",
+    [
+        pytest.param([], id="by GraphQL"),
+        pytest.param([answered(200, FORBIDDEN, on=GRAPHQL)] * 2, id="by REST"),
+    ],
+)
 
 
 @pytest.fixture
@@ -75,15 +85,14 @@ def test_jobs_with_keys_of_their_own_have_comments_of_their_own(github: GitHubSe
     assert [shown(each) for each in pull.comments] == ["three", "two"]
 
 
-@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
-def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refused: bool) -> None:
+@by_both_ways
+def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     for number in range(125):
         github.repository.add_comment(1, f"before {number}")
     ours = github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=github.login, id=LARGE_ID)
     for number in range(125):
         github.repository.add_comment(1, f"after {number}", id=LARGE_ID + 1 + number)
-    if refused:
-        github.script_failures([answered(502, on=GRAPHQL) for _ in range(9)])
+    github.script_failures(refusals)
 
     assert tell(github, "new").action == "updated"
 
@@ -91,15 +100,16 @@ def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refuse
     assert shown(ours) == "new"
 
 
-@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
-def test_forged_and_quoted_markers_are_nobodys_comment(github: GitHubServer, pull: Pull, refused: bool) -> None:
+@by_both_ways
+def test_forged_and_quoted_markers_are_nobodys_comment(
+    github: GitHubServer, pull: Pull, refusals: list[Failure]
+) -> None:
     marked = sealed(KEY, Order(1, 1, HEAD), "forged")
     github.repository.add_comment(1, marked, author="mallory")
     for text in (f"> {marked}", f"\n{marked}", f"Quote: {marker(KEY)}", f"```\n{marked}\n```"):
         github.repository.add_comment(1, text, author=github.login)
     before = list(pull.bodies)
-    if refused:
-        github.script_failures([answered(403, on=GRAPHQL) for _ in range(9)])
+    github.script_failures(refusals)
 
     assert tell(github, "ours").action == "created"
 
@@ -107,12 +117,20 @@ def test_forged_and_quoted_markers_are_nobodys_comment(github: GitHubServer, pul
     assert shown(pull.comments[-1]) == "ours"
 
 
-@pytest.mark.parametrize("refused", [False, True], ids=["by GraphQL", "by REST"])
-def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refused: bool) -> None:
+def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer, pull: Pull) -> None:
+    github.login = "alice"
+    for author in ("github-actions[bot]", "alice"):
+        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=author)
+    github.script_failures([answered(200, FORBIDDEN, on=GRAPHQL), answered(200, {"login": "alice"}, on="GET /user")])
+    assert tell(github, "new").action == "updated"
+    assert [shown(each) for each in pull.comments] == ["old", "new"]
+
+
+@by_both_ways
+def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     old = sealed(KEY, Order(1, 1, HEAD), "old")
     github.repository.add_comment(1, old, author=github.login, minimized="OUTDATED")
-    if refused:
-        github.script_failures([answered(200, {"data": None, "errors": [{"message": "no"}]}, on=GRAPHQL)] * 2)
+    github.script_failures(refusals)
 
     assert tell(github, "new").action == "created"
 
@@ -245,6 +263,7 @@ def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(
 def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull) -> None:
     github.script_failures([lose_answer(on=CREATE)])
     assert tell(github, "once").action == "created"
+    assert len(github.calls(CREATE)) == 1
     assert [shown(each) for each in pull.comments] == ["once"]
 
 
@@ -296,3 +315,12 @@ def test_another_refusal_keeps_its_own_code(github: GitHubServer, pull: Pull) ->
     with pytest.raises(GitHubError) as caught:
         tell(github, "text")
     assert caught.value.code == "GITHUB_REFUSED"
+
+
+def test_an_enterprise_server_is_asked_where_it_answers() -> None:
+    with GitHubServer(enterprise=True) as github:
+        pull = github.repository.add_pull(head_sha=HEAD)
+        for body in ("one", "two"):
+            tell(github, body)
+        assert [shown(each) for each in pull.comments] == ["two"]
+        assert len(github.calls("POST /api/graphql")) == 3

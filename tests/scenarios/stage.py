@@ -44,6 +44,8 @@ FILES: dict[str, str | bytes] = {"README.md": "# Shop\n", "zelda/test-greeting.y
 OURS = {"add-mask", "group", "endgroup", "error", "warning", "notice"}
 """The commands that Zelda gives; any other was forged."""
 
+NO_KEY = {"ANTHROPIC_API_KEY": None}
+
 
 @dataclass
 class Done:
@@ -126,7 +128,12 @@ class Stage:
         git("checkout", "-q", "--force", "--detach", ref)
 
     def store(self, commit: str, *, score: float = 100, **how: Any) -> Artifact:
-        """Results of a commit as an earlier run of main stored them; `how` are fields of `Run`, or of the artifact."""
+        """Results of a commit as an earlier run of main stored them.
+
+        `how` are fields of `Run` or of the artifact; `told` is what the artifact says of itself beside the truth, and
+        `content` its results.
+        """
+        content = how.pop("content", None) or results(score)
         of_artifact = {name: how.pop(name) for name in ("expired", "digest", "created_at") if name in how}
         name, told = how.pop("name", "zelda-results"), how.pop("told", {})
         run = self.github.repository.add_run(commit, **{"branch": "main", "event": "push", **how})
@@ -142,7 +149,7 @@ class Stage:
             "createdAt": datetime.now(UTC).isoformat(),
             **told,
         }
-        members = {"zelda-ci.json": json.dumps(provenance).encode(), "zelda-results.json": results(score)}
+        members = {"zelda-ci.json": json.dumps(provenance).encode(), "zelda-results.json": content}
         artifact = self.github.repository.add_artifact(name, members, run=run, **of_artifact)
         self._placed.append(artifact)
         return artifact
@@ -171,6 +178,30 @@ class Stage:
         run = self.github.repository.add_run(self.tip)
         event = events.push(before=before, after=self.tip)
         return self.job("push", event, run, script, sha=self.tip, ref="refs/heads/main", **more)
+
+    def finished(self, pull: Pull, artifact: Artifact, **inputs: Any) -> Done:
+        """The job of a second workflow, after the one of a pull request has stored its results."""
+        assert artifact.run
+        fork = pull.head_repository is self.fork
+        event = events.workflow_run(fork=fork, run_id=artifact.run.id, head=pull.head_sha)
+        run = self.github.repository.add_run(self.tip, event="workflow_run", workflow="comment.yml")
+        variables = {"ANTHROPIC_API_KEY": None}
+        return self.job(
+            "workflow_run",
+            event,
+            run,
+            sha=self.tip,
+            ref="refs/heads/main",
+            variables=variables,
+            mode="comment",
+            **inputs,
+        )
+
+    def of_fork(self, pull: Pull, **how: Any) -> Artifact:
+        """Results that the workflow of a pull request has stored."""
+        told = {"headSha": pull.head_sha, "sha": pull.merge_commit_sha, "baseSha": self.tip, "pullRequest": pull.number}
+        where = {"branch": "topic", "event": "pull_request", "head_repository": pull.head_repository}
+        return self.store(pull.head_sha, **{**where, **how, "told": {**told, **how.get("told", {})}})
 
     def job(
         self, name: str, event: dict[str, Any], run: Run, script: Script = (), *, sha: str, ref: str, **inputs: Any
@@ -244,13 +275,14 @@ class Stage:
         return self.github.repository.pull(number).bodies
 
 
-def results(score: float) -> bytes:
-    """A file of results of the suite `greeting` with this score of functional correctness."""
+def results(score: float, change: Callable[[dict[str, Any]], None] = lambda _: None) -> bytes:
+    """A file of results of the suite `greeting` with this score of functional correctness, changed by `change`."""
     batch = json.loads(_template())
     for run in batch["runs"]:
         found = run["evaluations"]["functionalCorrectness"]
         found["score"] = score
         found["details"]["passed"] = score == 100
+    change(batch)
     return json.dumps(batch).encode()
 
 

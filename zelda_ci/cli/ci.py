@@ -32,7 +32,7 @@ exactly when the gate says so. A workflow is all it takes:
       runs-on: ubuntu-latest
       steps:
         - uses: actions/checkout@v7
-        - uses: zelda-ci/zelda-action@v1
+        - uses: zelda-ci/zelda-ci@v1
           with:
             anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
 
@@ -98,8 +98,8 @@ class _Grouped:
                 self._together = len(event.runs)
                 self._open.enter_context(self._log.group("Runs"))
             case RunFinished():
-                self._together -= 1
-                if self._together <= 0:
+                self._together = max(0, self._together - 1)
+                if not self._together:
                     self._open.close()
             case _:
                 pass

@@ -31,7 +31,7 @@ def _session_settings(reading: Reading) -> Hashable:
 def _commands(reading: Reading) -> Hashable:
     config = reading.run.config
     commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
-    return (*commands, config.test_report, config.coverage_report)
+    return (*commands, config.test_report, config.coverage_report, config.protected_paths)
 
 
 def _judge(identity: JudgeIdentity | None, reading: Reading) -> tuple[str, str]:
@@ -75,8 +75,15 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
 }
 """What shapes one measure only."""
 
+
+def _session_network(reading: Reading) -> str | None:
+    return reading.run.isolation.network.session if reading.run.isolation else None
+
+
 NOTEWORTHY: dict[str, Aspect] = {
     "Claude Code versions": lambda reading: reading.run.versions.cli,
+    "isolation levels": lambda reading: reading.run.isolation.level if reading.run.isolation else None,
+    "networks of the session": _session_network,
     "models that answered": lambda reading: ", ".join(reading.run.models),
 }
 """Differences that are told but do not stand in the way."""

@@ -147,7 +147,7 @@ class Api:
             answer = self._http.send(method, url, headers=self._headers(), **more)
             if not follow or answer.status not in MOVED or "location" not in answer.headers:
                 return answer
-            url = self._own(urljoin(url, answer.headers["location"]))
+            url = self._own(answer.headers["location"])
             more["params"] = None
         raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
 
@@ -165,8 +165,14 @@ class Api:
         link = next_page(answer.headers.get("link", ""))
         return self._own(link) if link else None
 
-    def _own(self, url: str) -> str:
-        if urlsplit(url)[:2] != urlsplit(self._base)[:2]:
+    def _own(self, link: str) -> str:
+        """An address that GitHub points to, if our token may go there."""
+        try:
+            url = urljoin(f"{self._base}/", link)
+            foreign = urlsplit(url)[:2] != urlsplit(self._base)[:2]
+        except ValueError:
+            foreign, url = True, ""
+        if foreign:
             raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
         return url
 
@@ -199,7 +205,10 @@ def next_page(link: str) -> str | None:
 
 def signatures(url: str) -> tuple[str, ...]:
     """The secret part of a signed address, in the spellings a log may show."""
-    plain = parse_qs(urlsplit(url).query).get("sig", [])
+    try:
+        plain = parse_qs(urlsplit(url).query).get("sig", [])
+    except ValueError:
+        return ()
     return tuple(dict.fromkeys(form for sig in plain for form in (sig, quote(sig, safe=""), unquote(sig))))
 
 

@@ -21,6 +21,7 @@ __all__ = ["ArtifactService", "Uploaded", "artifact_name"]
 
 VERSION = 7
 CONFLICT = 409
+REFUSED_TWICE = frozenset({400, 404, 409, 412})
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,21 @@ class ArtifactService:
         for signature in signatures(url):
             self._mask(signature)
         stored = blob.store(self._http, url, archive)
-        request = {"name": name, "size": str(stored.size), "hash": stored.digest}
-        number = self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
+        number = self._finish(name, stored)
         if number is None:
             raise ArtifactError("GitHub's artifact service did not name the artifact.", code="ARTIFACT_REFUSED")
         return Uploaded(number, stored.digest, stored.size)
+
+    def _finish(self, name: str, stored: blob.Stored) -> int | None:
+        request = {"name": name, "size": str(stored.size), "hash": stored.digest}
+        try:
+            return self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
+        except GitHubError as exc:
+            # A second attempt is refused where the first was heard and its answer lost.
+            found = self._newest(name) if exc.status in REFUSED_TWICE else None
+            if found is None or found.text("digest") != stored.digest:
+                raise
+            return found.number("database_id")
 
     def _create(self, name: str, retention_days: int | None) -> Reply:
         request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
@@ -127,8 +138,7 @@ class ArtifactService:
 
     def _make_room(self, name: str) -> None:
         """Remove what has our name, unless it is another job's."""
-        found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
-        newest = max(found, key=lambda item: item.number("database_id") or 0, default=None)
+        newest = self._newest(name)
         owner = self._twirp.backend if newest is None else _owner(newest)
         # A job that is run again has another id in the new attempt, but the name is still its own.
         if owner != self._twirp.backend and self._attempt == 1:
@@ -138,6 +148,10 @@ class ArtifactService:
         except GitHubError as exc:
             if exc.code == "GITHUB_CANCELLED":
                 raise
+
+    def _newest(self, name: str) -> Reply | None:
+        found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
+        return max(found, key=lambda item: item.number("database_id") or 0, default=None)
 
     def _expiry(self, retention_days: int | None) -> dict[str, str]:
         if retention_days is None:

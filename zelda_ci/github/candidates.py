@@ -32,7 +32,11 @@ class Candidate:
 
     artifact: Artifact
     run: ArtifactRun
-    commit: str
+
+    @property
+    def commit(self) -> str:
+        """The commit that it is about."""
+        return self.run.head_sha
 
 
 def candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Candidate]:
@@ -40,9 +44,9 @@ def candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Can
     listed = api.pages("actions/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
     artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
     return [
-        Candidate(artifact, run, run.head_sha)
+        Candidate(artifact, run)
         for artifact in artifacts
-        if (run := artifact.workflow_run) and run.head_sha and trust.is_of_branch(run, branch, repository_id)
+        if (run := artifact.workflow_run) and trust.is_of_branch(run, branch, repository_id)
     ]
 
 
@@ -56,9 +60,9 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
     """
     run = understand(Run, api.get(f"actions/runs/{candidate.run.id}"))
     _refuse(trust.distrust_of_run(run, candidate.run, workflow_id))
-    members = _members(api, candidate.artifact)
-    _refuse(trust.distrust_of_provenance(_provenance(members[PROVENANCE]), run))
-    return read(members[RESULTS])
+    told, results = opened(api, candidate.artifact)
+    _refuse(trust.distrust_of_provenance(told, run))
+    return read(results)
 
 
 def _members(api: Api, artifact: Artifact) -> dict[str, bytes]:

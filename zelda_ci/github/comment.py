@@ -40,11 +40,11 @@ def publish(api: Api, number: int, *, key: str, order: Order, body: str) -> Publ
     text = sealed(key, order, body)
     if length(text) > LONGEST_BODY:
         raise _too_long()
-    return _Desk(api, number, key, order, text).publish()
+    return _Draft(api, number, key, order, text).publish()
 
 
 @dataclass(frozen=True)
-class _Desk:
+class _Draft:
     api: Api
     number: int
     key: str

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import Commit, CommitComparison, understand
 
@@ -11,9 +12,16 @@ PAGES_OF_ANCESTORS = 3
 
 
 def ancestors(api: Api, start: str) -> Iterator[str]:
-    """The commit that `start`, a commit or branch, names, and then those before it, newest first, within reason."""
-    for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
-        yield understand(Commit, commit).sha
+    """The commit that `start`, a commit or branch, names, and then those before it, newest first, within reason.
+
+    None where GitHub does not know it, like what was on a branch before its history was rewritten.
+    """
+    try:
+        for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
+            yield understand(Commit, commit).sha
+    except GitHubError as error:
+        if error.code != "GITHUB_NOT_FOUND":
+            raise
 
 
 def behind(api: Api, commit: str, wanted: str) -> int:

@@ -190,7 +190,10 @@ class _Request:
 
     @property
     def asked(self) -> str:
-        parts = urlsplit(self.url)
+        try:
+            parts = urlsplit(self.url)
+        except ValueError:
+            return f"{self.method} of an impossible address"
         return f"{self.method} {parts.hostname}{parts.path[:100]}"
 
     def send_by(self, session: "requests.Session") -> Answer | _Silence:
@@ -208,7 +211,8 @@ class _Request:
         except OSError as exc:
             return _Silence(exc.strerror or type(exc).__name__, final=self.stream_to is not None)
         except ValueError as exc:
-            return _Silence(f"it could not be sent ({type(exc).__name__})", unsent=True, final=True)
+            # Such as a Location that is no address, which requests looks at even where it does not follow.
+            return _Silence(f"it is not proper HTTP ({type(exc).__name__})", final=True)
 
     def _read(self, response: "requests.Response") -> Answer | _Silence:
         kept = bytearray()

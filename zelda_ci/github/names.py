@@ -13,7 +13,7 @@ INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 def artifact_name(text: str) -> str:
     """A legal name for any text; one that had to be changed ends in a hash, so that two texts stay two names."""
     kept = "".join(char if _is_legal(char) else "-" for char in text)[:LONGEST].strip(" .-")
-    if kept == text:
+    if text and kept == text:
         return text
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
     return f"{kept[: LONGEST - HASH_LENGTH - 1] or 'artifact'}-{mark}"

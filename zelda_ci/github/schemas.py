@@ -20,7 +20,7 @@ class ArtifactRun(Described):
     repository_id: int | None = None
     head_repository_id: int | None = None
     head_branch: str | None = None
-    head_sha: str | None = None
+    head_sha: str = ""
 
 
 class Artifact(Described):

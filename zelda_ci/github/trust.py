@@ -12,14 +12,9 @@ TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
 """What runs on commits that are already on a branch of this repository; pull requests are not."""
 
 
-def is_of_branch(run: ArtifactRun | None, branch: str, repository_id: int) -> bool:
+def is_of_branch(run: ArtifactRun, branch: str, repository_id: int) -> bool:
     """Whether a run was for this repository's own branch, as far as a list of artifacts tells."""
-    return (
-        run is not None
-        and run.repository_id == repository_id
-        and run.head_repository_id == repository_id
-        and run.head_branch == branch
-    )
+    return run.repository_id == run.head_repository_id == repository_id and run.head_branch == branch
 
 
 def distrust_of_run(run: Run, listed: ArtifactRun, workflow_id: int) -> str | None:

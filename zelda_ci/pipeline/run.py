@@ -19,7 +19,9 @@ from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
+from zelda_ci.pipeline import isolation
 from zelda_ci.pipeline.evaluation import evaluate, judge
+from zelda_ci.pipeline.protecting import protect
 from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
@@ -46,10 +48,12 @@ class Run:
         try:
             async with AsyncExitStack() as stack:
                 with self._phase(Phase.WORKSPACE):
-                    workspace = await stack.enter_async_context(self.tools.workspaces.open(self.run_id, self.suite))
+                    opened = self.tools.workspaces.open(self.run_id, self.suite, self.tools.proxy.socket)
+                    workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                self.ledger.learn(source=TestedSource(**asdict(workspace.source)))
+                confined = isolation.report(self.suite, workspace.confinement, self.tools.isolation_reasons)
+                self.ledger.learn(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
                 await self._work(workspace)
         except ZeldaError as exc:
@@ -124,7 +128,10 @@ class Run:
             context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
                 had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
-                context = await evaluate(replace(context, manifest=had), self.tools, self.ledger)
+                context = await protect(replace(context, manifest=had), self.tools, self.ledger, self.emit)
+                context = await evaluate(context, self.tools, self.ledger)
+                # The judges read what the session left, not what was tested.
+                context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
         self._store()
 

@@ -39,3 +39,7 @@ class Tools:
     redact: Redactor
     versions: Versions
     replayed: bool
+    isolation_reasons: tuple[str, ...] = ()
+    """Why this machine offers no better isolation, and what would help."""
+    isolation: str = ""
+    """How the runs are confined, in one line."""

@@ -36,7 +36,7 @@ def render_junit(report: CiReport) -> str:
     suites = [_suite(run, report) for run in report.batch.runs]
     if report.comparison:
         suites.append(_comparison(report))
-    root = ET.Element("testsuites", {"name": clean(report.title)})
+    root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
     root.extend(_element(suite) for suite in suites)
     for key in ("tests", "failures", "errors"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
@@ -53,10 +53,14 @@ def clean(text: str) -> str:
 
 
 def _element(suite: TestSuite) -> ET.Element:
-    """Without the count of disabled tests, which the stricter schemas do not know."""
+    """Without the count of disabled tests, which the stricter schemas do not know, and with every text cleaned."""
     made: ET.Element = suite.build_xml_doc()
     made.attrib.pop("disabled", None)
     made.set("time", f"{float(made.get('time', '0')):.3f}")
+    for element in made.iter():
+        element.text = element.text and clean(element.text)
+        for key, value in element.items():
+            element.set(key, clean(value).strip() or "unknown")
     return made
 
 
@@ -64,11 +68,11 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
     several = run.trial > 1 or sum(other.suite == run.suite for other in report.batch.runs) > 1
     name = f"{run.suite} (trial {run.trial})" if several else run.suite
     return TestSuite(
-        clean(name),
+        name,
         [*_cases(run)],
         timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
-        package=clean(run.config.file),
-        properties={key: clean(value) for key, value in _properties(run, report)},
+        package=run.config.file,
+        properties=dict(_properties(run, report)),
     )
 
 
@@ -102,12 +106,13 @@ def _cases(run: RunResult) -> Iterator[TestCase]:
 
 def _case(run: RunResult, name: str, seconds: float | None = None, output: str = "") -> TestCase:
     known = seconds if seconds is not None and 0 <= seconds <= A_WEEK else None
-    return TestCase(clean(name), classname=clean(run.suite), elapsed_sec=known, stdout=clean(output) or None)
+    return TestCase(name, classname=run.suite or "unknown", elapsed_sec=known, stdout=output or None)
 
 
 def _session(run: RunResult) -> TestCase:
     case = _case(run, "session", run.phase_seconds.get("session"))
-    why = clean(run.failure.message if run.failure else f"The session {STATUS_WORDS[run.status]}.")
+    told = run.failure.message if run.failure else ""
+    why = told.strip() or f"The session {STATUS_WORDS[run.status]}."
     match run.status:
         case SessionStatus.COMPLETED:
             pass
@@ -125,11 +130,9 @@ def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestC
     passed = judged.verdict is CriterionVerdict.PASS
     case = _case(run, f"{number}. {sentence(judged.criterion)}", output=told if passed else "")
     if judged.verdict is CriterionVerdict.FAIL:
-        case.add_failure_info(
-            clean(sentence(judged.reasoning)) or "The criterion is not met.", clean(told), "criterion"
-        )
+        case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", told, "criterion")
     elif not passed:
-        case.add_skipped_info(clean(sentence(judged.reasoning)) or "not judged")
+        case.add_skipped_info(sentence(judged.reasoning) or "not judged")
     return case
 
 
@@ -155,7 +158,7 @@ def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
     case = _case(run, name, command.seconds, command.output)
     if command.exit_code != 0:
         how = "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
-        case.add_failure_info(clean(sentence(f"{how}: {command.command}")), clean(command.output), "command")
+        case.add_failure_info(sentence(f"{how}: {command.command}"), command.output, "command")
     return case
 
 
@@ -164,7 +167,7 @@ def _tests(run: RunResult, command: CommandResult, found: CorrectnessDetails) ->
     tests = found.tests
     if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
         said = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
-        case.add_failure_info(said, clean("\n".join(tests.failures) or command.output), "tests")
+        case.add_failure_info(said, "\n".join(tests.failures) or command.output, "tests")
     return case
 
 
@@ -187,16 +190,16 @@ def _metric(run: RunResult, result: EvalResult) -> TestCase:
     told = f"{score}{result.reasoning}"
     case = _case(run, f"score: {label(result.metric)}", output=told if result.score is not None else "")
     if result.failed:
-        case.add_error_info(clean(sentence(told)) or "not evaluated", clean(told), "evaluation")
+        case.add_error_info(sentence(told) or "not evaluated", told, "evaluation")
     elif result.score is None:
-        case.add_skipped_info(clean(sentence(told)) or "unscored")
+        case.add_skipped_info(sentence(told) or "unscored")
     return case
 
 
 def _comparison(report: CiReport) -> TestSuite:
     """A case per suite: did it regress?"""
     compared = report.comparison.suites if report.comparison else ()
-    properties = {"baseline": clean(report.baseline.commit)} if report.baseline.commit else None
+    properties = {"baseline": report.baseline.commit} if report.baseline.commit else None
     return TestSuite(
         "comparison with the baseline",
         [_compared(suite, report) for suite in compared],
@@ -206,13 +209,13 @@ def _comparison(report: CiReport) -> TestSuite:
 
 
 def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
-    case = TestCase(clean(suite.suite), classname="comparison")
+    case = TestCase(suite.suite, classname="comparison")
     reasons = _regressions(suite.suite, report)
     if reasons:
-        case.add_failure_info(clean(sentence(reasons[0])), clean("\n".join(reasons)), "regression")
+        case.add_failure_info(sentence(reasons[0]), "\n".join(reasons), "regression")
     elif suite.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
         why = "; ".join(suite.reasons)
-        case.add_skipped_info(clean(sentence(f"{suite.verdict.value}: {why}" if why else suite.verdict.value)))
+        case.add_skipped_info(sentence(f"{suite.verdict.value}: {why}" if why else suite.verdict.value))
     return case
 
 

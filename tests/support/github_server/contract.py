@@ -43,11 +43,16 @@ class Contract:
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._root = _as_json_schema(description)
-        # GitHub sends null for a fork that was deleted, although the description does not allow it.
-        run = self._root["components"]["schemas"]["workflow-run"]["properties"]
-        run["head_repository"] = {"anyOf": [run["head_repository"], {"type": "null"}]}
+        self._allow_deleted_forks()
         templates = [(path, method) for path, methods in description["paths"].items() for method in methods]
         self._templates = sorted(templates, key=lambda each: each[0].count("{"))
+
+    def _allow_deleted_forks(self) -> None:
+        """GitHub sends null for a fork that was deleted, although the description does not allow it."""
+        run, pull, simple = (self.schema(name) for name in ("workflow-run", "pull-request", "pull-request-simple"))
+        sides = [side["properties"]["head"] for side in (pull, simple)]
+        for owner, name in [(run, "head_repository"), *((side, "repo") for side in sides)]:
+            owner["properties"][name] = {"anyOf": [owner["properties"][name], {"type": "null"}]}
 
     def schema(self, name: str) -> Any:
         return self._root["components"]["schemas"][name]
@@ -83,7 +88,8 @@ class Contract:
             if each["in"] == "path":
                 value = operation.path[each["name"]]
                 yield from self._problems(operation, each["name"], each["schema"], _parsed(value), value)
-        if int(query.get("per_page", ["1"])[0]) > MOST_PER_PAGE:
+        size = query.get("per_page", ["1"])[0]
+        if size.isdecimal() and int(size) > MOST_PER_PAGE:
             yield f"{operation.key}: per_page is larger than {MOST_PER_PAGE}"
         yield from self._body_violations(operation, body)
 

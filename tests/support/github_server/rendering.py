@@ -107,6 +107,7 @@ def comment(comment: Comment, pull: Pull, base: str) -> dict[str, Any]:
         url=f"{base}/repos/{name}/issues/comments/{comment.id}",
         issue_url=f"{base}/repos/{name}/issues/{pull.number}",
         html_url=comment_page(comment, pull),
+        minimized=comment.minimized and {"reason": comment.minimized.lower()},
         created_at=moment(comment.created_at),
         updated_at=moment(comment.updated_at),
     )

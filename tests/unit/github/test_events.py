@@ -60,7 +60,6 @@ def test_dependabot_without_key_is_green() -> None:
     found = decided("pull_request", payload("pull_request"), key="", more={"GITHUB_ACTOR": "dependabot[bot]"}.items())
     assert found.activity == "skip"
     assert "Dependabot" in found.sentence
-    assert not found.explain_forks
 
 
 @pytest.mark.parametrize("name", ["pull_request", "push", "merge_group", "schedule", "workflow_dispatch"])

@@ -45,10 +45,6 @@ def test_what_is_not_of_the_branch_is_no_candidate(change: dict[str, Any]) -> No
     assert not is_of_branch(LISTED.model_copy(update=change), "main", HERE)
 
 
-def test_an_artifact_without_a_run_is_no_candidate() -> None:
-    assert not is_of_branch(None, "main", HERE)
-
-
 @pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
 def test_a_run_of_the_own_workflow_on_a_branch_is_trusted(event: str) -> None:
     assert distrust_of_run(RUN.model_copy(update={"event": event}), LISTED, 5) is None

@@ -1,12 +1,14 @@
 """Outside text in GitHub's Markdown, read back by a Markdown parser."""
 
+from html import unescape
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from zelda_ci.reporter.view.escape import sentence
-from zelda_ci.reporter.view.gfm import SPLIT, gfm
+from zelda_ci.reporter.view.gfm import SPLIT, address, code, gfm, html
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 
@@ -97,3 +99,57 @@ def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str, linked: st
 def test_what_is_harmless_stays_as_it_is() -> None:
     text = "Fisher's exact test: p = 0.012 (5 of 5), -3 turns, 80.0 ±1.2"
     assert gfm(text) == text
+
+
+def rendered(markdown: str) -> str:
+    return str(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))
+
+
+@given(st.text(alphabet=st.sampled_from(list("ab1 .-+=#>|\\`*_~[](){}<!&;:/@$^\n\t\u00e9")), max_size=30))
+def test_any_text_shows_as_it_is_in_a_title_and_as_code(text: str) -> None:
+    wanted = " ".join(text.split())
+    titled = rendered(f"<details><summary>{html(text)}</summary>\n\nx\n\n</details>")
+    assert unescape(titled.split("<summary>")[1].split("</summary>")[0]).replace(SPLIT, "") == wanted
+    if wanted and "\n" not in text:
+        row = rendered(f"| a | b |\n|---|---|\n| {code(text)} | after |\n")
+        shown = row.split("<tbody>")[1].split("<code>")[1].split("</code>")[0]
+        assert unescape(shown).replace(SPLIT, "") == text
+        assert row.count("<td>") == 2
+
+
+def test_several_lines_of_code_are_a_block_on_one_line() -> None:
+    text = "first *line*\n</pre><b>\n  - third"
+    assert "\n" not in code(text)
+    shown = rendered(f"- item\n  - {code(text)}\n")
+    assert unescape(shown.split("<pre>")[1].split("</pre>")[0]) == text
+    assert "<b>" not in shown
+
+
+@pytest.mark.parametrize("name", ["main@abc1234", "feature/x-1", "0123456789abcdef"])
+def test_a_name_is_code_that_can_be_copied(name: str) -> None:
+    assert code(name) == f"`{name}`"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://github.com/acme/shop/actions/runs/1", "http://ghes.example:8443/o/r", "https://x.example"]
+)
+def test_a_web_address_can_be_linked(url: str) -> None:
+    assert address(url) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "https://x.example/)",
+        "https://x y",
+        "//x",
+        "",
+        "https://x/<b>",
+        "https://x/\n",
+        "data:x",
+        "https://u@h",
+    ],
+)
+def test_nothing_else_can(url: str) -> None:
+    assert address(url) is None

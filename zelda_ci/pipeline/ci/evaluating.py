@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.command_files import empty
-from zelda_ci.github.events import Wanted
 from zelda_ci.pipeline.ci import baseline, telling
 from zelda_ci.pipeline.ci.baseline import Found, alike
 from zelda_ci.pipeline.ci.case import Case, Findings, nothing_to_compare
@@ -56,24 +55,26 @@ def _compare(case: Case, files: Files, found: Findings, given: Found | None) -> 
 
 def _store(case: Case, files: Files, found: Findings) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
-    origin = provenance(case, found.batch, found.baseline.wanted or _commit(case.decision.wanted))
     settings = case.settings
+    wanted = found.baseline.wanted or (case.decision.wanted.commit if case.decision.wanted else None)
+    write(files.provenance, json_of(provenance(case, found.batch, wanted)))
     try:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
-            members(case, files, found.batch, origin),
+            members(case, files, found.batch),
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:
         found.notes.append(f"The results were not stored as an artifact: {problem.message}")
-        case.log.tell("warning", problem.user_message, title="The results were not stored as an artifact")
+        # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
+        expected = problem.code == "ARTIFACTS_UNAVAILABLE"
+        message = (
+            f"{problem.user_message}\nThe results are in {files.results.parent}." if expected else problem.user_message
+        )
+        case.log.tell("notice" if expected else "warning", message, title="The results were not stored as an artifact")
         return
     found.artifact_id = uploaded.id
     case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")
-
-
-def _commit(wanted: Wanted | None) -> str | None:
-    return wanted.commit if wanted else None
 
 
 def _until_cancelled(case: Case, found: Findings, *steps: Callable[[], None]) -> None:

@@ -27,6 +27,7 @@ class Files:
     """Where everything lies; a file that was not written does not exist."""
 
     results: Path
+    provenance: Path
     comparison: Path
     junit: Path
 
@@ -34,7 +35,9 @@ class Files:
     def of(cls, case: Case) -> "Files":
         """In the project's results, and the JUnit XML where the workflow wants it."""
         folder = case.results_dir / FOLDER
-        return cls(folder / RESULTS, folder / COMPARISON, case.settings.junit_path or folder / JUNIT)
+        return cls(
+            folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, case.settings.junit_path or folder / JUNIT
+        )
 
     def clear(self) -> None:
         """Remove what an earlier step left: a file that is there is of this run.
@@ -42,7 +45,7 @@ class Files:
         Raises:
             StorageError: It cannot be removed.
         """
-        for path in (self.results, self.comparison, self.junit):
+        for path in (self.results, self.provenance, self.comparison, self.junit):
             with storage_errors(path):
                 path.unlink(missing_ok=True)
 
@@ -84,9 +87,9 @@ def provenance(case: Case, batch: BatchResult, wanted: str | None) -> Provenance
     )
 
 
-def members(case: Case, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
+def members(case: Case, files: Files, batch: BatchResult) -> Mapping[str, Path | bytes]:
     """What goes into the artifact, by path within it."""
-    found: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: files.results}
+    found: dict[str, Path | bytes] = {PROVENANCE: files.provenance, RESULTS: files.results}
     if files.comparison.is_file():
         found[COMPARISON] = files.comparison
     names = [run_folder.RESULT]

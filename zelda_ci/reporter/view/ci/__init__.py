@@ -26,7 +26,7 @@ GRAVE = {Outcome.BROKEN, Outcome.INTERRUPTED}
 def ci_view(report: CiReport) -> CiView:
     """The view that comment and summary are rendered from."""
     return CiView(
-        title=visible(report.title, LONGEST_TITLE),
+        title=visible(report.title.strip(), LONGEST_TITLE) or "Zelda",
         verdict=tuple(verdict_rows(report)),
         remarks=tuple(_remarks(report)),
         table=suite_table(report.batch, report.comparison),

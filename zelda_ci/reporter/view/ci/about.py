@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC
 
 from zelda_ci.domain.ci import BaselineOrigin, CiReport
+from zelda_ci.domain.isolation import IsolationReport
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.reporter.view import numbers
@@ -90,18 +91,24 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
 
 
 def _isolation(batch: BatchResult) -> Iterator[Row]:
-    """Of results that say it: how sessions and commands were confined, and what the repository tried."""
-    levels = Counter[str]()
-    findings = []
-    for run in batch.runs:
-        report = getattr(run, "isolation", None)
-        if report is not None:
-            levels[str(report.level)] += 1
-            findings += [f"{visible(found.file)}: {sentence(found.effect)}" for found in report.findings]
-    if levels:
-        told = ", ".join(f"{visible(level)} ({numbers.count(count, 'run')})" for level, count in levels.items())
-        lines = tuple(Cell(found, Tone.WARN) for found in dict.fromkeys(findings))
-        yield Row("Isolation", (Cell(told),), lines[:MOST_NAMES])
+    """How sessions and commands were confined, and what stood out; results of older versions do not say it."""
+    reports = [found for run in batch.runs if (found := getattr(run, "isolation", None)) is not None]
+    if reports:
+        levels = Counter(str(found.level) for found in reports)
+        told = tuple(Cell(f"{visible(level)} ({numbers.count(runs, 'run')})") for level, runs in levels.items())
+        remarks = dict.fromkeys(remark for found in reports for remark in _remarkable(found))
+        yield Row("Isolation", told, tuple(Cell(remark, Tone.WARN) for remark in list(remarks)[:MOST_NAMES]))
+
+
+def _remarkable(found: IsolationReport) -> Iterator[str]:
+    for setting in found.findings:
+        yield f"{visible(setting.file)}: {sentence(setting.effect)}"
+    if found.protected:
+        names = ", ".join(visible(name) for name in found.protected[:MOST_NAMES])
+        yield f"the session changed protected files, and build and tests saw them as committed: {names}"
+    if found.tripwire and found.tripwire.changes:
+        changes = len(found.tripwire.changes) + found.tripwire.more
+        yield f"the checkout was not the same after a run as before: {numbers.count(changes, 'difference')}"
 
 
 def _made_with(batch: BatchResult) -> Iterator[Row]:

@@ -58,7 +58,7 @@ class _Places:
         if run is None:
             return None, None
         file = PurePosixPath(self.prefix) / run.config.file
-        if file.is_absolute() or ".." in file.parts or not visible(str(file), 1000).isprintable():
+        if file.is_absolute() or ".." in file.parts or not str(file).isprintable():
             return None, None
         return str(file), self._line(run, said)
 

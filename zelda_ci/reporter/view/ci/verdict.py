@@ -108,7 +108,8 @@ def _against(report: CiReport) -> Row:
 
 
 def _baseline(origin: BaselineOrigin, now: datetime) -> Iterator[Cell]:
-    yield Cell(commit_name(origin.branch, origin.commit) or "as given", whole=True)
+    name = commit_name(origin.branch, origin.commit)
+    yield Cell(name, whole=True) if name else Cell("as given")
     if origin.behind:
         yield Cell(f"{numbers.count(origin.behind, 'commit')} behind", Tone.WARN)
     if origin.created_at and (now - origin.created_at).total_seconds() > DAY:

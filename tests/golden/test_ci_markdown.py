@@ -1,0 +1,209 @@
+"""Comments and summaries against expected files, which people have looked at in a browser.
+
+After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the difference in `tests/golden/expected_ci/`,
+and look at it with `scripts/comment_image NAME OUTPUT.png`.
+"""
+
+import os
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.golden.ci_reports import HOSTILE, LINKS, REPORTS, written_by
+from tests.support.github_html import ACTS, page, widths
+from zelda_ci.reporter.ci_markdown import render_comment, render_fork_notice, render_summary, size
+from zelda_ci.reporter.view.ci import CiView, ci_view
+from zelda_ci.reporter.view.ci.extent import STEPS, reduced
+
+EXPECTED = Path(__file__).parent / "expected_ci"
+UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
+
+OURS = {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "ul", "ol", "li"}
+OURS |= {"strong", "code", "pre", "sub", "a"}
+TARGETS = {LINKS.run, LINKS.artifact, LINKS.commit}
+KEPT = sorted(REPORTS)
+WITHOUT_SUMMARY = {"crowd"}
+"""Too long to be looked at; what holds for every page is checked all the same."""
+
+every_report = pytest.mark.parametrize("name", KEPT)
+
+
+@cache
+def view(name: str) -> CiView:
+    return ci_view(REPORTS[name]())
+
+
+@cache
+def comment(name: str) -> str:
+    return render_comment(view(name))
+
+
+@cache
+def summary(name: str) -> str:
+    return render_summary(view(name))
+
+
+def expect(name: str, text: str) -> None:
+    file = EXPECTED / f"{name}.md"
+    if UPDATE:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8")
+
+
+def check(markdown: str, targets: frozenset[str | None] = frozenset()) -> None:
+    """What holds for every page, whoever wrote the texts in it."""
+    shown = page(markdown)
+    assert {tag for tag, _ in shown.tags} <= OURS
+    attributes = {(tag, key) for tag, found in shown.tags for key in found}
+    assert attributes <= {("a", "href"), ("details", "open"), ("th", "style"), ("td", "style")}
+    assert {found["href"] for tag, found in shown.tags if tag == "a"} <= targets
+    assert shown.unbalanced == []
+    assert [found[0] for text in shown.texts if (found := ACTS.search(text))] == []
+    assert (
+        markdown.count("<details")
+        == markdown.count("</details>")
+        == len([tag for tag, _ in shown.tags if tag == "details"])
+    )
+    assert [found for found in widths(markdown) if len(found) != 1] == []
+    assert not re.search(r"(?<!\\)\$", markdown)  # else a formula
+    assert all(char.isprintable() or char in "\n\u200b" for char in markdown)
+
+
+@every_report
+def test_a_comment_looks_as_it_should(name: str) -> None:
+    expect(f"{name}-comment", comment(name))
+
+
+@pytest.mark.parametrize("name", [name for name in KEPT if name not in WITHOUT_SUMMARY])
+def test_a_summary_looks_as_it_should(name: str) -> None:
+    expect(f"{name}-summary", summary(name))
+
+
+@every_report
+def test_a_comment_is_made_of_our_markup_alone(name: str) -> None:
+    check(comment(name), frozenset(TARGETS))
+
+
+@every_report
+def test_a_summary_is_made_of_our_markup_alone(name: str) -> None:
+    check(summary(name), frozenset(TARGETS))
+
+
+@every_report
+def test_the_first_line_is_the_verdict(name: str) -> None:
+    first = comment(name).splitlines()[0]
+    assert first.startswith("### ")
+    assert first == summary(name).splitlines()[0]
+    shown = "".join(page(first).shown).replace("\u200b", "").strip()
+    assert " ".join(shown.split()) == " ".join(f"{view(name).title}: {view(name).sentence}".split())
+
+
+PIECES = ["|", "\\", "`", "```", "<", ">", "&", "&#124;", "*", "_", "[x](http://y)", "![", "](", "@octocat", "#1", "\n"]
+PIECES += [
+    "\n\n",
+    "\r",
+    "</details>",
+    "</summary>",
+    "<!--",
+    "-->",
+    "$x$",
+    ":smile:",
+    "www.a.b",
+    "https://a.b",
+    "\x1b[31m",
+]
+PIECES += [
+    "::error::",
+    "##[error]",
+    "\u202e",
+    "\u200b",
+    "\ufeff",
+    "\u2028",
+    "a",
+    " ",
+    "1.",
+    "- ",
+    "# ",
+    "~~",
+    "abcdef0",
+    "|-|",
+]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+@example(HOSTILE)
+@example("")
+@example("   ")
+@example("x" * 5000)
+@example("<" * 3000)
+def test_no_text_gets_out_of_its_place(text: str) -> None:
+    told = ci_view(written_by(text))
+    check(render_comment(told))
+    check(render_summary(told))
+
+
+@every_report
+@pytest.mark.parametrize("step", range(len(STEPS)))
+def test_every_step_of_shortening_is_whole(name: str, step: int) -> None:
+    smaller = reduced(view(name).with_evidence(), STEPS[step])
+    # A limit that the first step keeps: what is rendered is the reduced view itself.
+    check(render_comment(replace(smaller, left_out=""), limit=10**9), frozenset(TARGETS))
+
+
+@pytest.mark.parametrize("limit", [60_000, 30_000, 15_000, 9_000, 4_000, 1_500])
+def test_a_crowd_finds_room_in_any_limit_and_is_told_what_is_missing(limit: int) -> None:
+    text = render_comment(view("crowd"), limit=limit)
+    assert size(text) <= limit
+    assert "Shortened: " in text
+    assert "in the summary of the workflow run and in its artifact" in text
+    assert "234 regressions in 200 suites" in text
+    check(text, frozenset(TARGETS))
+
+
+@pytest.mark.parametrize("limit", [1_000_000, 200_000, 50_000, 10_000])
+def test_a_summary_keeps_to_bytes(limit: int) -> None:
+    text = render_summary(view("crowd"), limit=limit)
+    assert len(text.encode()) <= limit
+    assert "234 regressions in 200 suites" in text
+
+
+def test_shortening_begins_with_what_matters_least() -> None:
+    full = size(comment("regression"))
+    shorter = render_comment(view("regression"), limit=full - 1)
+    assert "what is as it was before" not in shorter
+    assert "Why the check is red" in shorter
+    assert "GET /orders/{id} answers 404" in shorter
+    least = render_comment(view("regression"), limit=0)
+    assert "rest-endpoint" not in least
+    assert "7 regressions, 2 improvements in 4 suites" in least
+
+
+def test_the_suites_that_matter_most_stay_longest() -> None:
+    text = render_comment(view("crowd"), limit=9_000)
+    assert "suite-000" in text
+    assert "suite-002" not in text
+    assert "more suites" in text
+
+
+def test_length_is_counted_as_github_does() -> None:
+    assert size("a\u00e4\U00010348") == 4
+    assert size("a\u00e4\U00010348", "utf-8") == 7
+
+
+def test_forks_are_told_what_to_do() -> None:
+    text = render_fork_notice()
+    check(text, frozenset({"https://github.com/zelda-ci/zelda-ci/blob/main/docs/action.md#pull-requests-from-forks"}))
+    assert "workflow_run" in text
+    assert "mode: comment" in text
+
+
+def test_every_expected_file_is_compared() -> None:
+    names = {f"{name}-comment" for name in KEPT} | {f"{name}-summary" for name in KEPT if name not in WITHOUT_SUMMARY}
+    assert {file.stem for file in EXPECTED.iterdir()} == names

@@ -1,0 +1,251 @@
+"""The client of GitHub's API against a server that holds it to GitHub's own description."""
+
+import hashlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.github_clients import api_of, artifacts_of
+from tests.support.github_server import GitHubServer, Repository, answered, hang_up, slow, truncated
+from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github.api import next_page, signatures
+
+COMMENTS = """query($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) { comments(first: 100) { nodes { fullDatabaseId viewerDidAuthor } } }
+  }
+}"""
+MINIMIZE = """mutation($id: ID!) {
+  minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { clientMutationId }
+}"""
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        server.repository.add_pull(head_sha="a" * 40)
+        yield server
+
+
+@pytest.fixture
+def repository(github: GitHubServer) -> Repository:
+    return github.repository
+
+
+def test_a_path_is_relative_to_the_repository_or_not(github: GitHubServer) -> None:
+    api = api_of(github)
+    assert api.get("pulls/1")["number"] == 1
+    assert api.get("/rate_limit").keys() == {"rate", "resources"}
+    assert github.calls("GET") == ["GET /repos/octo/zelda/pulls/1", "GET /rate_limit"]
+
+
+def test_truth_and_absence_are_spelt_for_the_wire(github: GitHubServer, repository: Repository) -> None:
+    run = repository.add_run(repository.add_commits(1)[0])
+    api_of(github).get(f"actions/runs/{run.id}", exclude_pull_requests=True)
+    list(api_of(github).pages("pulls", state="open", head=None))
+    assert [dict(seen.query) for seen in github.requests] == [
+        {"exclude_pull_requests": "true"},
+        {"per_page": "100", "state": "open"},
+    ]
+
+
+def test_all_pages_of_a_list_are_read_as_they_are_needed(github: GitHubServer, repository: Repository) -> None:
+    for number in range(250):
+        repository.add_comment(1, f"comment {number}")
+    found = api_of(github).pages("issues/1/comments")
+    assert next(found)["body"] == "comment 0"
+    assert len(github.requests) == 1
+    assert [each["body"] for each in found] == [f"comment {number}" for number in range(1, 250)]
+    assert [seen.query["per_page"] for seen in github.requests] == ["100"] * 3
+
+
+def test_pages_have_a_limit(github: GitHubServer, repository: Repository) -> None:
+    for number in range(250):
+        repository.add_comment(1, f"comment {number}")
+    assert len(list(api_of(github).pages("issues/1/comments", limit=2))) == 200
+
+
+def test_a_list_within_an_object_is_found_by_its_key(github: GitHubServer, repository: Repository) -> None:
+    run = repository.add_run(repository.add_commits(1)[0])
+    repository.add_artifact("zelda", {"a": b""}, run=run)
+    repository.add_artifact("other", {"a": b""}, run=run)
+    found = api_of(github).pages("actions/artifacts", key="artifacts", name="zelda")
+    assert [each["name"] for each in found] == ["zelda"]
+
+
+def test_what_is_no_list_is_told(github: GitHubServer) -> None:
+    github.script_failures([answered(200, {"message": "hello"}), answered(200, {"artifacts": "none"})])
+    for key in (None, "artifacts"):
+        with pytest.raises(GitHubError, match="is no list"):
+            list(api_of(github).pages("actions/artifacts", key=key))
+
+
+@pytest.mark.parametrize("target", ["https://evil.invalid/x", "//evil.invalid/", "http://[::1"])
+def test_the_token_goes_to_no_other_host(github: GitHubServer, target: str) -> None:
+    links = {"link": f'<{target}>; rel="next"'}
+    github.script_failures([answered(200, [], headers=links), answered(301, b"", headers={"location": target})])
+    with pytest.raises(GitHubError, match="not its own"):
+        list(api_of(github).pages("pulls"))
+    with pytest.raises(GitHubError, match=r"not its own|not proper HTTP"):
+        api_of(github).get("pulls/1")
+    assert len(github.requests) == 2
+
+
+def test_a_repository_of_another_name_is_followed(github: GitHubServer) -> None:
+    moved = {"location": f"{github.api_url}/repos/octo/zelda/pulls/1"}
+    github.script_failures([answered(301, b"", headers=moved)])
+    assert api_of(github).get("pulls/7")["number"] == 1
+
+
+def test_a_circle_of_redirects_is_left(github: GitHubServer) -> None:
+    github.script_failures([answered(302, b"", headers={"location": "/rate_limit"}) for _ in range(9)])
+    with pytest.raises(GitHubError, match="in circles"):
+        api_of(github).get("/rate_limit")
+    assert len(github.requests) == 3
+
+
+def test_a_comment_is_created_changed_and_deleted(github: GitHubServer, repository: Repository) -> None:
+    api = api_of(github)
+    made = api.post("issues/1/comments", {"body": "first"})
+    assert api.patch(f"issues/comments/{made['id']}", {"body": "second"})["body"] == "second"
+    assert repository.pull(1).bodies == ["second"]
+    api.delete(f"issues/comments/{made['id']}")
+    assert repository.comments(1) == []
+
+
+def test_graphql_answers_with_its_data(github: GitHubServer, repository: Repository) -> None:
+    comment = repository.add_comment(1, "hello", author="github-actions[bot]", id=3_000_000_000)
+    data = api_of(github).graphql(COMMENTS, owner="octo", name="zelda", number=1)
+    (node,) = data["repository"]["pullRequest"]["comments"]["nodes"]
+    assert node == {"fullDatabaseId": "3000000000", "viewerDidAuthor": True}
+    assert api_of(github).graphql(MINIMIZE, id=comment.node_id) == {"minimizeComment": {"clientMutationId": None}}
+    assert comment.minimized == "OUTDATED"
+
+
+@pytest.mark.parametrize(
+    ("number", "permission", "code"), [(9, "read", "GITHUB_NOT_FOUND"), (1, "none", "GITHUB_NOT_PERMITTED")]
+)
+def test_graphql_refuses_with_status_200(github: GitHubServer, number: int, permission: str, code: str) -> None:
+    github.permissions = {"pull_requests": permission}
+    with pytest.raises(GitHubError) as caught:
+        api_of(github).graphql(COMMENTS, owner="octo", name="zelda", number=number)
+    assert (caught.value.code, caught.value.status) == (code, 200)
+
+
+def test_a_query_is_repeated_and_a_mutation_is_not(github: GitHubServer, repository: Repository) -> None:
+    comment = repository.add_comment(1, "hello")
+    github.script_failures([hang_up(), answered(502)])
+    assert api_of(github).graphql(COMMENTS, owner="octo", name="zelda", number=1)
+    github.script_failures([hang_up()])
+    with pytest.raises(GitHubError) as caught:
+        api_of(github).graphql(MINIMIZE, id=comment.node_id)
+    assert caught.value.code == "GITHUB_ANSWER_LOST"
+
+
+def test_an_enterprise_server_has_its_own_addresses() -> None:
+    with GitHubServer(enterprise=True) as github:
+        github.repository.add_pull(head_sha="a" * 40)
+        assert api_of(github).get("pulls/1")["number"] == 1
+        assert api_of(github).graphql("query { viewer { login } }") == {"viewer": {"login": "github-actions"}}
+
+
+def stored(repository: Repository, **more: object) -> int:
+    run = repository.add_run(repository.add_commits(1)[0])
+    return repository.add_artifact("zelda", {"a.json": b"{}"}, run=run, **more).id
+
+
+def test_an_archive_is_downloaded_without_the_token(github: GitHubServer, repository: Repository) -> None:
+    masked: list[str] = []
+    number = stored(repository)
+    artifact = repository.artifacts[0]
+    blob = api_of(github, mask=masked.append).download(number, digest=artifact.digest, max_bytes=1000)
+    assert blob == artifact.content
+    link, storage = github.requests
+    assert link.headers["authorization"] == f"Bearer {github.token}"
+    assert "authorization" not in storage.headers
+    assert storage.query["sig"] in masked
+
+
+def test_an_expired_archive_says_so(github: GitHubServer, repository: Repository) -> None:
+    with pytest.raises(ArtifactError, match="expired") as caught:
+        api_of(github).download(stored(repository, expired=True), digest=None, max_bytes=1000)
+    assert caught.value.code == "ARTIFACT_EXPIRED"
+
+
+def test_an_archive_that_was_tampered_with_is_refused(github: GitHubServer, repository: Repository) -> None:
+    number = stored(repository)
+    with pytest.raises(ArtifactError) as caught:
+        api_of(github).download(number, digest=f"sha256:{hashlib.sha256(b'other').hexdigest()}", max_bytes=1000)
+    assert caught.value.code == "ARTIFACT_INVALID"
+
+
+def test_a_large_archive_is_not_downloaded(github: GitHubServer, repository: Repository) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        api_of(github).download(stored(repository), digest=None, max_bytes=50)
+    assert caught.value.code == "ARTIFACT_TOO_LARGE"
+
+
+def test_a_token_that_may_not_read_artifacts_is_told_what_it_lacks(
+    github: GitHubServer, repository: Repository
+) -> None:
+    number = stored(repository)
+    github.permissions = {"contents": "read"}
+    with pytest.raises(GitHubError, match="not accessible") as caught:
+        api_of(github).download(number, digest=None, max_bytes=1000)
+    assert caught.value.code == "GITHUB_NOT_PERMITTED"
+    assert "actions: read" in str(caught.value.hint)
+
+
+def test_an_artifact_that_is_gone_is_not_found(github: GitHubServer) -> None:
+    with pytest.raises(GitHubError) as caught:
+        api_of(github).download(1, digest=None, max_bytes=1000)
+    assert caught.value.code == "GITHUB_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    "failure", [truncated(on="GET /storage/*"), answered(503, on="GET /storage/*"), hang_up(on="GET /storage/*")]
+)
+def test_storage_is_asked_again(github: GitHubServer, repository: Repository, failure: object) -> None:
+    github.script_failures([failure])  # type: ignore[list-item]
+    number = stored(repository)
+    assert api_of(github).download(number, digest=repository.artifacts[0].digest, max_bytes=1000)
+
+
+def test_a_signed_address_that_died_is_asked_for_once_more(github: GitHubServer, repository: Repository) -> None:
+    github.script_failures([answered(403, b"<Error/>", on="GET /storage/*")])
+    number = stored(repository)
+    assert api_of(github).download(number, digest=repository.artifacts[0].digest, max_bytes=1000)
+    assert len(github.calls("GET /repos")) == 2
+
+
+def test_a_signed_address_that_is_dead_from_birth_is_told(github: GitHubServer, repository: Repository) -> None:
+    github.storage.signed_seconds = -1
+    with pytest.raises(GitHubError) as caught:
+        api_of(github).download(stored(repository), digest=None, max_bytes=1000)
+    assert caught.value.status == 403
+    assert "sig=" not in caught.value.user_message
+
+
+def test_what_was_uploaded_can_be_downloaded(github: GitHubServer, repository: Repository) -> None:
+    run = repository.add_run(repository.add_commits(1)[0])
+    uploaded = artifacts_of(github, run).upload("zelda", {"a.json": b"{}"}, retention_days=None)
+    told = api_of(github).get(f"actions/artifacts/{uploaded.id}")
+    assert (told["digest"], told["size_in_bytes"]) == (uploaded.digest, uploaded.size)
+    assert api_of(github).download(uploaded.id, digest=uploaded.digest, max_bytes=1000)
+
+
+def test_next_page_is_the_one_called_next() -> None:
+    assert next_page('<https://x/?page=1>; rel="prev", <https://x/?page=3>; rel="next"') == "https://x/?page=3"
+    assert next_page('<https://x/?page=1>; rel="last"') is None
+    assert next_page("") is None
+
+
+def test_a_signature_is_known_in_the_spellings_of_a_log() -> None:
+    assert signatures("https://x/?a=1&sig=ab%2Bc%3D&se=2") == ("ab+c=", "ab%2Bc%3D")
+    assert signatures("https://x/") == ()
+    assert signatures("http://[::1") == ()
+
+
+def test_a_slow_page_is_waited_for(github: GitHubServer) -> None:
+    github.script_failures([slow(0.2)])
+    assert api_of(github).get("pulls/1")["number"] == 1

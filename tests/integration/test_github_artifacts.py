@@ -1,0 +1,281 @@
+"""Artifacts on their way to a server that speaks GitHub's protocol."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.github_clients import Sleeper, artifacts_of, patient_http
+from tests.support.github_server import GitHubServer, Run, answered, hang_up, lose_answer, truncated
+from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.blob import BLOCK_BYTES
+
+SERVICE = "/twirp/github.actions.results.api.v1.ArtifactService"
+FILES = {"zelda-ci.json": b"{}", "runs/r-1/result.json": b'{"score": 1}'}
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def run(github: GitHubServer) -> Run:
+    return github.repository.add_run(github.repository.add_commits(1)[0])
+
+
+def refused(
+    github: GitHubServer, run: Run, name: str = "zelda", files: dict[str, Path | bytes] | None = None
+) -> GitHubError:
+    with pytest.raises(GitHubError) as caught:
+        artifacts_of(github, run).upload(name, FILES if files is None else files, retention_days=None)
+    return caught.value
+
+
+def methods(github: GitHubServer) -> list[str]:
+    return [asked.rpartition("/")[2] for asked in github.calls("POST /twirp")]
+
+
+def test_files_are_stored(github: GitHubServer, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "on disk").write_bytes(b"from a file")
+    uploaded = artifacts_of(github, run).upload("zelda", {**FILES, "d/f": tmp_path / "on disk"}, retention_days=None)
+    (artifact,) = github.repository.artifacts
+    assert artifact.files == {**FILES, "d/f": b"from a file"}
+    assert (uploaded.id, uploaded.digest, uploaded.size) == (artifact.id, artifact.digest, artifact.size)
+    assert uploaded.digest == f"sha256:{hashlib.sha256(artifact.content).hexdigest()}"
+    assert artifact.run is run
+
+
+def test_storage_gets_no_token_and_the_log_no_signature(github: GitHubServer, run: Run) -> None:
+    masked: list[str] = []
+    service = ArtifactService.open(github.environment(run), patient_http(), mask=masked.append)
+    service.upload("zelda", FILES, retention_days=None)
+    puts = [seen for seen in github.requests if seen.method == "PUT"]
+    assert [seen.query["comp"] for seen in puts] == ["block", "blocklist"]
+    assert not any("authorization" in seen.headers for seen in puts)
+    assert puts[0].query["sig"] in masked
+
+
+def test_the_same_files_make_the_same_archive(github: GitHubServer, run: Run, tmp_path: Path) -> None:
+    service = artifacts_of(github, run)
+    first = service.upload("one", FILES, retention_days=None)
+    (tmp_path / "copy").write_bytes(FILES["zelda-ci.json"])
+    os.utime(tmp_path / "copy", (1, 1))
+    other_order: dict[str, Path | bytes] = {name: FILES[name] for name in reversed(FILES)}
+    again = {**other_order, "zelda-ci.json": tmp_path / "copy"}
+    assert service.upload("two", again, retention_days=None).digest == first.digest
+
+
+@pytest.mark.parametrize(("asked", "allowed", "kept"), [(5, "90", 5), (400, "90", 90), (0, "90", 1), (5, "", 5)])
+def test_retention_is_what_the_repository_allows(
+    github: GitHubServer, run: Run, asked: int, allowed: str, kept: int
+) -> None:
+    environ = {**github.environment(run), "GITHUB_RETENTION_DAYS": allowed}
+    ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=asked)
+    (artifact,) = github.repository.artifacts
+    assert round((artifact.expires_at - artifact.created_at).total_seconds() / 86_400, 2) == kept
+
+
+def test_an_artifact_of_our_own_is_replaced(github: GitHubServer, run: Run) -> None:
+    service = artifacts_of(github, run)
+    first = service.upload("zelda", FILES, retention_days=None)
+    second = service.upload("zelda", {"other": b"new"}, retention_days=None)
+    (artifact,) = github.repository.artifacts
+    assert artifact.files == {"other": b"new"}
+    assert artifact.id == second.id != first.id
+
+
+def test_an_artifact_of_another_job_is_not_touched(github: GitHubServer, run: Run) -> None:
+    artifacts_of(github, run, job="one").upload("zelda", FILES, retention_days=None)
+    with pytest.raises(ArtifactError) as caught:
+        artifacts_of(github, run, job="two").upload("zelda", {"other": b""}, retention_days=None)
+    assert caught.value.code == "ARTIFACT_EXISTS"
+    assert "`artifact-name`" in str(caught.value.hint)
+    assert github.repository.artifacts[0].files == FILES
+
+
+def test_a_job_that_is_run_again_stores_again(github: GitHubServer, run: Run) -> None:
+    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    run.attempt = 2
+    artifacts_of(github, run).upload("zelda", {"second": b""}, retention_days=None)
+    assert github.repository.artifacts[-1].files == {"second": b""}
+
+
+def test_a_job_that_is_run_again_replaces_where_names_are_unique_per_run(github: GitHubServer, run: Run) -> None:
+    """Reports of what GitHub does here disagree: this is the other way."""
+    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    run.attempt = github.repository.artifacts[0].attempt = 2
+    artifacts_of(github, run).upload("zelda", {"second": b""}, retention_days=None)
+    assert [artifact.files for artifact in github.repository.artifacts] == [{"second": b""}]
+
+
+def test_a_creation_whose_answer_was_lost_is_done_again(github: GitHubServer, run: Run) -> None:
+    github.script_failures([lose_answer(on=f"POST {SERVICE}/CreateArtifact")])
+    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    assert methods(github) == [
+        "CreateArtifact",
+        "CreateArtifact",
+        "ListArtifacts",
+        "DeleteArtifact",
+        "CreateArtifact",
+        "FinalizeArtifact",
+    ]
+    assert [artifact.files for artifact in github.repository.artifacts] == [FILES]
+
+
+def test_an_end_whose_answer_was_lost_is_found_again(github: GitHubServer, run: Run) -> None:
+    github.script_failures([lose_answer(on=f"POST {SERVICE}/FinalizeArtifact")])
+    uploaded = artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    assert [artifact.id for artifact in github.repository.artifacts] == [uploaded.id]
+
+
+@pytest.mark.parametrize(
+    "failure", [answered(503, on="PUT *"), hang_up(on="PUT *"), lose_answer(on="PUT *"), answered(408, on="PUT *")]
+)
+def test_a_block_is_sent_again(github: GitHubServer, run: Run, failure: object) -> None:
+    github.script_failures([failure, failure])  # type: ignore[list-item]
+    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    assert github.repository.artifacts[0].files == FILES
+
+
+@pytest.mark.parametrize(
+    "failure", [answered(429, on="POST *"), answered(500, b"oops", on="POST *"), truncated(on="POST *")]
+)
+def test_a_busy_service_is_asked_again(github: GitHubServer, run: Run, failure: object) -> None:
+    github.script_failures([failure])  # type: ignore[list-item]
+    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
+    assert github.repository.artifacts[0].files == FILES
+
+
+def test_a_service_that_stays_away_is_given_up_within_patience(github: GitHubServer, run: Run) -> None:
+    sleeper = Sleeper()
+    github.script_failures([hang_up(on="POST *") for _ in range(9)])
+    with pytest.raises(GitHubError) as caught:
+        artifacts_of(github, run, http=patient_http(sleeper)).upload("zelda", FILES, retention_days=None)
+    assert caught.value.code == "GITHUB_UNREACHABLE"
+    assert sleeper.seconds == pytest.approx(15)
+
+
+def test_a_used_up_quota_is_told_at_once(github: GitHubServer, run: Run) -> None:
+    github.service.quota_used_up = True
+    error = refused(github, run)
+    assert (error.code, type(error)) == ("ARTIFACT_QUOTA", ArtifactError)
+    assert methods(github) == ["CreateArtifact"]
+
+
+@pytest.mark.parametrize("method", ["CreateArtifact", "FinalizeArtifact"])
+def test_a_refusal_with_status_200_is_a_refusal(github: GitHubServer, run: Run, method: str) -> None:
+    github.service.not_ok = {method}
+    error = refused(github, run)
+    assert (error.code, error.message) == ("ARTIFACT_REFUSED", f"GitHub's artifact service refused {method}.")
+
+
+def test_other_spellings_of_the_protocol_are_understood(github: GitHubServer, run: Run) -> None:
+    github.service.camel_case = True
+    service = artifacts_of(github, run)
+    service.upload("zelda", FILES, retention_days=None)
+    service.upload("zelda", {"second": b""}, retention_days=None)
+    assert [artifact.files for artifact in github.repository.artifacts] == [{"second": b""}]
+
+
+@pytest.mark.parametrize("answer", [[], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}])
+def test_a_strange_answer_is_told(github: GitHubServer, run: Run, answer: object) -> None:
+    github.script_failures([answered(200, answer, on="POST *")])
+    assert refused(github, run).exit_code == 2
+
+
+@pytest.mark.parametrize("number", [None, "", "-1", "1.5", "x", "9" * 30])
+def test_an_artifact_without_a_number_is_told(github: GitHubServer, run: Run, number: object) -> None:
+    github.script_failures([answered(200, {"ok": True, "artifact_id": number}, on="POST *FinalizeArtifact")])
+    assert refused(github, run).code == "ARTIFACT_REFUSED"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"GITHUB_SERVER_URL": "https://github.example.com"},
+        {"GITHUB_SERVER_URL": "https://github.com.evil.example"},
+        {"GITHUB_SERVER_URL": "nonsense"},
+        {"ACTIONS_RUNTIME_TOKEN": ""},
+        {"ACTIONS_RESULTS_URL": ""},
+        {"ACTIONS_RESULTS_URL": "nonsense"},
+        {"ACTIONS_RUNTIME_TOKEN": "no token"},
+        {"ACTIONS_RUNTIME_TOKEN": "a.b.c"},
+        {"ACTIONS_RUNTIME_TOKEN": "a.eyJzY3AiOiAiQWN0aW9ucy5SZXN1bHRzOjEifQ.c"},
+        {"ACTIONS_RUNTIME_TOKEN": "a.W10.c"},
+        {"ACTIONS_RUNTIME_TOKEN": "a.ä.c"},
+    ],
+)
+def test_where_there_is_no_service_it_says_so(github: GitHubServer, run: Run, more: dict[str, str]) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        ArtifactService.open({**github.environment(run), **more}, patient_http())
+    assert caught.value.code == "ARTIFACTS_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    "server", ["https://github.com", "https://acme.ghe.com", "http://x.localhost:3000", "https://GitHub.com", ""]
+)
+def test_where_there_is_a_service_it_is_used(github: GitHubServer, run: Run, server: str) -> None:
+    environ = {**github.environment(run), "GITHUB_SERVER_URL": server}
+    assert ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=None).id
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", 'a"b', "a\nb", "a*"])
+def test_a_name_that_github_refuses_is_refused_before(github: GitHubServer, run: Run, name: str) -> None:
+    assert refused(github, run, name).code == "ARTIFACT_NAME_INVALID"
+    assert github.requests == []
+
+
+def test_files_that_cannot_be_stored_are_refused_before(github: GitHubServer, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(github, run, files={}).code == "ARTIFACT_EMPTY"
+    assert refused(github, run, files={"../x": b""}).code == "ARTIFACT_NAME_INVALID"
+    for name in ("link", "pipe", "missing", "."):
+        error = refused(github, run, files={"x": tmp_path / name})
+        assert isinstance(error, ArtifactError)
+    assert github.requests == []
+
+
+def test_an_enterprise_server_is_refused() -> None:
+    with GitHubServer(enterprise=True) as github:
+        run = github.repository.add_run("a" * 40)
+        with pytest.raises(ArtifactError, match="Enterprise Server"):
+            artifacts_of(github, run)
+
+
+UPLOAD = """
+import os, resource, sys
+from pathlib import Path
+from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.http import Http
+service = ArtifactService.open(os.environ, Http())
+service.upload("small", {"f": b"warm"}, retention_days=None)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+uploaded = service.upload("large", {"large": Path(sys.argv[1])}, retention_days=None)
+print(uploaded.digest, uploaded.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run: Run, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        for _ in range(70):
+            file.write(os.urandom(1 << 20))
+    environ = {**os.environ, **github.environment(run), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", UPLOAD, str(large)], env=environ, capture_output=True, text=True, check=True, timeout=100
+    )
+    digest, size, grown = done.stdout.split()
+    artifact = github.repository.artifacts[-1]
+    assert (artifact.digest, artifact.size) == (digest, int(size))
+    assert max(github.storage.block_sizes) == BLOCK_BYTES
+    assert len(github.storage.block_sizes) == 1 + -(-int(size) // BLOCK_BYTES)
+    assert int(grown) < 40_000, "kilobytes"
+    assert [each.name for each in tmp_path.iterdir()] == ["large"]

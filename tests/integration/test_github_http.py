@@ -1,0 +1,298 @@
+"""Requests to a server that is slow, busy, broken or gone."""
+
+import io
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.github_clients import Sleeper, patient_http
+from tests.support.github_server import (
+    GitHubServer,
+    answered,
+    hang_up,
+    lose_answer,
+    primary_limit,
+    secondary_limit,
+    slow,
+    too_many_requests,
+    truncated,
+)
+from zelda_ci.errors import GitHubError
+from zelda_ci.github.answer import Answer
+from zelda_ci.github.http import Http
+
+SIGNED = "sig=c2VjcmV0&token=abc"
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        server.repository.add_pull(head_sha="a" * 40)
+        yield server
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """A port that nobody listens on, and nobody else gets meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def headers(github: GitHubServer) -> dict[str, str]:
+    return {
+        "Authorization": f"Bearer {github.token}",
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+
+
+def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> Answer:
+    return http.send("GET", f"{github.api_url}{path}", headers=headers(github), **more)  # type: ignore[arg-type]
+
+
+def post(github: GitHubServer, http: Http) -> Answer:
+    url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
+    return http.send("POST", url, headers=headers(github), json={"body": "hello"})
+
+
+def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> GitHubError:
+    with pytest.raises(GitHubError) as caught:
+        get(github, http, path, **more)
+    return caught.value
+
+
+def test_an_answer_has_status_headers_and_a_body(github: GitHubServer) -> None:
+    answer = get(github, patient_http())
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("application/json")
+    assert set(answer.json()) == {"rate", "resources"}
+    assert github.requests[0].headers["user-agent"].startswith("zelda-ci/")
+
+
+def test_429_and_then_success(github: GitHubServer) -> None:
+    sleeper = Sleeper()
+    github.script_failures([too_many_requests(retry_after=7)])
+    assert get(github, patient_http(sleeper)).status == 200
+    assert sleeper.seconds == pytest.approx(7)
+
+
+def test_the_hours_limit_is_waited_for(github: GitHubServer) -> None:
+    sleeper = Sleeper(now=time.time())
+    github.script_failures([primary_limit(reset_in=40)])
+    assert get(github, patient_http(sleeper)).status == 200
+    assert 30 <= sleeper.seconds <= 42
+
+
+def test_a_limit_beyond_all_patience_is_told_at_once(github: GitHubServer) -> None:
+    sleeper = Sleeper(now=time.time())
+    github.script_failures([primary_limit(reset_in=3000)])
+    assert error_of(github, patient_http(sleeper)).code == "GITHUB_RATE_LIMITED"
+    assert sleeper.seconds == 0
+
+
+def test_the_secondary_limit_is_given_up_after_a_few_long_waits(github: GitHubServer) -> None:
+    sleeper = Sleeper()
+    github.script_failures([secondary_limit() for _ in range(9)])
+    assert error_of(github, patient_http(sleeper)).code == "GITHUB_RATE_LIMITED"
+    assert sleeper.seconds == pytest.approx(60 + 120)
+    assert len(github.requests) == 3
+
+
+def test_patience_is_shared_by_all_requests(github: GitHubServer) -> None:
+    sleeper = Sleeper()
+    http = patient_http(sleeper, patience_seconds=100)
+    github.script_failures([secondary_limit()])
+    assert get(github, http).status == 200
+    github.script_failures([secondary_limit()])
+    assert error_of(github, http).code == "GITHUB_RATE_LIMITED"
+    assert sleeper.seconds == pytest.approx(60)
+
+
+@pytest.mark.parametrize(
+    "failure", [answered(500), answered(502, b"<html>"), answered(503), hang_up(), lose_answer(), truncated()]
+)
+def test_a_question_is_asked_again(github: GitHubServer, failure: object) -> None:
+    github.script_failures([failure, failure])  # type: ignore[list-item]
+    assert get(github, patient_http()).status == 200
+    assert len(github.requests) == 3
+
+
+def test_a_server_that_stays_broken_is_given_up(github: GitHubServer) -> None:
+    github.script_failures([answered(503) for _ in range(9)])
+    error = error_of(github, patient_http())
+    assert (error.code, error.status) == ("GITHUB_UNREACHABLE", 503)
+    assert len(github.requests) == 5
+
+
+def test_a_missing_permission_is_told_at_once_and_named(github: GitHubServer) -> None:
+    github.permissions = {"actions": "read"}
+    with pytest.raises(GitHubError) as caught:
+        post(github, patient_http())
+    assert (caught.value.code, caught.value.status) == ("GITHUB_NOT_PERMITTED", 403)
+    assert "pull_requests: write or issues: write" in str(caught.value.hint)
+    assert len(github.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [lose_answer(), truncated(), answered(502)])
+def test_what_may_have_happened_is_not_done_again(github: GitHubServer, failure: object) -> None:
+    github.script_failures([failure])  # type: ignore[list-item]
+    with pytest.raises(GitHubError) as caught:
+        post(github, patient_http())
+    assert caught.value.code == "GITHUB_ANSWER_LOST"
+    assert len(github.requests) == 1
+
+
+def test_what_was_refused_because_of_a_limit_is_done_again(github: GitHubServer) -> None:
+    github.script_failures([too_many_requests(), secondary_limit()])
+    assert post(github, patient_http()).status == 201
+    assert len(github.repository.comments(1)) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str) -> None:
+    sleeper = Sleeper()
+    with pytest.raises(GitHubError) as caught:
+        patient_http(sleeper).send(method, f"http://127.0.0.1:{dead_port}/x?{SIGNED}", headers={}, json={})
+    assert caught.value.code == "GITHUB_UNREACHABLE"
+    assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nobody is there to connect to."
+    assert sleeper.seconds == pytest.approx(1 + 2 + 4 + 8)
+
+
+def test_a_name_that_does_not_exist_is_told() -> None:
+    with pytest.raises(GitHubError) as caught:
+        patient_http().send("GET", f"http://nobody.invalid/?{SIGNED}", headers={})
+    assert caught.value.code == "GITHUB_UNREACHABLE"
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x/", "http://", "http://[::1", "no address"])
+def test_an_address_that_is_none_is_told_without_trying_again(url: str) -> None:
+    sleeper = Sleeper()
+    with pytest.raises(GitHubError):
+        patient_http(sleeper).send("GET", url, headers={})
+    assert sleeper.seconds == 0
+
+
+def test_a_token_with_a_line_break_is_not_told(github: GitHubServer) -> None:
+    with pytest.raises(GitHubError) as caught:
+        patient_http().send("GET", github.url, headers={"Authorization": "Bearer fake\nsecret"})
+    assert "secret" not in str(caught.value)
+    assert github.requests == []
+
+
+def test_a_slow_server_is_asked_again(github: GitHubServer) -> None:
+    github.script_failures([slow(60)])
+    assert get(github, patient_http(), timeout=0.3).status == 200
+    assert error_count(github) == 0
+
+
+def error_count(github: GitHubServer) -> int:
+    return len([seen for seen in github.requests if seen.status >= 400])
+
+
+def test_a_server_that_drips_is_left_when_patience_ends() -> None:
+    """Each byte comes in time, so that only the whole can take too long."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def drip() -> None:
+            while not over.is_set():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                    while not over.wait(0.05):
+                        connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        with pytest.raises(GitHubError) as caught:
+            Http(patience_seconds=0.5).send("GET", url, headers={}, timeout=5)
+        over.set()
+        thread.join()
+    assert caught.value.message == "GET 127.0.0.1/ got no answer: it took too long."
+
+
+def test_waiting_ends_at_once_when_the_process_is_told_to_stop(github: GitHubServer) -> None:
+    stopped = threading.Event()
+    github.script_failures([too_many_requests(retry_after=200)])
+    timer = threading.Timer(0.3, stopped.set)
+    timer.start()
+    assert error_of(github, Http(stop=stopped.is_set)).code == "GITHUB_CANCELLED"
+    timer.join()
+    assert len(github.requests) == 1
+
+
+def test_a_silent_server_is_left_at_once_when_the_process_is_told_to_stop(github: GitHubServer) -> None:
+    stopped = threading.Event()
+    github.script_failures([slow(60)])
+    timer = threading.Timer(0.3, stopped.set)
+    timer.start()
+    assert error_of(github, Http(stop=stopped.is_set)).code == "GITHUB_CANCELLED"
+    timer.join()
+
+
+def test_after_a_stop_nothing_is_sent(github: GitHubServer) -> None:
+    assert error_of(github, Http(stop=lambda: True)).code == "GITHUB_CANCELLED"
+    assert github.requests == []
+
+
+def test_a_large_answer_is_not_read_to_its_end(github: GitHubServer) -> None:
+    github.script_failures([answered(200, b"x" * 1_000_000)])
+    error = error_of(github, patient_http(), max_bytes=1000)
+    assert error.code == "GITHUB_TOO_LARGE"
+    assert len(github.requests) == 1
+
+
+def test_an_answer_can_go_to_a_file_and_a_broken_attempt_leaves_nothing_there(github: GitHubServer) -> None:
+    github.script_failures([truncated()])
+    target = io.BytesIO()
+    url = f"{github.api_url}/rate_limit"
+    answer = patient_http().send("GET", url, headers=headers(github), stream_to=target)
+    assert answer.body == b""
+    assert Answer(200, {}, target.getvalue(), "").json().keys() == {"rate", "resources"}
+
+
+def test_an_answer_that_is_no_json_is_told(github: GitHubServer) -> None:
+    github.script_failures([answered(200, b"<html>Sign in to the network</html>")])
+    with pytest.raises(GitHubError, match="cannot be used: not JSON"):
+        get(github, patient_http()).json()
+
+
+def test_a_redirect_is_an_answer(github: GitHubServer) -> None:
+    github.script_failures([answered(302, b"", headers={"location": "http://elsewhere.invalid/"})])
+    assert get(github, patient_http()).headers["location"] == "http://elsewhere.invalid/"
+
+
+def test_the_log_holds_no_address_and_no_token(github: GitHubServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    github.script_failures([hang_up(), answered(502)])
+    with pytest.raises(GitHubError) as caught:
+        patient_http().send("GET", f"{github.url}/storage/x?{SIGNED}", headers=headers(github))
+    assert len(github.requests) == 3
+    for text in (caplog.text, str(caught.value), repr(caught.value.__context__), repr(caught.value.__cause__)):
+        assert "sig=" not in text
+        assert github.token not in text
+
+
+def test_the_runners_netrc_does_not_replace_the_token(
+    github: GitHubServer, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = f"{tmp_path}/netrc"
+    with open(netrc, "w") as file:  # noqa: PTH123 - a fixture's path
+        file.write("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", netrc)
+    assert get(github, patient_http()).status == 200
+
+
+def test_no_cookie_is_kept(github: GitHubServer) -> None:
+    http = patient_http()
+    github.script_failures([answered(200, {}, headers={"set-cookie": "session=1; Path=/"})])
+    get(github, http)
+    get(github, http)
+    assert "cookie" not in github.requests[1].headers
+    http.close()

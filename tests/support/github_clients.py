@@ -1,0 +1,48 @@
+"""Zelda's clients for GitHub, pointed at the server of the tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.support.github_server import GitHubServer, Run
+from zelda_ci.github.api import Api, no_mask
+from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.http import Http
+from zelda_ci.redact import Secret
+
+
+@dataclass
+class Sleeper:
+    """Does not sleep, but notes how long it should have; time passes on its clock as if it had."""
+
+    seconds: float = 0
+    now: float = 1_800_000_000
+    naps: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.now += seconds
+        self.naps.append(seconds)
+
+    def clock(self) -> float:
+        return self.now
+
+
+def patient_http(sleeper: Sleeper | None = None, *, patience_seconds: float = 300) -> Http:
+    """An `Http` that waits for nothing."""
+    sleeper = sleeper or Sleeper()
+    return Http(sleep=sleeper.sleep, clock=sleeper.clock, patience_seconds=patience_seconds)
+
+
+def api_of(github: GitHubServer, http: Http | None = None, *, mask: Callable[[str], None] = no_mask) -> Api:
+    return Api(
+        http or patient_http(),
+        base_url=github.api_url,
+        graphql_url=github.graphql_url,
+        token=Secret(github.token),
+        repository=github.repository.full_name,
+        mask=mask,
+    )
+
+
+def artifacts_of(github: GitHubServer, run: Run, *, job: str = "job", http: Http | None = None) -> ArtifactService:
+    return ArtifactService.open(github.environment(run, job=job), http or patient_http())
