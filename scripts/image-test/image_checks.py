@@ -160,7 +160,6 @@ def action(bench: Bench) -> None:
         "HOME": "/github/home",
         "INPUT_REPLAY": "cassettes",
         "INPUT_JUNIT-PATH": "reports/zelda.xml",
-        "ZELDA_WORKSPACES": "/tmp/zelda",
     }
     said = bench.run(Order(("ci",), workspace=path, environment=step, mounts={runner: "/github/runner"}))
     assert "::group::discount-code" in said, said
