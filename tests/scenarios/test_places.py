@@ -14,6 +14,8 @@ def test_a_recording_is_replayed_without_a_key(tmp_path: Path) -> None:
     files = {str(file.relative_to(PROJECT)): file.read_bytes() for file in sources}
     cassettes = {f".cassettes/{file.name}": file.read_bytes() for file in CASSETTES.iterdir()}
     with Stage(tmp_path, {**files, **cassettes}) as stage:
+        # The recorded patches hold what this project tracks.
+        stage.commit({".gitignore": files[".gitignore"]})
         done = stage.push((), replay=".cassettes", suites="receipt-tax", variables=NO_KEY)
         assert done.code == 0, done.printed
         assert [command.data for command in done.told("group")] == ["receipt-tax"]
