@@ -38,8 +38,9 @@ RUN apt-get update \
 COPY --from=dependencies /opt/zelda/ /opt/zelda/
 COPY --from=package /package/ /opt/zelda/
 
-# Only the link is on the PATH: the commands of a suite get the base's Python, not Zelda's.
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# Only the link is on the PATH: the commands of a suite get the base's Python, not Zelda's. Worktrees vanish with the container, and lie
+# where the unprivileged user of a session can reach them: neither below root's HOME, nor in the mounted folders of a runner.
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_WORKSPACES=/tmp/zelda
 
 # The folder that GitHub's runner mounts and starts in; on a laptop it is for -v "$PWD:/github/workspace".
 WORKDIR /github/workspace

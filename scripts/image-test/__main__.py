@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 
 import base_image
-from engines import Buildah, Docker, Engine
+from engines import Buildah, BuildError, Docker, Engine
 from image_checks import CHECKS, REPOSITORY, Bench
 
 SKIPPED = 77
@@ -36,6 +36,9 @@ def main() -> int:
     except base_image.CannotBuildError as reason:
         print(f"image test skipped: {reason}")
         return SKIPPED
+    except BuildError as failure:
+        print(failure)
+        return 1
     finally:
         engine.close()
     verdict = f"failed: {', '.join(failed)}" if failed else "all well"

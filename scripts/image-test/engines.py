@@ -17,6 +17,10 @@ AUTHORITIES = "/etc/ssl/certs"
 PASSED_ON = ("PIP_CERT", "PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
+class BuildError(Exception):
+    """The Dockerfile does not make an image."""
+
+
 @dataclass(frozen=True)
 class Order:
     """One run of the image, as `docker run` would be told."""
@@ -67,7 +71,7 @@ class Docker:
 
     def build(self, context: Path, base: str | None) -> None:
         chosen = ["--build-arg", f"BASE={base}"] if base else []
-        subprocess.run(["docker", "build", "--tag", self._tag, *chosen, str(context)], check=True)
+        _built(["docker", "build", "--tag", self._tag, *chosen, str(context)])
 
     def size(self) -> int:
         shown = ["docker", "image", "inspect", "--format", "{{.Size}}", self._tag]
@@ -119,7 +123,7 @@ class Buildah:
         words += ["--volume", f"{AUTHORITIES}:{AUTHORITIES}:ro"] if Path(AUTHORITIES).is_dir() else []
         for name in filter(os.environ.get, PASSED_ON):
             words += ["--env", name, "--unsetenv", name]
-        subprocess.run([*words, str(context)], check=True)
+        _built([*words, str(context)])
         self._images.insert(0, self._tag)
 
     def size(self) -> int:
@@ -146,6 +150,13 @@ class Buildah:
             subprocess.run(["buildah", "rm", container], check=False, capture_output=True)
         for image in self._images:
             subprocess.run(["buildah", "rmi", "--force", image], check=False, capture_output=True)
+
+
+def _built(words: list[str]) -> None:
+    """What a build prints is of interest only where it fails."""
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{done.stdout}\nthe image could not be built: exit code {done.returncode}")
 
 
 def _said(*words: str) -> str:
