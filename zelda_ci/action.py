@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -14,7 +14,7 @@ from zelda_ci.config import settings as environment
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.resolver import LoadedSuite
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.events import Emit
 from zelda_ci.github import settings as action_settings
 from zelda_ci.github.api import Api
@@ -34,6 +34,9 @@ from zelda_ci.reporter.view.gfm import gfm
 from zelda_ci.workspace.checkout import head_commit
 
 PATIENCE_SECONDS = 300.0
+
+CONCLUSION_SECONDS = 2.0
+"""The runner kills a cancelled step 10 seconds after its first signal."""
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
@@ -65,7 +68,16 @@ def _evaluate(settings: ActionSettings, decision: Decision, environ: Mapping[str
     Redactor(environment.read(known).secrets())  # before anything is spent
     loaded = _configured(app.load(settings.project), settings)
     case = replace(_case(settings, decision, environ, log, loaded.root), results_dir=loaded.results_dir)
-    order = RunOrder(names=settings.suites, trials=settings.trials, jobs=settings.jobs, replay=settings.replay)
+    required = settings.isolation_require
+    order = RunOrder(
+        names=settings.suites,
+        trials=settings.trials,
+        jobs=settings.jobs,
+        replay=settings.replay,
+        isolation=settings.isolation_level.value if settings.isolation_level else None,
+        require_isolation=cast("IsolationLevel", required.value) if required else None,
+        conclusion_seconds=CONCLUSION_SECONDS,
+    )
 
     def run() -> BatchResult:
         return app.run(loaded, order, known, emit)
@@ -123,7 +135,6 @@ def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuit
     groups: dict[str, dict[str, Any]] = {
         "execution": {"max_cost_usd": settings.max_cost_usd},
         "gate": {"fail_on": settings.fail_on},
-        "isolation": {"level": settings.isolation_level, "require": settings.isolation_require},
     }
     changed = {
         name: getattr(suite, name).model_copy(update={key: value for key, value in group.items() if value is not None})

@@ -279,3 +279,31 @@ def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run
     assert len(github.storage.block_sizes) == 1 + -(-int(size) // BLOCK_BYTES)
     assert int(grown) < 40_000, "kilobytes"
     assert [each.name for each in tmp_path.iterdir()] == ["large"]
+
+
+PACK = """
+import os, resource, sys
+from zelda_ci.errors import ArtifactError
+from zelda_ci.github.packing import packed
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+for files in ({"a": os.urandom(3 << 20)}, {"a": b"x", "b": os.urandom(3 << 20), "c": b"y"}):
+    try:
+        with packed(files):
+            print("packed")
+    except ArtifactError as exc:
+        print(exc.message)
+"""
+
+
+def test_a_disk_without_room_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PACK], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == ["The artifact's archive could not be made: File too large."] * 2
+    assert done.stderr == ""
+
+
+def test_nobody_pays_for_the_network_before_using_it() -> None:
+    modules = "zelda_ci.github.artifacts, zelda_ci.github.archive"
+    script = f"import sys, {modules}; sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

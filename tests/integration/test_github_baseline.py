@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.baselines import NAME, look, provenance, store
+from tests.support.github_clients import artifacts_of
 from tests.support.github_server import GitHubServer, Repository, Run, answered
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.github.candidates import PROVENANCE, RESULTS
@@ -172,6 +173,13 @@ def test_an_artifact_that_lies_about_itself_is_passed_over(world: World, lie: di
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 
 
+def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
+    store(world.repository.add_run(world.commits[3], workflow="other.yml"))
+    store(world.repository.add_run(world.commits[4]), lies={"complete": False})
+    sentence = look(world.github, world.own, world.commits[4]).origin.sentence
+    assert f"main@{world.commits[4][:7]} were refused: its run was cut short" in sentence
+
+
 def test_storage_that_was_tampered_with_is_noticed(world: World) -> None:
     store(world.repository.add_run(world.commits[4]), digest=f"sha256:{'0' * 64}")
     found = look(world.github, world.own, world.commits[4])
@@ -285,10 +293,16 @@ def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) ->
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
 
 
-@pytest.mark.parametrize("body", [{}, {"artifacts": [{"id": "x"}], "total_count": 1}, {"artifacts": None}])
-def test_a_github_that_answers_nonsense_is_no_error(world: World, body: object) -> None:
-    world.github.script_failures([answered(200, body, on="GET */actions/artifacts")])
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.UNREACHABLE
+@pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])
+@pytest.mark.parametrize(
+    "body", [None, [], {}, "text", 1, [None], {"artifacts": [{"id": "x"}]}, [{"sha": 1}], b"<html>", b'{"id": NaN}']
+)
+def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str, body: object) -> None:
+    store(world.repository.add_run(world.commits[3]), "stored")
+    nonsense = b"null" if body is None else body
+    world.github.script_failures([answered(200, nonsense, on=f"GET {path}")])
+    found = look(world.github, world.own, world.commits[4])
+    assert (found.results == "stored") == (found.origin.state is BaselineState.FOUND)
 
 
 def test_an_unknown_distance_is_no_reason_to_do_without(world: World) -> None:
@@ -326,3 +340,13 @@ def test_a_branch_with_an_odd_name_is_looked_up_like_any(world: World) -> None:
     store(world.repository.add_run(tip, branch=branch), "odd")
     found = look(world.github, world.own, None, branch=branch)
     assert found.results == "odd"
+
+
+def test_what_one_run_uploads_the_next_one_finds(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    files = {PROVENANCE: provenance(run), RESULTS: b'{"results": "uploaded"}', "runs/a/result.json": b"{}"}
+    uploaded = artifacts_of(world.github, run).upload(NAME, files, retention_days=None)
+
+    found = look(world.github, world.own, world.commits[4])
+
+    assert (found.results, found.origin.artifact_id) == ("uploaded", uploaded.id)

@@ -5,8 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.baselines import api_of
-from tests.support.github_server import Comment, Failure, GitHubServer, Pull, Run, answered, hang_up, lose_answer
+from tests.support.github_clients import api_of
+from tests.support.github_server import (
+    Comment,
+    Failure,
+    GitHubServer,
+    Pull,
+    Run,
+    answered,
+    hang_up,
+    lose_answer,
+    truncated,
+)
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.comment import Published, publish
 from zelda_ci.github.sticky import Order, marker, sealed
@@ -260,8 +270,9 @@ def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(
     assert [shown(each) for each in pull.comments] == ["newer"]
 
 
-def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull) -> None:
-    github.script_failures([lose_answer(on=CREATE)])
+@pytest.mark.parametrize("loss", [lose_answer(on=CREATE), truncated(on=CREATE)], ids=["lost", "cut off"])
+def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull, loss: Failure) -> None:
+    github.script_failures([loss])
     assert tell(github, "once").action == "created"
     assert len(github.calls(CREATE)) == 1
     assert [shown(each) for each in pull.comments] == ["once"]

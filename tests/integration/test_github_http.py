@@ -1,5 +1,6 @@
 """Requests to a server that is slow, busy, broken or gone."""
 
+import gzip
 import io
 import logging
 import socket
@@ -57,7 +58,7 @@ def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: flo
 
 def post(github: GitHubServer, http: Http) -> Answer:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
-    return http.send("POST", url, headers=headers(github), json={"body": "hello"})
+    return http.send("POST", url, headers=headers(github), json={"body": "hello"}, timeout=0.5)
 
 
 def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> GitHubError:
@@ -138,7 +139,7 @@ def test_a_missing_permission_is_told_at_once_and_named(github: GitHubServer) ->
     assert len(github.requests) == 1
 
 
-@pytest.mark.parametrize("failure", [lose_answer(), truncated(), answered(502)])
+@pytest.mark.parametrize("failure", [lose_answer(), truncated(), answered(502), slow(60)])
 def test_what_may_have_happened_is_not_done_again(github: GitHubServer, failure: object) -> None:
     github.script_failures([failure])  # type: ignore[list-item]
     with pytest.raises(GitHubError) as caught:
@@ -246,6 +247,12 @@ def test_a_large_answer_is_not_read_to_its_end(github: GitHubServer) -> None:
     error = error_of(github, patient_http(), max_bytes=1000)
     assert error.code == "GITHUB_TOO_LARGE"
     assert len(github.requests) == 1
+
+
+def test_a_bomb_is_not_unpacked(github: GitHubServer) -> None:
+    bomb = gzip.compress(b"\0" * 20_000_000)
+    github.script_failures([answered(200, bomb, headers={"content-encoding": "gzip"})])
+    assert error_of(github, patient_http(), max_bytes=len(bomb) + 1).code == "GITHUB_TOO_LARGE"
 
 
 def test_an_answer_can_go_to_a_file_and_a_broken_attempt_leaves_nothing_there(github: GitHubServer) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.baselines import api_of
+from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Pull, Repository, answered
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.commits import merge_base
@@ -117,6 +117,12 @@ def test_pull_requests_of_other_repositories_are_not_asked_for(github: GitHubSer
     assert github.calls("GET */pulls/77") == []
 
 
+def test_a_pull_request_into_a_fork_is_none_of_ours(github: GitHubServer, fork: Repository) -> None:
+    sides = {name: {"sha": HEAD, "repo": {"id": fork.id}} for name in ("head", "base")}
+    github.script_failures([answered(200, [{"number": 1, "state": "open", **sides}], on="GET */zelda/pulls")])
+    assert of_workflow_run(api_of(github), event(github, fork), None) is None
+
+
 @pytest.mark.parametrize("payload", [{}, {"workflow_run": None}, {"workflow_run": {}, "repository": {"id": "x"}}])
 def test_an_event_of_another_kind_is_refused(github: GitHubServer, payload: dict[str, Any]) -> None:
     with pytest.raises(GitHubError, match="cannot be used"):
@@ -145,6 +151,7 @@ def test_the_merge_base_of_two_branches_is_asked_for(github: GitHubServer) -> No
     head = github.repository.add_commit(parents=[commits[1]], branch="feature/x #1")
     assert merge_base(api_of(github), "main", head) == commits[1]
     assert merge_base(api_of(github), "main", "feature/x #1") == commits[1]
+    assert merge_base(api_of(github), "feature/x #1", "main") == commits[1]
 
 
 def test_an_unknown_commit_has_no_merge_base(github: GitHubServer) -> None:

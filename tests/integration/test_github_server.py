@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from tests.support.github_clients import api_of
-from tests.support.github_server import GitHubServer, Repository
+from tests.support.github_server import GitHubServer, Repository, answered
 from tests.support.projects import Project
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
@@ -166,3 +166,10 @@ def test_storage_wants_a_signature_and_no_token(method: str) -> None:
         assert ask(address, headers={"Authorization": "Bearer x"}, timeout=5).status_code == 400
         assert ask(address.replace("sig=", "sig=0"), timeout=5).status_code == 403
         assert ask(address.replace("se=1", "se=0"), timeout=5).status_code == 403
+
+
+def test_a_request_is_judged_even_where_its_answer_is_scripted() -> None:
+    with pytest.raises(AssertionError, match="query parameter nam"), GitHubServer() as github:  # noqa: PT012 - see above
+        github.script_failures([answered(200, [])])
+        with pytest.raises(GitHubError, match="599"):
+            api_of(github).get("pulls", nam="x")

@@ -134,3 +134,16 @@ def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Pat
         assert "@team" not in stage.bodies()[1].replace("@\u200bteam", "")
         assert one.outputs["baseline-sha"] == stage.tip
         assert "baseline-sha" not in other.outputs
+
+
+def test_a_comment_that_is_wanted_only_for_failures_still_tells_that_they_are_gone(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        stage.pull_request(pull, GOOD, comment="failures")
+        assert stage.bodies() == []
+        stage.pull_request(pull, BAD, comment="failures")
+        done = stage.pull_request(pull, GOOD, comment="failures")
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        assert "no regressions" in body

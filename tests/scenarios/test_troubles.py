@@ -6,9 +6,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.scenarios.stage import BAD, GOOD, Stage
-from tests.support.command import after, gone
-from tests.support.github_server import answered, too_many_requests
+from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
+from tests.support.command import after, gone, processes
+from tests.support.github_server import answered, slow, too_many_requests
 from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
 
 
@@ -88,3 +88,36 @@ def test_a_cancelled_run_keeps_and_tells_what_it_had_found(tmp_path: Path) -> No
         assert [run["status"] for run in batch["runs"]] == ["interrupted"]
         assert stage.github.requests == []
         assert gone(stage.project)
+
+
+def test_a_run_that_is_cancelled_while_github_is_slow_is_told_without_it(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
+
+        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+            after(lambda: not stage.github.failures)
+            os.kill(process.pid, signal.SIGTERM)
+
+        done = stage.pull_request(stage.open_pull(), GOOD, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["score"]
+        assert "artifact-id" not in done.outputs
+        assert "cancelled" in done.summary
+        assert (stage.project.path / done.outputs["junit-path"]).is_file()
+        assert not stage.github.calls("POST")
+
+
+def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:
+    suite = GREETING.replace("test -f greeting.txt", "sleep 300")
+    with Stage(tmp_path, FILES | {"zelda/test-greeting.yaml": suite}) as stage:
+
+        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+            after(lambda: any("sleep 300" in each for each in processes(stage.project)))
+            os.kill(process.pid, signal.SIGINT)
+
+        done = stage.push(GOOD, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["verdict"] == "cancelled"
+        assert gone(stage.project)
+        assert stage.stored == []

@@ -4,29 +4,16 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Run
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
-from zelda_ci.github.api import Api
 from zelda_ci.github.baseline import Search, Stored, find_baseline
 from zelda_ci.github.candidates import PROVENANCE, RESULTS
-from zelda_ci.github.http import Http
-from zelda_ci.redact import Secret
 
 NAME = "zelda-results"
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
-
-
-def api_of(github: GitHubServer) -> Api:
-    """The API as the token of a workflow sees it; pauses are not waited for."""
-    return Api(
-        Http(sleep=lambda _: None),
-        base_url=github.api_url,
-        graphql_url=github.graphql_url,
-        token=Secret(github.token),
-        repository=github.repository.full_name,
-    )
 
 
 def provenance(run: Run, **lies: Any) -> bytes:

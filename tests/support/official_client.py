@@ -1,4 +1,9 @@
-"""GitHub's own client for artifacts, the npm package @actions/artifact, installed once per version of its lock file."""
+"""GitHub's own client for artifacts, the npm package @actions/artifact, installed once per version of its lock file.
+
+`overrides` in its package.json leave out what it depends on but does not use when it runs: a generator of code with a
+whole compiler, and stand-ins for functions that every node has. The lock file is made with
+`npm install --package-lock-only --omit-lockfile-registry-resolved`.
+"""
 
 import hashlib
 import json

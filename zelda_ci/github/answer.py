@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from zelda_ci.errors import GitHubError
@@ -70,7 +71,7 @@ def refusal(answer: Answer, redact: Redactor) -> GitHubError:
 def _meaning(answer: Answer) -> tuple[str, str | None]:
     """Code and hint."""
     if answer.is_limited:
-        return "GITHUB_RATE_LIMITED", "GitHub limits how often it may be asked; run the job again later."
+        return "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {_when(answer)}."
     if answer.status >= 500:
         return "GITHUB_UNREACHABLE", "GitHub has a problem; run the job again later."
     meanings = {
@@ -80,6 +81,14 @@ def _meaning(answer: Answer) -> tuple[str, str | None]:
         410: ("GITHUB_GONE", None),
     }
     return meanings.get(answer.status, ("GITHUB_REFUSED", None))
+
+
+def _when(answer: Answer) -> str:
+    """When the limit ends."""
+    reset = answer.headers.get("x-ratelimit-reset", "")
+    if answer.headers.get("x-ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) > 10:
+        return "later"
+    return f"after {datetime.fromtimestamp(int(reset), UTC):%H:%M} UTC"
 
 
 def _permission_hint(answer: Answer) -> str:

@@ -138,7 +138,8 @@ class Api:
             return self._http.send("GET", signed, headers={}, timeout=DOWNLOAD_SECONDS, max_bytes=max_bytes).body
         except GitHubError as exc:
             if exc.status == 403:
-                raise _StorageRefusalError(exc.message, hint=exc.hint, code=exc.code, status=403) from None
+                hint = "The signed address that GitHub gave for it was not accepted."
+                raise _StorageRefusalError(exc.message, hint=hint, code=exc.code, status=403) from None
             raise
 
     def _send(self, method: str, url: str, *, follow: bool = True, **more: Any) -> Answer:

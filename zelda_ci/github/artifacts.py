@@ -66,7 +66,7 @@ class ArtifactService:
         if not _is_cloud(environ.get("GITHUB_SERVER_URL") or "https://github.com"):
             raise ArtifactError(
                 "GitHub Enterprise Server does not offer artifacts of this kind.",
-                hint="The results stay in the workspace; store them with actions/upload-artifact@v3.",
+                hint="The results stay in the workspace; a step with actions/upload-artifact@v3 can store them.",
                 code="ARTIFACTS_UNAVAILABLE",
             )
         token, results = environ.get("ACTIONS_RUNTIME_TOKEN"), urlsplit(environ.get("ACTIONS_RESULTS_URL") or "")

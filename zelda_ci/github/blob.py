@@ -10,7 +10,7 @@ from urllib.parse import quote
 from zelda_ci.github.http import Http
 
 BLOCK_BYTES = 8 * 1024 * 1024
-BLOCK_SECONDS = 120.0
+BLOCK_SECONDS = 300.0
 STORAGE_VERSION = "2021-12-02"
 ID_LENGTH = 48
 """Of a block's name before base64; all names of a blob must be equally long."""

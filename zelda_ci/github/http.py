@@ -91,8 +91,10 @@ class Http:
         body = {"json": json} if data is None else {"data": data}
         arguments = {"headers": {"User-Agent": f"zelda-ci/{__version__}", **headers}, "params": params, **body}
         again = method in REPEATABLE if repeatable is None else repeatable
-        request = _Request(method, url, arguments, timeout, stream_to, max_bytes, again)
-        redact = Redactor([Secret(value.split(" ")[-1]) for name, value in headers.items() if name == "Authorization"])
+        return self._persist(_Request(method, url, arguments, timeout, stream_to, max_bytes, again))
+
+    def _persist(self, request: "_Request") -> Answer:
+        """Attempt it until there is an answer, or no sense or patience left."""
         attempt = 0
         while True:
             started = self._clock()
@@ -100,9 +102,9 @@ class Http:
             if isinstance(outcome, Answer) and outcome.status < 400:
                 return outcome
             self._left -= max(0.0, self._clock() - started)
-            error, pause = self._judge(outcome, request, attempt, redact)
+            error, pause = self._judge(outcome, request, attempt)
             attempt += 1
-            if pause is None or attempt >= retrying.MOST_ATTEMPTS or pause > self._left:
+            if pause is None or pause > self._left or attempt == retrying.MOST_ATTEMPTS:
                 raise error
             self._wait(pause)
 
@@ -113,14 +115,14 @@ class Http:
             self._session = None
 
     def _judge(
-        self, outcome: "Answer | _Silence", request: "_Request", attempt: int, redact: Redactor
+        self, outcome: "Answer | _Silence", request: "_Request", attempt: int
     ) -> tuple[GitHubError, float | None]:
         """What a failed attempt means, and the pause before the next one, if there should be one."""
         if isinstance(outcome, _Silence):
             certain = request.repeatable or outcome.unsent
             error = outcome.error(request, lost=not certain)
             return error, retrying.after_silence(attempt) if certain and not outcome.final else None
-        error = refusal(outcome, redact)
+        error = refusal(outcome, request.redactor)
         if outcome.status in retrying.PASSING and not request.repeatable:
             return _lost(request, f"HTTP {outcome.status}", error.status), None
         return error, retrying.after_answer(outcome, attempt, self._clock())
@@ -148,7 +150,7 @@ class Http:
         deadline = time.monotonic() + self._patience
         while worker.is_alive():
             worker.join(POLL_SECONDS)
-            if self._stop() or time.monotonic() > deadline:
+            if worker.is_alive() and (self._stop() or time.monotonic() > deadline):
                 self._session = None
                 self._heed_stop()
                 return _Silence("it took too long")
@@ -189,6 +191,18 @@ class _Request:
     repeatable: bool
 
     @property
+    def redactor(self) -> Redactor:
+        """For what the server says: it may say our own token."""
+        authorization = self.arguments["headers"].get("Authorization", "")
+        return Redactor([Secret(authorization.rpartition(" ")[2])])
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Seconds to connect, and to wait for a byte; a body must be sent within the former, however large it is."""
+        large = len(self.arguments.get("data") or b"") > CHUNK
+        return self.timeout if large else min(CONNECT_SECONDS, self.timeout), self.timeout
+
+    @property
     def asked(self) -> str:
         try:
             parts = urlsplit(self.url)
@@ -198,16 +212,18 @@ class _Request:
 
     def send_by(self, session: "requests.Session") -> Answer | _Silence:
         import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
 
-        limits = (min(CONNECT_SECONDS, self.timeout), self.timeout)
         try:
             with session.request(
-                self.method, self.url, timeout=limits, stream=True, allow_redirects=False, **self.arguments
+                self.method, self.url, timeout=self.limits, stream=True, allow_redirects=False, **self.arguments
             ) as response:
                 return self._read(response)
         except requests.RequestException as exc:
             # Its text holds the whole address, signature included: only its kind is told.
             return _silence(exc)
+        except HTTPError:
+            return _Silence("the connection broke off")
         except OSError as exc:
             return _Silence(exc.strerror or type(exc).__name__, final=self.stream_to is not None)
         except ValueError as exc:

@@ -21,9 +21,12 @@ def after_answer(answer: Answer, attempt: int, now: float) -> float | None:
     """
     if answer.status < 400 or QUOTA_WORDS in answer.said.lower():
         return None
+    told = _retry_after(answer.headers.get("retry-after", ""), now)
     if answer.is_limited:
-        return _limit_pause(answer, attempt, now)
-    return after_silence(attempt) if answer.status in PASSING else None
+        return _limit_pause(answer, attempt, now) if told is None else told
+    if answer.status in PASSING:
+        return after_silence(attempt) if told is None else told
+    return None
 
 
 def after_silence(attempt: int) -> float:
@@ -32,9 +35,6 @@ def after_silence(attempt: int) -> float:
 
 
 def _limit_pause(answer: Answer, attempt: int, now: float) -> float:
-    told = _retry_after(answer.headers.get("retry-after", ""), now)
-    if told is not None:
-        return told
     reset = answer.headers.get("x-ratelimit-reset", "")
     if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         # A second more, since clocks differ.

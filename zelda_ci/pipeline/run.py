@@ -26,9 +26,6 @@ from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
 
-CONCLUSION_SECONDS = 60
-"""Most that changes and evaluation may take once a run was interrupted."""
-
 
 class Run:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
@@ -98,13 +95,15 @@ class Run:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
                     await lead(self.planned, workspace, self.tools, self.ledger, self.emit)
+                    if limit := self.tools.workspaces.limit(workspace):
+                        self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
                 self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
-                with anyio.move_on_after(CONCLUSION_SECONDS, shield=True):
+                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True):
                     await self._conclude(workspace)
             raise
 

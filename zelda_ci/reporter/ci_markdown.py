@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 
-from jinja2 import Template
-
-from zelda_ci.reporter.markdown import environment
+from zelda_ci.reporter.markdown import Filters, render
 from zelda_ci.reporter.view.ci import CiView
 from zelda_ci.reporter.view.ci.extent import STEPS, reduced
 from zelda_ci.reporter.view.ci.nouns import Link
@@ -43,7 +40,7 @@ def render_summary(view: CiView, *, limit: int = SUMMARY_LIMIT) -> str:
 
 def render_fork_notice() -> str:
     """What a pull request of a fork is told when there is no key to run with."""
-    return environment().get_template("fork_notice.md.j2").render()
+    return render("fork_notice.md.j2")
 
 
 def size(text: str, encoding: str = "utf-16-le") -> int:
@@ -59,17 +56,10 @@ def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le
         smaller = reduced(view, step)
         if step is not STEPS[0] and replace(smaller, left_out="") == view:
             continue  # nothing of what this step leaves out was there
-        text = _template().render(view=smaller, elsewhere=elsewhere)
+        text = render("ci.md.j2", FILTERS, view=smaller, elsewhere=elsewhere)
         if size(text, encoding) <= limit:
             break
     return text
-
-
-@cache
-def _template() -> Template:
-    made = environment()
-    made.filters |= {"shown": _shown, "bold": _bold, "html": _html, "linked": _linked}
-    return made.get_template("ci.md.j2")
 
 
 def _shown(cells: Iterable[Cell], between: str = ", ") -> Finished:
@@ -98,3 +88,6 @@ def _link(link: Link) -> str:
 
 def _cell(cell: Cell) -> str:
     return code(cell.text) if cell.whole else gfm(cell.text)
+
+
+FILTERS: Filters = {"shown": _shown, "bold": _bold, "html": _html, "linked": _linked}

@@ -1,5 +1,6 @@
 """Views as GitHub's Markdown."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -7,13 +8,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from zelda_ci.reporter.view.comparison import ComparisonView
 from zelda_ci.reporter.view.gfm import gfm
 
+Filters = Mapping[str, Callable[..., Any]]
+
 
 def render_comparison(view: ComparisonView) -> str:
     """The comparison as Markdown that ends with a line break."""
-    return environment().get_template("comparison.md.j2").render(view=view)
+    return render("comparison.md.j2", view=view)
 
 
-def environment() -> Environment:
+def render(template: str, filters: Filters | None = None, **values: Any) -> str:
+    """A template of this package; what its filters give back as text is escaped as well."""
+    made = _environment()
+    made.filters |= filters or {}
+    return made.get_template(template).render(**values)
+
+
+def _environment() -> Environment:
     """Every value that a template prints is escaped, without being asked: forgetting it would open a door."""
     return Environment(
         loader=PackageLoader("zelda_ci.reporter"),

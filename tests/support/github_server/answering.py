@@ -1,13 +1,12 @@
 """Finds who answers a request, and checks both against GitHub's description."""
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 from tests.support.github_server import graphql, rest, service, storage
 from tests.support.github_server.contract import Operation, github_contract
 from tests.support.github_server.replies import RefusedError, Reply, missing_permission
+from tests.support.github_server.seen import Received
 
 if TYPE_CHECKING:
     from tests.support.github_server.server import GitHubServer
@@ -22,47 +21,48 @@ class Answering:
     def __init__(self, server: "GitHubServer") -> None:
         self.server = server
 
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The reply to a request; `headers` have lower-case names."""
-        asked = parse_qs(query, keep_blank_values=True)
-        if path.startswith(storage.PREFIX):
-            plain = {name: values[0] for name, values in asked.items()}
-            return self.server.storage.answer(method, path, plain, headers, body)
-        if path.startswith(service.PREFIX):
-            token = headers.get("authorization", "").removeprefix("Bearer ")
-            return self.server.service.answer(path.removeprefix(service.PREFIX), json.loads(body), token)
-        if "user-agent" not in headers:
-            return Reply(403, b"Request forbidden by administrative rules.")
-        if headers.get("authorization") != f"Bearer {self.server.token}":
-            return RefusedError(401, "Bad credentials").reply
-        if path == self.server.graphql_url.removeprefix(self.server.url):
-            return Reply(200, graphql.answer(self.server, json.loads(body)), LIMITS)
-        prefix = self.server.api_url.removeprefix(self.server.url)
-        return self._rest(method, path.removeprefix(prefix), asked, headers, body)
-
-    def _rest(
-        self, method: str, path: str, query: Mapping[str, list[str]], headers: Mapping[str, str], body: bytes
-    ) -> Reply:
-        contract = github_contract()
-        operation = contract.operation(method, path)
+    def problems(self, request: Received) -> list[str]:
+        """What GitHub's description has against a request, whatever it is answered with."""
+        if self._is_foreign(request) or "user-agent" not in request.headers:
+            return []
+        operation = github_contract().operation(request.method, request.path)
         if operation is None or operation.key not in rest.ROUTES:
-            return self.server.violated([f"{method} {path} is not documented, or this server does not know it"])
-        problems = [
-            f"header {name} is {headers.get(name)}"
-            for name, value in EXPECTED_HEADERS.items()
-            if headers.get(name) != value
-        ]
-        problems += contract.request_violations(operation, query, body)
-        if problems:
-            return self.server.violated(problems)
-        plain = {name: values[0] for name, values in query.items()}
-        call = rest.Call(self.server, operation, path, plain, json.loads(body) if body else None)
-        reply = self._performed(operation, call)
+            return [f"{request.method} {request.path} is not documented, or this server does not know it"]
+        told = {name: request.headers.get(name) for name in EXPECTED_HEADERS}
+        wrong = [f"header {name} is {told[name]}" for name, value in EXPECTED_HEADERS.items() if told[name] != value]
+        return [*wrong, *github_contract().request_violations(operation, request.queries, request.body)]
+
+    def answer(self, request: Received) -> Reply:
+        """The reply to a request without problems."""
+        if request.path.startswith(storage.PREFIX):
+            return self.server.storage.answer(request)
+        if request.path.startswith(service.PREFIX):
+            return self.server.service.answer(request)
+        if "user-agent" not in request.headers:
+            return Reply(403, b"Request forbidden by administrative rules.")
+        if request.headers.get("authorization") != f"Bearer {self.server.token}":
+            return RefusedError(401, "Bad credentials").reply
+        if self._is_graphql(request):
+            return Reply(200, graphql.answer(self.server, json.loads(request.body)), LIMITS)
+        return self._rest(request)
+
+    def _is_foreign(self, request: Received) -> bool:
+        """Whether it is not of the REST API."""
+        return request.path.startswith((storage.PREFIX, service.PREFIX)) or self._is_graphql(request)
+
+    def _is_graphql(self, request: Received) -> bool:
+        return request.target == self.server.graphql_url.removeprefix(self.server.url)
+
+    def _rest(self, request: Received) -> Reply:
+        operation = github_contract().operation(request.method, request.path)
+        if operation is None:
+            raise AssertionError(request.asked)
+        body = json.loads(request.body) if request.body else None
+        reply = self._performed(operation, rest.Call(self.server, operation, request.path, request.query, body))
         told: Any = None if isinstance(reply.body, bytes) else reply.body
-        problems = list(contract.answer_violations(operation, reply.status, told))
-        return (
-            self.server.violated(problems) if problems else Reply(reply.status, reply.body, {**LIMITS, **reply.headers})
-        )
+        problems = list(github_contract().answer_violations(operation, reply.status, told))
+        limited = Reply(reply.status, reply.body, {**LIMITS, **reply.headers})
+        return self.server.violated(problems) if problems else limited
 
     def _performed(self, operation: Operation, call: rest.Call) -> Reply:
         handler, accepted = rest.ROUTES[operation.key]

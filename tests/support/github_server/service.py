@@ -1,11 +1,13 @@
 """The artifact service: Twirp, version 4 of the protocol, with GitHub's spelling."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tests.support.github_server.replies import Reply
+from tests.support.github_server.seen import Received
 from tests.support.github_server.tokens import backend_ids
 from tests.support.github_server.world import Artifact, Run
 
@@ -55,7 +57,9 @@ class Service:
     not_ok: set[str] = field(default_factory=set)
     """Methods that answer `ok: false` with HTTP 200."""
 
-    def answer(self, method: str, request: Mapping[str, Any], token: str) -> Reply:
+    def answer(self, received: Received) -> Reply:
+        method, request = received.path.removeprefix(PREFIX), json.loads(received.body)
+        token = received.headers.get("authorization", "").removeprefix("Bearer ")
         try:
             run, job = self._caller(token, request)
             self._check(method, request)

@@ -3,11 +3,11 @@
 import re
 import secrets
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from tests.support.github_server.replies import Reply
+from tests.support.github_server.seen import Received
 from tests.support.github_server.world import Artifact
 
 PREFIX = "/storage/"
@@ -48,28 +48,27 @@ class Storage:
         path = self._folder / name / "whole"
         return path if path.exists() else None
 
-    def answer(
-        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Reply:
-        name = path.removeprefix(PREFIX)
-        if "authorization" in headers:
+    def answer(self, request: Received) -> Reply:
+        name, query = request.path.removeprefix(PREFIX), request.query
+        if "authorization" in request.headers:
             return _error(400, "InvalidAuthenticationInfo")
         if query.get("sig") not in self.signatures or float(query.get("se", 0)) < time.time():
             return _error(403, "AuthenticationFailed")
-        if method == "GET" and name in self._artifacts:
+        if request.method == "GET" and name in self._artifacts:
             return Reply(200, self._artifacts[name].content, {"content-type": "application/zip"})
-        if method != "PUT" or not (self._folder / name).is_dir():
+        if request.method != "PUT" or not (self._folder / name).is_dir():
             return _error(404, "BlobNotFound")
-        return self._put(self._folder / name, query, headers, body)
+        return self._put(self._folder / name, request)
 
-    def _put(self, folder: Path, query: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Reply:
+    def _put(self, folder: Path, request: Received) -> Reply:
+        query, body = request.query, request.body
         match query.get("comp"):
             case "block" if len(body) <= MOST_BLOCK_BYTES:
                 self.block_sizes.append(len(body))
                 (folder / quote(query["blockid"], safe="")).write_bytes(body)
             case "blocklist":
                 return self._put_together(folder, body.decode())
-            case None if headers.get("x-ms-blob-type") == "BlockBlob":
+            case None if request.headers.get("x-ms-blob-type") == "BlockBlob":
                 (folder / "whole").write_bytes(body)
             case _:
                 return _error(400, "InvalidQueryParameterValue")

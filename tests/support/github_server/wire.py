@@ -9,10 +9,14 @@ from urllib.parse import unquote
 
 from tests.support.github_server.failures import Failure
 from tests.support.github_server.replies import Reply
-from tests.support.github_server.seen import Seen
+from tests.support.github_server.seen import Received, Seen
 
 if TYPE_CHECKING:
     from tests.support.github_server.answering import Answering
+
+
+MOST_KEPT_BYTES = 1_000_000
+UNANSWERED = {"hang up", "lose answer"}
 
 
 class Listener(socketserver.ThreadingTCPServer):
@@ -42,15 +46,14 @@ class _Handler(BaseHTTPRequestHandler):
         github = self.server.answering.server
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        path, _, query = self.path.partition("?")
         prefix = github.api_url.removeprefix(github.url)
-        shown = unquote(path.removeprefix(prefix) or "/")
-        failure = github.take_failure(f"{self.command} {shown}")
-        reply = self._reply(failure, path, query, headers, body)
-        status = 0 if failure and failure.kind in {"hang up", "lose answer"} else reply.status
-        plain = dict(pair.partition("=")[::2] for pair in query.split("&") if pair)
-        kept = body if len(body) < 1_000_000 else b"(large)"
-        github.note(Seen(self.command, shown, {k: unquote(v) for k, v in plain.items()}, headers, kept, status))
+        request = Received(self.command, self.path, headers, body, prefix)
+        with github.lock:
+            failure = github.take_failure(request.asked)
+            reply = self._reply(failure, request)
+        status = 0 if failure and failure.kind in UNANSWERED else reply.status
+        kept = body if len(body) < MOST_KEPT_BYTES else b"(large)"
+        github.note(Seen(self.command, unquote(request.path), request.query, headers, kept, status))
         self._send(reply, failure)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,28 +61,25 @@ class _Handler(BaseHTTPRequestHandler):
             return self.do_GET
         raise AttributeError(name)
 
-    def _reply(self, failure: Failure | None, path: str, query: str, headers: dict[str, str], body: bytes) -> Reply:
+    def _reply(self, failure: Failure | None, request: Received) -> Reply:
+        answering = self.server.answering
+        if problems := answering.problems(request):
+            return answering.server.violated(problems)
         if failure and failure.kind == "hang up":
             return Reply(0)
         if failure and failure.kind == "answer":
             return Reply(failure.status, failure.body, failure.headers)
-        with self.server.answering.server.lock:
-            return self.server.answering.answer(self.command, path, query, headers, body)
+        return answering.answer(request)
 
     def _send(self, reply: Reply, failure: Failure | None) -> None:
-        if failure and failure.kind in {"hang up", "lose answer"}:
+        if failure and failure.kind in UNANSWERED:
             self.close_connection = True
             return
         if failure and failure.kind == "slow" and self.server.answering.server.closing.wait(failure.seconds):
             self.close_connection = True
             return
-        plain = (
-            reply.body
-            if isinstance(reply.body, bytes)
-            else b""
-            if reply.body is None
-            else json.dumps(reply.body).encode()
-        )
+        plain = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        plain = b"" if reply.body is None else plain
         self.send_response_only(reply.status)
         kind = {} if isinstance(reply.body, bytes) else {"content-type": "application/json; charset=utf-8"}
         length = {} if reply.status == 204 else {"content-length": str(len(plain))}

@@ -47,6 +47,14 @@ def test_a_missing_permission_is_named() -> None:
     assert "issues: write and contents: read or pull_requests: write" in error.hint
 
 
+def test_the_end_of_a_limit_is_told() -> None:
+    limited = refused(403, {"message": "no"}, x_ratelimit_remaining="0", x_ratelimit_reset="1800000000")
+    assert limited.hint == "GitHub limits how often it may be asked; run the job again after 08:00 UTC."
+    for odd in ("soon", "9" * 30, ""):
+        error = refused(403, {"message": "no"}, x_ratelimit_remaining="0", x_ratelimit_reset=odd)
+        assert "again later" in str(error.hint)
+
+
 def test_a_permission_that_is_no_permission_is_not_printed() -> None:
     error = refused(403, {"message": "no"}, x_accepted_github_permissions="::error::x=y\x1b[31m")
     assert error.hint is not None

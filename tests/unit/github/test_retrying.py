@@ -25,7 +25,7 @@ def test_a_server_in_trouble_gets_time(status: int) -> None:
     assert [after_answer(answer(status), attempt, NOW) for attempt in range(6)] == [1, 2, 4, 8, 16, 30]
 
 
-@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("status", [403, 429, 503])
 def test_retry_after_is_obeyed(status: int) -> None:
     assert after_answer(answer(status, retry_after="7"), 3, NOW) == 7
 

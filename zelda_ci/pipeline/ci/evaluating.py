@@ -15,6 +15,7 @@ from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.storage.calibrations import Calibrations
 from zelda_ci.storage.references import Side
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANCELLED = nothing_to_compare("Nothing was compared: the run was cancelled.")
 
 
@@ -27,11 +28,13 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
     files = Files.of(case)
     files.clear()
     given = baseline.given(case)
-    batch = run()
-    # Whatever ran in the sessions may have found the files in which we speak to the runner.
-    empty(case.settings.context.command_files.values())
+    with _handlers_kept():
+        batch = run()
     found = Findings(batch, CANCELLED, cancelled=batch.interrupted)
-    write(files.results, json_of(batch))
+    with _undisturbed():
+        # Whatever ran in the sessions may have found the files in which we speak to the runner.
+        empty(case.settings.context.command_files.values())
+        write(files.results, json_of(batch))
     _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
     with _undisturbed():
         telling.tell(case, files, found)
@@ -98,8 +101,16 @@ def _attempt(case: Case, found: Findings, step: Callable[[], None]) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """What is told on this machine takes an instant, and is told to its end."""
-    names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {name: signal.signal(name, signal.SIG_IGN) for name in names}
+    with _handlers_kept():
+        for name in SIGNALS:
+            signal.signal(name, signal.SIG_IGN)
+        yield
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """The event loop that heeds signals while suites run leaves them to their defaults: SIGTERM would kill us."""
+    before = {name: signal.getsignal(name) for name in SIGNALS}
     try:
         yield
     finally:

@@ -53,8 +53,8 @@ def sentences(found: Findings) -> Iterator[str]:
     """What a reader of the log wants to know besides the verdict."""
     replayed = " (of the recording; nothing was spent)" if any(run.replayed for run in found.batch.runs) else ""
     yield f"Cost of this run: ${cost_usd(found.batch):.4f}{replayed}"
-    levels = {run.config.isolation.level for run in found.batch.runs}
-    yield f"Isolation: {', '.join(sorted(levels)) or 'none'}"
+    levels = {run.isolation.level for run in found.batch.runs if run.isolation}
+    yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
     for reason in found.gate.reasons:
         yield f"gate: {reason.sentence}"
 

@@ -16,7 +16,8 @@ from zelda_ci.github.comment import publish
 from zelda_ci.github.inputs import CommentWhen
 from zelda_ci.github.pull_requests import of_commit
 from zelda_ci.github.settings import Context
-from zelda_ci.github.sticky import Order
+from zelda_ci.github.sticky import Order, is_marked
+from zelda_ci.github.thread import read_thread
 from zelda_ci.pipeline.ci import figures
 from zelda_ci.pipeline.ci.case import Case, Findings
 from zelda_ci.pipeline.ci.files import Files, write
@@ -56,9 +57,7 @@ def summarise(context: Context, log: Log, markdown: str) -> None:
 def comment(case: Case, found: Findings) -> None:
     """Tell the pull request, if there is one and it wants to hear."""
     decision = case.decision
-    report = report_of(case, found)
-    view = ci_view(report)
-    if not decision.comments or not _wanted(case.settings.comment, view):
+    if not decision.comments:
         return
     if case.api is None:
         refused(case, found, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
@@ -69,7 +68,8 @@ def comment(case: Case, found: Findings) -> None:
         if number is None:
             case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
             return
-        publish_to(case, case.api, found, number, order)
+        if _wanted(case.settings.comment, ci_view(report_of(case, found))) or _is_told(case, case.api, number):
+            publish_to(case, case.api, found, number, order)
     except GitHubError as problem:
         refused(case, found, problem)
 
@@ -81,15 +81,9 @@ def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order)
         GitHubError: It does not.
     """
     body = render_comment(ci_view(report_of(case, found)))
-    key = key_of(_workflow(case), case.settings.comment_id)
-    published = publish(api, number, key=key, order=order, body=body)
+    published = publish(api, number, key=_key(case), order=order, body=body)
     found.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
-
-
-def key_of(workflow: str, comment_id: str) -> str:
-    """What tells comments apart: the workflow that evaluated, and what its author says."""
-    return hashlib.sha256(f"{workflow}\0{comment_id}".encode()).hexdigest()[:16]
 
 
 def refused(case: Case, found: Findings, problem: GitHubError) -> None:
@@ -116,6 +110,16 @@ def report_of(case: Case, found: Findings) -> CiReport:
 
 def _tested(batch: BatchResult) -> str | None:
     return next((run.source.commit for run in batch.runs if run.source), None)
+
+
+def _is_told(case: Case, api: Api, number: int) -> bool:
+    """Whether a comment of an earlier run is there: what it says may have ceased to be true."""
+    return any(is_marked(each.body, _key(case)) for each in read_thread(api, number).comments)
+
+
+def _key(case: Case) -> str:
+    """What tells comments apart: the workflow that evaluated, and what its author says."""
+    return hashlib.sha256(f"{_workflow(case)}\0{case.settings.comment_id}".encode()).hexdigest()[:16]
 
 
 def _workflow(case: Case) -> str:

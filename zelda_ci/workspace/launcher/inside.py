@@ -1,7 +1,7 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
-Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a JSON object, it imports nothing of Zelda. A right that
-cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
+Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a JSON object, it imports nothing of Zelda. A right
+that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
 """
 
 import contextlib
@@ -14,6 +14,10 @@ import signal
 import stat
 import sys
 
+TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
+if TYPE_CHECKING:
+    from typing import Any
+
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_BENEATH = 1
 FILE_RIGHTS = 0b1100000000000111
@@ -25,6 +29,7 @@ PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 24, 
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2
 MOST_CAPABILITIES = 64
+CAPABILITIES_V3 = 0x20080522
 
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and a program expects to find at its default."""
@@ -56,8 +61,10 @@ def main(arguments: list[str]) -> None:
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
+    parent = os.getppid()
+    _drop_privileges(policy.get("uid"))
     if "uid" in policy:
-        _become_user(policy["uid"])
+        _die_with(parent)
     _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     if "landlock" in policy:
         _landlock(policy["landlock"])
@@ -92,20 +99,29 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(number, (soft, hard))
 
 
-def _become_user(uid: int) -> None:
-    """From root to a user that owns nothing but the run; root's capabilities end with it."""
-    parent = os.getppid()
+def _drop_privileges(uid: int | None) -> None:
+    """From root, if need be, to a user that owns nothing but the run; and whoever it is, without capabilities."""
     for capability in range(MOST_CAPABILITIES):
         if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break  # the last one, or not permitted: no_new_privs keeps them out too
     _prctl("ambient capabilities", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    if uid is not None:
+        _become(uid)
+    if LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()) != 0:
+        raise Refused(f"capabilities: {os.strerror(ctypes.get_errno())}")
+    _check_powerless()
+
+
+def _become(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
         raise Refused("the user could not be changed")
-    _check_powerless()
-    # Another user: the kernel has forgotten that this process is to die with its parent.
+
+
+def _die_with(parent: int) -> None:
+    """What the kernel forgets when a process becomes another user's."""
     _prctl("parent death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)
@@ -118,11 +134,11 @@ def _check_powerless() -> None:
         raise Refused("capabilities could not be dropped")
 
 
-def _landlock(policy: dict[str, object]) -> None:
+def _landlock(policy: "dict[str, Any]") -> None:
     handled = (ctypes.c_uint64 * 3)(policy["files"], policy["tcp"], policy["scoped"])
     size = ctypes.c_size_t(policy["size"])
     ruleset = _syscall("landlock_create_ruleset", CREATE_RULESET, ctypes.byref(handled), size, 0)
-    for rights, paths in policy["rules"]:  # type: ignore[attr-defined]  # JSON of our own
+    for rights, paths in policy["rules"]:
         for path in paths:
             _allow(ruleset, rights, path)
     _syscall("landlock_restrict_self", RESTRICT_SELF, ruleset, 0)
@@ -170,4 +186,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except Exception as error:  # noqa: BLE001  # nobody is above to explain it
-        _fail(125, f"the program was not started, because it could not be confined: {error or type(error).__name__}")
+        _fail(
+            125, f"the program was not started, because it could not be confined: {str(error) or type(error).__name__}"
+        )
