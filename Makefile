@@ -10,10 +10,10 @@ BIN := .venv/bin
 WORKERS ?= auto
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint types imports unit format lock schemas bench clean
+.PHONY: help demo test lint types imports unit image-test format lock schemas bench clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/runtime ## Run the demo: two suites through a real Claude Code session, replayed, no key needed
 	@$(BIN)/zelda demo --keep
@@ -32,6 +32,9 @@ imports: .venv/dev
 
 unit: .venv/dev
 	$(BIN)/pytest -n $(WORKERS)
+
+image-test: ## Build the image for real and use it (Docker, or buildah and debootstrap as root)
+	@$(PYTHON) scripts/image-test || test $$? -eq 77
 
 format: .venv/dev ## Format the code and apply safe fixes
 	$(BIN)/ruff check --fix .

@@ -75,6 +75,8 @@ class RunOrder:
     require_isolation: IsolationLevel | None = None
     unsafe: bool = False
     """Whether a run may have no isolation at all."""
+    conclusion_seconds: float = 60
+    """Most that changes and evaluation may take once a run was interrupted."""
 
 
 def load(folder: Path) -> LoadedProject:
@@ -262,6 +264,7 @@ def _tools(
             python=".".join(map(str, sys.version_info[:3])),
         ),
         replayed=order.replay is not None,
+        conclusion_seconds=order.conclusion_seconds,
         isolation_reasons=reasons,
         isolation=in_one_line({isolation.of(suite) for suite in suites}, reasons),
     )

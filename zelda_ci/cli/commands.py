@@ -17,6 +17,7 @@ COMMANDS = {
     "calibrate": "Measure how much a suite varies when nothing changes.",
     "rejudge": "Judge stored runs again, without a new session.",
     "validate": "Check every file and show what each suite resolves to.",
+    "ci": "The step of a GitHub workflow: run, compare, tell the pull request.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }
 """Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name."""

@@ -4,11 +4,16 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.config import settings
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, SafeText
 
 MOST_BYTES = 5_000_000
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def redacted(text: str) -> SafeText:
@@ -29,7 +34,8 @@ def append(text: str) -> str | None:
     try:
         if path.exists() and path.stat().st_size > MOST_BYTES:
             path.replace(folder / "debug.log.1")
-        with path.open("a", encoding="utf-8") as log:
+        with open(path, "a", encoding="utf-8", opener=_no_link) as log:
+            ownership.hand_over(log.fileno(), folder)
             log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
     except OSError:
         return None

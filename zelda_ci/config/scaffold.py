@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.config import document, templates
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.problems import Rejected
@@ -77,7 +78,7 @@ def _stage(draft: Draft, undo: ExitStack) -> Path:
     temporary = folder / f".{draft.path.name}.{os.getpid()}.tmp"
     with _explained(draft.file):
         if not folder.exists():
-            folder.mkdir(parents=True)
+            ownership.make_folder(folder)
             undo.callback(_quietly, folder.rmdir)
         undo.callback(_quietly, temporary.unlink)
         _write_beside(temporary, draft)
@@ -94,6 +95,7 @@ def _write_beside(temporary: Path, draft: Draft) -> None:
     mode = stat.S_IMODE(draft.path.stat().st_mode) if draft.exists else None
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE_MODE)
     with open(descriptor, "wb") as stream:  # noqa: PTH123 - from a descriptor
+        ownership.hand_over(stream.fileno(), temporary.parent)
         if mode is not None:
             os.fchmod(stream.fileno(), mode)
         stream.write(draft.content)

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from zelda_ci import ownership
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
 from zelda_ci.redact import SafeJson, SafeText
@@ -127,9 +128,10 @@ def dump(cassette: Cassette) -> str:
 
 def write_whole(file: Path, text: str) -> None:
     """Readers see the old file or the new one, never half of either."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    ownership.make_folder(file.parent)
     with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=".zelda-", delete=False) as new:
         try:
+            ownership.hand_over(new.fileno(), file.parent)
             new.write(text)
             new.flush()
             os.fsync(new.fileno())

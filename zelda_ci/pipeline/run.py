@@ -27,9 +27,6 @@ from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
 from zelda_ci.workspace.tripwire import Watched
 
-CONCLUSION_SECONDS = 60
-"""Most that changes and evaluation may take once a run was interrupted."""
-
 
 class Run:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
@@ -109,7 +106,7 @@ class Run:
         except anyio.get_cancelled_exc_class():
             if self.result is None:
                 self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
-                with anyio.move_on_after(CONCLUSION_SECONDS, shield=True):
+                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True):
                     await self._conclude(workspace)
             raise
 

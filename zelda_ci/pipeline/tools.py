@@ -39,6 +39,8 @@ class Tools:
     redact: Redactor
     versions: Versions
     replayed: bool
+    conclusion_seconds: float
+    """Most that changes and evaluation may take once a run was interrupted."""
     isolation_reasons: tuple[str, ...] = ()
     """Why this machine offers no better isolation, and what would help."""
     isolation: str = ""

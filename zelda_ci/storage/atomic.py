@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.errors import StorageError
 
 TEMPORARY = ".*.tmp"
@@ -68,6 +69,7 @@ def _explained(problem: OSError, path: Path) -> StorageError:
 def _write(temporary: Path, chunks: Iterable[bytes], *, durable: bool) -> None:
     # Not a private temporary file: results are read by other users too, as the umask allows.
     with temporary.open("xb") as file:
+        ownership.hand_over(file.fileno(), temporary.parent)
         file.writelines(chunks)
         if durable:
             file.flush()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
@@ -31,7 +32,7 @@ class Calibrations:
         """
         path = self._path(calibration.suite)
         with storage_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            ownership.make_folder(path.parent)
         write_whole(path, [codec.encode_calibration(calibration)])
         return path
 

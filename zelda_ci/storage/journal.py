@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.storage.atomic import storage_errors
 
 
@@ -25,6 +26,7 @@ class Journal:
         """Begin a journal and lock it."""
         with storage_errors(path):
             handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            ownership.hand_over(handle, path.parent)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return cls(path, handle)
 

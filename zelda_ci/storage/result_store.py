@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.atomic import storage_errors, write_whole
 from zelda_ci.storage.journal import Journal
@@ -34,7 +35,7 @@ class ResultStore:
             for number in count(1):
                 path = self._runs / run_id(suite, at, number)
                 with suppress(FileExistsError):
-                    path.mkdir()
+                    ownership.make_new_folder(path)
                     return RunFolder(path, Journal.create(path / JOURNAL))
         raise AssertionError("numbers do not end")
 
@@ -46,7 +47,7 @@ class ResultStore:
         """
         target = self._runs / run_id / log_name(step)
         with storage_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            ownership.make_folder(target.parent)
         write_whole(target, [output.encode()], durable=False)
 
     def unfinished(self) -> Iterator[Remains]:
@@ -87,8 +88,9 @@ class ResultStore:
     def _locked(self) -> Iterator[None]:
         """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
         with storage_errors(self._runs):
-            self._runs.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self._runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            ownership.make_folder(self._runs)
+            handle = os.open(self._runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            ownership.hand_over(handle, self._runs)
         try:
             with storage_errors(self._runs):
                 fcntl.flock(handle, fcntl.LOCK_EX)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from zelda_ci import ownership
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
@@ -143,7 +144,7 @@ class RunFolder:
         target = self.path / name
         with storage_errors(target):
             # Somebody may have deleted the folder meanwhile; what was captured is still known here.
-            self.path.mkdir(parents=True, exist_ok=True)
+            ownership.make_folder(self.path)
         write_whole(target, chunks, durable=durable)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 
+from zelda_ci import ownership
 from zelda_ci.workspace import lock, removal, strays
 
 log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def announce(folder: RunFolder, run_id: str, results_dir: Path) -> bool:
     shown = results_dir / "workspaces"
     draft = _draft(folder.path, results_dir)
     try:
-        shown.mkdir(parents=True, exist_ok=True)
+        ownership.make_folder(shown)
         draft.symlink_to(folder.root)
         draft.replace(shown / run_id)
         draft.write_text(json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)}))

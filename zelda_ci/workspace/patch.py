@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from zelda_ci import ownership
 from zelda_ci.redact import Redactor
 
 LARGEST_PATCH = 20 << 20
@@ -24,6 +25,7 @@ def store(raw: Path, target: Path, preface: Sequence[str], redact: Redactor, *, 
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with raw.open("rb") as source, draft.open("wb") as file:
+            ownership.hand_over(file.fileno(), target.parent)
             file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
             left_out = _copy(source, file, redact, complete=complete)
             written = file.tell()

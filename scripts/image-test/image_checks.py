@@ -1,0 +1,241 @@
+"""What the image must do, each as somebody would do it with `docker run`."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engines import WORKSPACE, Engine, Order
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DEMO = REPOSITORY / "zelda_ci" / "cli" / "demo_project"
+CASSETTES = REPOSITORY / "zelda_ci" / "cli" / "demo_cassettes"
+OWNER = 61234
+STRANGER = 1234
+GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+
+
+@dataclass
+class Bench:
+    """An engine with the image built, and a folder for projects."""
+
+    engine: Engine
+    folder: Path
+
+    def run(self, order: Order, *, expect: int = 0) -> str:
+        """Run to the end; standard output and error."""
+        command, nothing = self.engine.command(order), subprocess.DEVNULL
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, stdin=nothing)
+        said = done.stdout + done.stderr
+        assert done.returncode == expect, f"exit code {done.returncode} in place of {expect}:\n{said}"
+        return said
+
+    def inside(self, script: str, *, user: str | None = None) -> str:
+        """What a shell in the image says to a script."""
+        return self.run(Order((), user=user, entrypoint=("/bin/sh", "-ec", script)))
+
+    def project(self, *, owner: int | None = OWNER, replay: bool = False) -> Path:
+        """The demo's project as a repository with one commit, of somebody who is nobody in the image."""
+        path = Path(tempfile.mkdtemp(dir=self.folder))
+        shutil.copytree(DEMO, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".zelda"))
+        if replay:
+            shutil.copytree(CASSETTES, path / "cassettes")
+        git(path, "init", "--quiet", "--initial-branch=main")
+        commit(path)
+        if owner is not None:
+            give(path, owner)
+        return path
+
+
+def git(path: Path, *words: str) -> str:
+    """What git says in a project, whatever the user's git is configured to do."""
+    who = ["-c", "user.name=Dev", "-c", "user.email=dev@example.com"]
+    done = subprocess.run(["git", *who, *words], cwd=path, env=GIT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(path: Path) -> None:
+    """Commit everything."""
+    git(path, "add", "--all")
+    git(path, "commit", "--quiet", "-m", "Change")
+
+
+def give(path: Path, owner: int) -> None:
+    """Make a tree somebody's."""
+    for each in [path, *path.rglob("*")]:
+        os.chown(each, owner, owner, follow_symlinks=False)
+
+
+def strangers(path: Path, owner: int) -> list[str]:
+    """What in a tree belongs to anybody else."""
+    return [str(each) for each in [path, *path.rglob("*")] if each.lstat().st_uid != owner]
+
+
+def version(bench: Bench) -> None:
+    """The version, and help where nothing is asked."""
+    assert bench.run(Order(("--version",))).startswith("zelda ")
+    assert "Regression tests" in bench.run(Order(()))
+
+
+def contents(bench: Bench) -> None:
+    """One copy of the CLI, no pip beside it, no caches, git and bwrap there, and the base's Python for the suites."""
+    large = bench.inside("find / -xdev -type f -size +100M 2>/dev/null || true").split()
+    assert len(large) == 1, large
+    assert large[0].endswith("claude_agent_sdk/_bundled/claude"), large
+    left = "ls -A /var/lib/apt/lists /var/cache/apt/archives /root/.cache 2>/dev/null || true"
+    assert not [line for line in bench.inside(left).splitlines() if line and line[0] != "/"]
+    assert bench.inside("ls -d /opt/zelda/lib/python3*/site-packages/pip 2>/dev/null || true") == ""
+    assert "safe.directory=*" in bench.inside("git config --system --list; bwrap --version")
+    assert "/opt" not in bench.inside("command -v python3 git bwrap tini")
+    assert bench.inside('echo "<${PIP_CERT-}${SSL_CERT_FILE-}>"').strip() == "<>"
+
+
+def demo(bench: Bench) -> None:
+    """The whole pipeline as root: git, CLI, commands, judge; only the model's words come from a file."""
+    assert "2 passed" in bench.run(Order(("demo",)))
+
+
+def demo_as_nobody(bench: Bench) -> None:
+    """The same for a user whom the image does not know, with a HOME that does not exist."""
+    order = Order(("demo",), user=f"{STRANGER}:{STRANGER}", environment={"HOME": "/nowhere"})
+    assert "2 passed" in bench.run(order)
+
+
+def validate(bench: Bench) -> None:
+    """A mounted project of somebody else is read."""
+    said = bench.run(Order(("validate",), workspace=bench.project()))
+    assert "receipt-tax" in said, said
+
+
+def no_key(bench: Bench) -> None:
+    """Without a key: the clear error, and nothing run."""
+    said = bench.run(Order(("run",), workspace=bench.project()), expect=2)
+    assert "ANTHROPIC_API_KEY" in said, said
+    assert "Traceback" not in said, said
+
+
+def init(bench: Bench) -> None:
+    """What is written into an empty folder of somebody else is theirs."""
+    path = Path(tempfile.mkdtemp(dir=bench.folder))
+    give(path, OWNER)
+    bench.run(Order(("init",), workspace=path))
+    assert list(path.glob("zelda/test-*.yaml"))
+    assert strangers(path, OWNER) == []
+
+
+def run_as_root(bench: Bench) -> None:
+    """Results in a mounted repository of somebody else are theirs, and git does not object."""
+    path = bench.project(replay=True)
+    bench.run(Order(("run", "--replay", "cassettes", "receipt-tax"), workspace=path))
+    assert len(list(path.glob(".zelda/runs/*/result.json"))) == 1
+    assert strangers(path, OWNER) == []
+
+
+def run_as_its_owner(bench: Bench) -> None:
+    """`docker run --user $(id -u):$(id -g)`: a user without a name, in a folder of their own."""
+    path = bench.project(owner=STRANGER, replay=True)
+    bench.run(Order(("run", "--replay", "cassettes", "receipt-tax"), workspace=path, user=f"{STRANGER}:{STRANGER}"))
+    assert len(list(path.glob(".zelda/runs/*/result.json"))) == 1
+    assert strangers(path, STRANGER) == []
+
+
+def action(bench: Bench) -> None:
+    """A step of a workflow, as the runner starts it: a push to the default branch, with the demo's recording."""
+    path, runner = bench.project(replay=True), Path(tempfile.mkdtemp(dir=bench.folder))
+    event = {"before": "0" * 40, "repository": {"id": 77, "default_branch": "main"}}
+    (runner / "event.json").write_text(json.dumps(event))
+    for name in ("output", "summary"):
+        (runner / name).touch()
+    give(runner, OWNER)
+    step = {
+        **{f"GITHUB_{name}": value for name, value in RUNNER.items()},
+        "GITHUB_SHA": git(path, "-c", f"safe.directory={path}", "rev-parse", "HEAD"),
+        "HOME": "/github/home",
+        "INPUT_REPLAY": "cassettes",
+        "INPUT_JUNIT-PATH": "reports/zelda.xml",
+    }
+    said = bench.run(Order(("ci",), workspace=path, environment=step, mounts={runner: "/github/runner"}))
+    assert "::group::discount-code" in said, said
+    assert "\npassed\n" in (runner / "output").read_text(), said
+    assert "reports/zelda.xml" in (runner / "output").read_text(), said
+    assert "2 of 2 suites passed" in (runner / "summary").read_text(), said
+    assert (path / ".zelda" / "ci" / "zelda-results.json").is_file()
+    assert strangers(path, OWNER) == strangers(runner, OWNER) == []
+
+
+RUNNER = {
+    "ACTIONS": "true",
+    "EVENT_NAME": "push",
+    "EVENT_PATH": "/github/runner/event.json",
+    "OUTPUT": "/github/runner/output",
+    "REF": "refs/heads/main",
+    "REF_NAME": "main",
+    "REPOSITORY": "acme/shop",
+    "REPOSITORY_ID": "77",
+    "RUN_ID": "5",
+    "STEP_SUMMARY": "/github/runner/summary",
+    "WORKSPACE": WORKSPACE,
+}
+
+
+def sigterm(bench: Bench) -> None:
+    """SIGTERM to the entry point ends a run in order: 130, and what was captured is a result."""
+    path = bench.project(owner=None, replay=True)
+    suite = path / "zelda" / "test-receipt-tax.yaml"
+    suite.write_text(suite.read_text("utf-8") + "\nsetupCommand: sleep 250\n", "utf-8")
+    commit(path)
+    give(path, OWNER)
+    order = Order(("run", "--replay", "cassettes", "receipt-tax"), workspace=path)
+    with started(bench.engine.command(order)) as process:
+        wait_until(lambda: any(path.glob(".zelda/workspaces/*.json")))
+        bench.engine.terminate(process)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, f"exit code {process.returncode}:\n{said}"
+    (result,) = path.glob(".zelda/runs/*/result.json")
+    assert json.loads(result.read_bytes())["status"] == "interrupted"
+    assert not any(path.glob(".zelda/workspaces/*"))
+    assert strangers(path, OWNER) == []
+
+
+@contextmanager
+def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """A run that is under way; killed if it is still there in the end."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Look again and again; whoever waits in vain fails."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+CHECKS: tuple[Callable[[Bench], None], ...] = (
+    version,
+    contents,
+    demo,
+    demo_as_nobody,
+    validate,
+    no_key,
+    init,
+    run_as_root,
+    run_as_its_owner,
+    action,
+    sigterm,
+)

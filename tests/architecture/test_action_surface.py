@@ -1,0 +1,88 @@
+"""action.yml, its reference in docs/action.md, the README, the examples and the settings say the same."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from zelda_ci.github.inputs import CommentWhen, Level, Mode
+from zelda_ci.github.settings import INPUTS, OUTPUTS
+
+REPOSITORY = Path(__file__).parents[2]
+ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())
+REFERENCE = (REPOSITORY / "docs" / "action.md").read_text()
+WORKFLOWS = [*sorted((REPOSITORY / "examples").glob("*.yml")), REPOSITORY / ".github" / "workflows" / "zelda.yml"]
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """First cell → the others, of the table in a section of the reference."""
+    section = re.split(r"^## ", REFERENCE, flags=re.MULTILINE)
+    (text,) = [each for each in section if each.startswith(heading + "\n")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| `")
+    ]
+    return {name.strip("`"): rest for name, *rest in rows}
+
+
+def test_the_action_has_the_inputs_that_the_settings_read() -> None:
+    assert list(ACTION["inputs"]) == list(INPUTS)
+    assert {name: each.get("default", "") for name, each in ACTION["inputs"].items()} == {
+        name: each.default for name, each in INPUTS.items()
+    }
+
+
+def test_no_input_is_required_since_the_runner_would_not_enforce_it() -> None:
+    assert [name for name, each in ACTION["inputs"].items() if each["required"] is not False] == []
+
+
+def test_the_action_has_the_outputs_that_are_written() -> None:
+    assert tuple(ACTION["outputs"]) == OUTPUTS
+
+
+@pytest.mark.parametrize(("name", "kind"), [("comment", CommentWhen), ("mode", Mode), ("isolation-level", Level)])
+def test_the_words_that_an_input_allows_are_in_its_description(name: str, kind: Any) -> None:
+    assert [word for word in kind if word not in ACTION["inputs"][name]["description"]] == []
+
+
+def test_the_reference_has_every_input_with_its_default() -> None:
+    rows = table("Inputs")
+    assert list(rows) == list(INPUTS)
+    assert {name: cells[0].strip("`") for name, cells in rows.items()} == {
+        name: each.default for name, each in INPUTS.items()
+    }
+
+
+def test_the_reference_has_every_output() -> None:
+    assert tuple(table("Outputs")) == OUTPUTS
+
+
+def test_the_readme_leads_to_the_reference() -> None:
+    assert "docs/action.md" in (REPOSITORY / "README.md").read_text()
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_workflows_use_inputs_and_outputs_that_exist(file: Path) -> None:
+    for job in yaml.safe_load(file.read_text())["jobs"].values():
+        for step in job["steps"]:
+            if step.get("uses", "").startswith(("./", "zelda-ci/")):
+                assert set(step.get("with", {})) <= set(INPUTS)
+    assert set(re.findall(r"steps\.zelda\.outputs\.([a-z-]+)", file.read_text())) <= set(OUTPUTS)
+    assert {name.lower() for name in re.findall(r'"INPUT_([A-Z-]+)=', file.read_text())} <= set(INPUTS)
+
+
+def test_the_action_starts_what_the_image_offers_and_passes_nothing_by_argument() -> None:
+    runs = ACTION["runs"]
+    assert (runs["using"], runs["image"], runs["args"]) == ("docker", "Dockerfile", ["ci"])
+    dockerfile = (REPOSITORY / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["/usr/bin/tini", "-s", "--", "zelda"]' in dockerfile
+    assert " ZELDA_WORKSPACES=/tmp/zelda\n" in dockerfile
+    assert not re.search(r"^USER ", dockerfile, re.MULTILINE)
+
+
+def test_the_image_is_made_of_locked_packages_only() -> None:
+    lines = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
+    pips = [command for command in re.split(r"&&|\n", lines) if "bin/pip" in command and " install " in command]
+    assert len(pips) == 3
+    assert all("--require-hashes" in each or "--no-deps" in each for each in pips)

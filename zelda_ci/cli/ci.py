@@ -1,0 +1,105 @@
+"""`zelda ci`: one step of a GitHub workflow."""
+
+import os
+import sys
+from contextlib import ExitStack
+from typing import TextIO, cast
+
+import click
+
+from zelda_ci import action
+from zelda_ci.errors import ZeldaError
+from zelda_ci.events import BatchStarted, Emit, Event, RunFinished, RunStarted
+from zelda_ci.github.commands import Log
+from zelda_ci.reporter import terminal
+
+CANCELLED = "The run was cancelled before there were results."
+INTERRUPTED = 130
+
+
+HELP = """\
+Do what a GitHub workflow asks for: run, compare with the base branch, tell.
+
+On a push to the default branch the suites are run and their results stored as the baseline. On a pull request they are
+run, compared with the baseline and told in one comment, in the job's summary and in annotations. The check is red
+exactly when the gate says so. A workflow is all it takes:
+
+\b
+  on: { pull_request: {}, push: { branches: [main] } }
+  permissions: { contents: read, actions: read, pull-requests: write }
+  jobs:
+    zelda:
+      runs-on: ubuntu-latest
+      steps:
+        - uses: actions/checkout@v7
+        - uses: zelda-ci/zelda-ci@v1
+          with:
+            anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
+
+There are no options: everything comes from the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and from what the runner
+sets. Outside a workflow, GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and
+GITHUB_WORKSPACE stand in for one; on your own machine, `zelda run` and `zelda compare` do the work. docs/action.md has
+every input and output.
+"""
+EXIT_CODES = (
+    "Exit codes: 0 the gate passes, or there was nothing to do; 1 it does not pass; 2 Zelda could not do its work (a "
+    "missing key, no suites, a broken session); 130 cancelled."
+)
+
+
+@click.command(help=HELP, epilog=EXIT_CODES)
+def ci() -> int:
+    """Carry out the step; everything that is printed is for the runner."""
+    log = _only_voice()
+    console = terminal.open_console(cast("TextIO", log.text))
+    with terminal.progress(console, plain=True) as emit:
+        try:
+            return action.ci(os.environ, log, _Grouped(log, emit))
+        except ZeldaError as problem:
+            _explain(log, problem)
+            action.give_up(os.environ, log, problem.user_message)
+            return problem.exit_code
+        except KeyboardInterrupt:
+            log.tell("error", CANCELLED, title="Zelda")
+            action.give_up(os.environ, log, CANCELLED)
+            return INTERRUPTED
+
+
+def _explain(log: Log, problem: ZeldaError) -> None:
+    """As a remark for the runner; a person who tries this on a terminal reads a sentence."""
+    if os.environ.get("GITHUB_ACTIONS"):
+        log.tell("error", problem.user_message, title="Zelda could not do its work")
+    else:
+        log.say(f"error: {problem.user_message}")
+
+
+def _only_voice() -> Log:
+    """The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text."""
+    log = Log(sys.stdout)
+    sys.stdout = sys.stderr = cast("TextIO", log.text)
+    return log
+
+
+class _Grouped:
+    """Folds each run's lines where runs come one after the other, and all of them together where they do not."""
+
+    def __init__(self, log: Log, emit: Emit) -> None:
+        self._log, self._emit = log, emit
+        self._open = ExitStack()
+        self._together = 0
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        if isinstance(event, RunStarted) and not self._together:
+            self._open.enter_context(self._log.group(event.label))
+        self._emit(event)
+        match event:
+            case BatchStarted() if event.jobs > 1:
+                self._together = len(event.runs)
+                self._open.enter_context(self._log.group("Runs"))
+            case RunFinished():
+                self._together = max(0, self._together - 1)
+                if not self._together:
+                    self._open.close()
+            case _:
+                pass

@@ -1,0 +1,94 @@
+"""What a run in CI is compared with: a file, or what GitHub stores for the commit that fits best."""
+
+from collections import Counter
+from dataclasses import replace
+
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import GitHubError, StorageError
+from zelda_ci.github.baseline import Search, Stored, find_baseline
+from zelda_ci.github.commits import merge_base
+from zelda_ci.github.events import Wanted
+from zelda_ci.pipeline.ci.case import Case, nothing_to_compare
+from zelda_ci.storage import codec
+from zelda_ci.storage.references import read_results
+
+Found = Stored[BatchResult]
+
+
+def find(case: Case, wanted: Wanted | None, own_run_id: int) -> Found:
+    """The baseline, or plainly why there is none."""
+    if wanted is None:
+        return Stored(nothing_to_compare("Nothing was compared: the input baseline is none."), None)
+    if case.api is None:
+        sentence = "No token was given, so that the stored results of the base branch could not be read."
+        return Stored(BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence), None)
+    search = Search(
+        wanted=_commit(case, wanted),
+        branch=wanted.branch,
+        artifact_name=case.settings.artifact_name,
+        repository_id=case.settings.context.repository_id,
+        own_run_id=own_run_id,
+    )
+    found = find_baseline(case.api, search, read=read_batch, now=case.now())
+    return _counted(found)
+
+
+def given(case: Case) -> Found | None:
+    """The baseline that the workflow names, read before anything is spent; absent where it names none.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    path = case.settings.baseline
+    if path is None:
+        return None
+    runs = read_results(path)
+    if not runs:
+        raise StorageError(f"{path.name} holds no run.", hint="Give a file of results as `baseline`.", code="NO_RUNS")
+    batch = BatchResult(
+        batch_id=runs[0].batch_id,
+        started_at=min(run.started_at for run in runs),
+        finished_at=max(run.finished_at for run in runs),
+        runs=runs,
+    )
+    sentence = f"Compared with the file {path.name}."
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence=sentence, created_at=batch.finished_at)
+    return _counted(Stored(origin, batch))
+
+
+def read_batch(data: bytes) -> BatchResult:
+    """Results from the bytes of their file.
+
+    Raises:
+        StorageError: They are none, or none at all.
+    """
+    batch = codec.decode_batch(data, "zelda-results.json")
+    if not batch.runs:
+        raise StorageError("it holds no run", code="NO_RUNS")
+    return batch
+
+
+def alike(stored: BatchResult, batch: BatchResult) -> BatchResult:
+    """Of the stored results, those of the suites that were run: where some were chosen, the others were not removed."""
+    names = {run.suite for run in batch.runs}
+    chosen = tuple(run for run in stored.runs if run.suite in names)
+    return stored.model_copy(update={"runs": chosen or stored.runs})
+
+
+def _commit(case: Case, wanted: Wanted) -> str | None:
+    """The commit that is wanted; where GitHub does not tell it, the newest of the branch is the next best."""
+    if wanted.commit or wanted.meeting is None or case.api is None:
+        return wanted.commit
+    try:
+        return merge_base(case.api, *wanted.meeting)
+    except GitHubError as problem:
+        case.log.say(f"The commit on which this one is based is not known: {problem.message}")
+        return None
+
+
+def _counted(found: Found) -> Found:
+    if found.results is None:
+        return found
+    trials = max(Counter(run.suite for run in found.results.runs).values())
+    return replace(found, origin=found.origin.model_copy(update={"trials": trials}))

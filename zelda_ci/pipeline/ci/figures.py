@@ -1,0 +1,82 @@
+"""A run in CI in a few figures and sentences, for outputs and log; pure."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import fmean
+
+from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.pipeline.ci.case import INTERRUPTED, Findings
+
+
+def outputs(found: Findings) -> dict[str, str]:
+    """The figures among the action's outputs; one that is not known is left out."""
+    given = {
+        "verdict": verdict(found),
+        "score": _one_decimal(score(found.batch)),
+        "cost-usd": f"{cost_usd(found.batch):.4f}",
+        "artifact-id": str(found.artifact_id) if found.artifact_id else None,
+        "baseline-sha": found.baseline.commit,
+    }
+    if found.comparison:
+        counts = found.comparison.counts
+        given |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+    return {name: value for name, value in given.items() if value}
+
+
+def verdict(found: Findings) -> str:
+    """In one word: how the run compares, or without a comparison how it went."""
+    if found.exit_code == INTERRUPTED:
+        return "cancelled"
+    if batch_outcome(found.batch) >= Outcome.BROKEN:
+        return "broken"
+    if found.comparison:
+        return found.comparison.verdict.value
+    return "failed" if found.gate.reasons else "passed"
+
+
+def score(batch: BatchResult) -> float | None:
+    """The mean over the suites of the mean of their scores; absent where nothing was scored."""
+    by_suite = defaultdict(list)
+    for run in batch.runs:
+        if (mean := _scored(run)) is not None:
+            by_suite[run.suite].append(mean)
+    return fmean(fmean(means) for means in by_suite.values()) if by_suite else None
+
+
+def cost_usd(batch: BatchResult) -> float:
+    """Of sessions and judges together."""
+    return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in batch.runs)
+
+
+def sentences(found: Findings) -> Iterator[str]:
+    """What a reader of the log wants to know besides the verdict."""
+    replayed = " (of the recording; nothing was spent)" if any(run.replayed for run in found.batch.runs) else ""
+    yield f"Cost of this run: ${cost_usd(found.batch):.4f}{replayed}"
+    levels = {run.isolation.level for run in found.batch.runs if run.isolation}
+    yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
+    for reason in found.gate.reasons:
+        yield f"gate: {reason.sentence}"
+
+
+def ending(found: Findings) -> str:
+    """Why the step ends as it does."""
+    match found.exit_code:
+        case 0:
+            return "The gate passes."
+        case 1:
+            count = len(found.gate.reasons)
+            return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."
+        case code if code == INTERRUPTED:
+            return "The run was cancelled; what it had found is kept. Exit code 130."
+        case code:
+            return f"Some runs are broken and say nothing of the files they were to test. Exit code {code}."
+
+
+def _scored(run: RunResult) -> float | None:
+    scores = [result.score for result in run.evaluations.values() if result.score is not None]
+    return fmean(scores) if scores else None
+
+
+def _one_decimal(value: float | None) -> str | None:
+    return None if value is None else f"{value:.1f}"

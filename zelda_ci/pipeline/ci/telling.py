@@ -1,0 +1,177 @@
+"""A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.github import commands
+from zelda_ci.github.api import Api
+from zelda_ci.github.command_files import OutputFile, Summary
+from zelda_ci.github.commands import Log
+from zelda_ci.github.comment import publish
+from zelda_ci.github.inputs import CommentWhen
+from zelda_ci.github.pull_requests import of_commit
+from zelda_ci.github.settings import Context
+from zelda_ci.github.sticky import Order, is_marked
+from zelda_ci.github.thread import read_thread
+from zelda_ci.pipeline.ci import figures
+from zelda_ci.pipeline.ci.case import Case, Findings
+from zelda_ci.pipeline.ci.files import Files, write
+from zelda_ci.reporter.ci_markdown import render_comment, render_summary
+from zelda_ci.reporter.junit import render_junit
+from zelda_ci.reporter.view.ci import CiView, annotations, ci_view
+
+LARGEST_SUITE = 1_000_000
+NOT_TOLD = "The pull request was not told"
+
+
+def tell(case: Case, files: Files, found: Findings) -> None:
+    """Everything that needs nobody far away."""
+    report = report_of(case, found)
+    try:
+        write(files.junit, render_junit(report).encode())
+    except ZeldaError as problem:
+        found.notes.append(f"There is no JUnit XML: {problem.message}")
+        case.log.tell("warning", problem.user_message, title="No JUnit XML")
+    view = ci_view(report_of(case, found))
+    summarise(case.settings.context, case.log, render_summary(view))
+    hand_over(case.settings.context, {**figures.outputs(found), **_paths(case.settings.context, files)})
+    case.log.say(view.sentence)
+    for sentence in figures.sentences(found):
+        case.log.say(sentence)
+    _annotate(case, report)
+
+
+def summarise(context: Context, log: Log, markdown: str) -> None:
+    """Write to the summary; a summary that cannot be written costs nothing else."""
+    try:
+        Summary(context.command_files.get("STEP_SUMMARY")).write(markdown)
+    except OSError as problem:
+        log.tell("warning", f"The summary could not be written: {problem.strerror or problem}.")
+
+
+def comment(case: Case, found: Findings) -> None:
+    """Tell the pull request, if there is one and it wants to hear."""
+    decision = case.decision
+    if not decision.comments:
+        return
+    if case.api is None:
+        refused(case, found, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
+        return
+    order = Order(case.run_id, case.settings.context.run_attempt, decision.head_sha)
+    try:
+        number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
+        if number is None:
+            case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
+            return
+        if _wanted(case.settings.comment, ci_view(report_of(case, found))) or _is_told(case, case.api, number):
+            publish_to(case, case.api, found, number, order)
+    except GitHubError as problem:
+        refused(case, found, problem)
+
+
+def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order) -> None:
+    """Make the pull request's comment tell what was found.
+
+    Raises:
+        GitHubError: It does not.
+    """
+    body = render_comment(ci_view(report_of(case, found)))
+    published = publish(api, number, key=_key(case), order=order, body=body)
+    found.comment_url = published.url
+    case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
+
+
+def refused(case: Case, found: Findings, problem: GitHubError) -> None:
+    """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
+    expected = problem.code == "GITHUB_NOT_PERMITTED"
+    found.notes.append(f"{NOT_TOLD}: {problem.message}")
+    hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
+    message = f"{problem.message}\n{hint}" if expected else problem.user_message
+    case.log.tell("notice" if expected else "warning", message, title=NOT_TOLD)
+
+
+def conclude(case: Case, found: Findings, *, gated: bool = True) -> None:
+    """What is known only now, and why the step ends as it does."""
+    if found.comment_url:
+        hand_over(case.settings.context, {"comment-url": found.comment_url})
+    if gated:
+        case.log.say(figures.ending(found))
+
+
+def report_of(case: Case, found: Findings) -> CiReport:
+    """What is known so far, in one piece."""
+    return found.report(case.settings, _tested(found.batch) or case.settings.context.sha)
+
+
+def _tested(batch: BatchResult) -> str | None:
+    return next((run.source.commit for run in batch.runs if run.source), None)
+
+
+def _is_told(case: Case, api: Api, number: int) -> bool:
+    """Whether a comment of an earlier run is there: what it says may have ceased to be true."""
+    return any(is_marked(each.body, _key(case)) for each in read_thread(api, number).comments)
+
+
+def _key(case: Case) -> str:
+    """What tells comments apart: the workflow that evaluated, and what its author says."""
+    return hashlib.sha256(f"{_workflow(case)}\0{case.settings.comment_id}".encode()).hexdigest()[:16]
+
+
+def _workflow(case: Case) -> str:
+    """The workflow that evaluated: of another workflow's results, that other one."""
+    run = case.settings.event.get("workflow_run") if case.decision.activity == "comment" else None
+    path = run.get("path") if isinstance(run, Mapping) else None
+    return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
+
+
+def _wanted(when: CommentWhen, view: CiView) -> bool:
+    match when:
+        case CommentWhen.ALWAYS:
+            return True
+        case CommentWhen.CHANGES:
+            return view.changed or view.failed
+        case CommentWhen.FAILURES:
+            return view.failed
+        case CommentWhen.OFF:
+            return False
+
+
+def _paths(context: Context, files: Files) -> dict[str, str]:
+    named = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
+    return {name: _relative(path, context.workspace) for name, path in named.items() if path.is_file()}
+
+
+def _relative(path: Path, workspace: Path) -> str:
+    """As later steps find it: in this step's container the workspace has another path than in theirs."""
+    real, top = path.resolve(), workspace.resolve()
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
+
+
+def hand_over(context: Context, outputs: Mapping[str, str]) -> None:
+    """Write outputs for later steps; a file that cannot be written costs nothing else."""
+    file = OutputFile(context.command_files.get("OUTPUT"))
+    for name, value in outputs.items():
+        with suppress(OSError):
+            file.write(name, value)
+
+
+def _annotate(case: Case, report: CiReport) -> None:
+    prefix = _relative(case.root, case.settings.context.workspace)
+    texts = dict(_suite_files(case.root, report.batch))
+    told = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
+    remarks = (commands.Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in told)
+    for remark in commands.worst(remarks):
+        case.log.annotate(remark)
+
+
+def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(run.config.file for run in batch.runs):
+        with suppress(OSError, UnicodeDecodeError):
+            path = project / name
+            if path.is_file() and path.stat().st_size <= LARGEST_SUITE:
+                yield name, path.read_text("utf-8")
