@@ -10,7 +10,6 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.config import settings as environment
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.resolver import LoadedSuite
 from zelda_ci.domain.run import BatchResult
@@ -27,7 +26,7 @@ from zelda_ci.github.pull_requests import merge_parents
 from zelda_ci.github.settings import ActionSettings
 from zelda_ci.pipeline.ci import commenting, evaluating, telling
 from zelda_ci.pipeline.ci.case import Case
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.redact import Secret
 from zelda_ci.reporter.ci_markdown import render_fork_notice
 from zelda_ci.reporter.view.escape import sentence
 from zelda_ci.reporter.view.gfm import gfm
@@ -52,22 +51,22 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """
     settings = action_settings.read(environ, Path.read_bytes)
     log.mask(settings.secrets())
-    decision = decide(settings, _checkout(settings, environ))
+    checkout = _checkout(settings, environ)
+    decision = decide(settings, checkout)
     log.say(decision.sentence)
     match decision.activity:
         case "skip":
             return _skip(settings, decision, log)
         case "comment":
-            return commenting.comment(_case(settings, decision, environ, log, settings.project))
+            return commenting.comment(_case(settings, decision, decision.head_sha, environ, log))
         case "run":
-            return _evaluate(settings, decision, environ, log, emit)
+            case = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
+            return _evaluate(case, environ, emit)
 
 
-def _evaluate(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log, emit: Emit) -> int:
-    known = action_settings.credentials(environ, settings)
-    Redactor(environment.read(known).secrets())  # before anything is spent
+def _evaluate(case: Case, environ: Mapping[str, str], emit: Emit) -> int:
+    settings = case.settings
     loaded = _configured(app.load(settings.project), settings)
-    case = replace(_case(settings, decision, environ, log, loaded.root), results_dir=loaded.results_dir)
     required = settings.isolation_require
     order = RunOrder(
         names=settings.suites,
@@ -80,12 +79,12 @@ def _evaluate(settings: ActionSettings, decision: Decision, environ: Mapping[str
     )
 
     def run() -> BatchResult:
-        return app.run(loaded, order, known, emit)
+        return app.run(loaded, order, action_settings.credentials(environ, settings), emit)
 
-    return evaluating.evaluate(case, run)
+    return evaluating.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
 
 
-def _case(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log, root: Path) -> Case:
+def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> Case:
     http = Http(patience_seconds=PATIENCE_SECONDS)
 
     def mask(value: str) -> None:
@@ -94,10 +93,11 @@ def _case(settings: ActionSettings, decision: Decision, environ: Mapping[str, st
     return Case(
         settings=settings,
         decision=decision,
+        commit=commit,
         api=_api(settings, http, mask),
         artifacts=lambda: ArtifactService.open(environ, http, mask=mask),
-        root=root,
-        results_dir=root / ".zelda",
+        root=settings.project,
+        results_dir=settings.project / ".zelda",
         log=log,
         now=lambda: datetime.now(UTC),
     )

@@ -14,6 +14,7 @@ from zelda_ci.github.commands import Log
 from zelda_ci.reporter import terminal
 
 CANCELLED = "The run was cancelled before there were results."
+UNEXPECTED = "Zelda failed in a way nobody expected; the end of the log has the details"
 INTERRUPTED = 130
 
 
@@ -63,6 +64,10 @@ def ci() -> int:
             log.tell("error", CANCELLED, title="Zelda")
             action.give_up(os.environ, log, CANCELLED)
             return INTERRUPTED
+        except Exception as problem:
+            log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
+            action.give_up(os.environ, log, UNEXPECTED)
+            raise
 
 
 def _explain(log: Log, problem: ZeldaError) -> None:

@@ -126,7 +126,8 @@ def _has_port(address: str) -> bool:
 
 def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
-        if _names_a_secret(name.upper()) and len(value) >= SHORTEST_SECRET:
+        # The inputs of an action are variables whose names keep their hyphens.
+        if _names_a_secret(name.upper().replace("-", "_")) and len(value) >= SHORTEST_SECRET:
             yield value
         password = _password_in(value)
         if password and len(password) >= SHORTEST_SECRET:

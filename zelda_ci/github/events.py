@@ -98,7 +98,7 @@ def _comment(settings: ActionSettings) -> Decision:
             "request: there is nothing to comment on.",
         )
     sentence = "The workflow of a pull request has ended: its stored results are read, compared and told in a comment."
-    return Decision("comment", sentence, head_sha=text(event, "workflow_run", "head_sha"), wanted=Wanted(""))
+    return Decision("comment", sentence, head_sha=text(event, "workflow_run", "head_sha"))
 
 
 def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:

@@ -26,6 +26,8 @@ class Case:
 
     settings: ActionSettings
     decision: Decision
+    commit: str
+    """What was tested, as GitHub knows it."""
     api: Api | None
     """Absent without a token."""
     artifacts: Callable[[], ArtifactService]
@@ -77,12 +79,12 @@ class Findings:
         outcome = batch_outcome(self.batch)
         return int(outcome) if outcome >= Outcome.BROKEN else self.gate.exit_code
 
-    def report(self, settings: ActionSettings, tested: str | None) -> CiReport:
-        """What is told of it."""
+    def report(self, settings: ActionSettings, tested: str) -> CiReport:
+        """What is told of it; `tested` is a commit that GitHub knows."""
         context = settings.context
         run_url = context.url_of(self.run_id or context.run_id)
         artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
-        commit = f"{context.server_url}/{context.repository}/commit/{tested}" if tested else None
+        commit = f"{context.server_url}/{context.repository}/commit/{tested}"
         return CiReport(
             batch=self.batch,
             gate=self.gate,

@@ -69,12 +69,11 @@ def json_of(record: Record) -> bytes:
 def provenance(case: Case, batch: BatchResult, wanted: str | None) -> Provenance:
     """Where the results come from."""
     context, decision = case.settings.context, case.decision
-    tested = next((run.source.commit for run in batch.runs if run.source and run.source.commit), None) or context.sha
     return Provenance(
         repository=context.repository,
         repository_id=context.repository_id,
-        sha=tested,
-        head_sha=decision.head_sha or tested,
+        sha=case.commit,
+        head_sha=decision.head_sha or case.commit,
         base_sha=wanted,
         base_branch=decision.wanted.branch if decision.wanted else None,
         event=context.event_name,

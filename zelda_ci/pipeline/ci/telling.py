@@ -105,11 +105,7 @@ def conclude(case: Case, found: Findings, *, gated: bool = True) -> None:
 
 def report_of(case: Case, found: Findings) -> CiReport:
     """What is known so far, in one piece."""
-    return found.report(case.settings, _tested(found.batch) or case.settings.context.sha)
-
-
-def _tested(batch: BatchResult) -> str | None:
-    return next((run.source.commit for run in batch.runs if run.source), None)
+    return found.report(case.settings, case.commit)
 
 
 def _is_told(case: Case, api: Api, number: int) -> bool:

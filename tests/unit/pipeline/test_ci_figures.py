@@ -1,0 +1,79 @@
+"""Outputs, exit code and last words of a run in CI."""
+
+import pytest
+
+from tests.builders import START, result, safe, suite
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import Comparison, Counts, FamilySize, GateReason, GateResult, Verdict
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
+from zelda_ci.pipeline.ci import figures
+from zelda_ci.pipeline.ci.case import Findings
+from zelda_ci.pipeline.comparing import Compared
+
+NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
+WORSE = GateReason(kind="regression", suite="a", sentence="a: worse")
+
+
+def scored(name: str, *scores: float | None) -> RunResult:
+    metrics = zip(Metric, scores, strict=False)
+    found = {
+        metric: EvalResult(metric=metric, version="1", score=score, reasoning=safe("because"), details=safe.json({}))
+        for metric, score in metrics
+    }
+    return result(f"{name}-1", suite=name, config=suite(name), evaluations=found)
+
+
+def batch(*runs: RunResult, interrupted: bool = False) -> BatchResult:
+    return BatchResult(batch_id="b", started_at=START, finished_at=START, interrupted=interrupted, runs=runs)
+
+
+def failed(status: SessionStatus = SessionStatus.FAILED) -> RunResult:
+    return result(status=status, failure=Failure(code="SESSION_FAILED", message=safe("It broke.")))
+
+
+def compared(verdict: Verdict, *reasons: GateReason) -> Compared:
+    counts = Counts(regressed=2, improved=1)
+    family = FamilySize(hypotheses=1, testable=1, alpha=0.05)
+    comparison = Comparison(verdict=verdict, counts=counts, single_trial=True, family=family, suites=())
+    return Compared(comparison, GateResult(reasons=reasons))
+
+
+def test_the_score_is_the_mean_of_suites_whatever_their_trials_and_metrics() -> None:
+    runs = scored("a", 100, 50), scored("a", 100, None), scored("b", 0), scored("c", None)
+    assert figures.score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
+    assert figures.score(batch(scored("c", None))) is None
+    assert figures.score(batch()) is None
+
+
+def test_sessions_and_judges_cost_together() -> None:
+    spent = {"m": ModelUsage(cost_usd=0.25)}
+    run = result(api=ApiUsage(models=spent), judge=JudgeUsage(models=spent))
+    assert figures.outputs(Findings(batch(run), NO_BASELINE))["cost-usd"] == "0.5000"
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "verdict"),
+    [
+        (Findings(batch(scored("a", 100)), NO_BASELINE), 0, "passed"),
+        (Findings(batch(failed()), NO_BASELINE), 2, "broken"),
+        (Findings(batch(), NO_BASELINE), 2, "broken"),
+        (Findings(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),
+        (Findings(batch(scored("a", 100)), NO_BASELINE, cancelled=True), 130, "cancelled"),
+        (Findings(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),
+        (Findings(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED)), 0, "regressed"),
+        (Findings(batch(failed()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "broken"),
+    ],
+)
+def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
+    found: Findings, code: int, verdict: str
+) -> None:
+    assert (found.exit_code, figures.verdict(found)) == (code, verdict)
+    assert str(code) in figures.ending(found) or code == 0
+
+
+def test_figures_that_are_not_known_are_left_out() -> None:
+    assert set(figures.outputs(Findings(batch(), NO_BASELINE))) == {"verdict", "cost-usd"}
+    told = figures.outputs(Findings(batch(), NO_BASELINE, compared=compared(Verdict.REGRESSED), artifact_id=7))
+    assert (told["regressions"], told["improvements"], told["artifact-id"]) == ("2", "1", "7")
