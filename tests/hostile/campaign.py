@@ -1,0 +1,151 @@
+"""Actions carried out together: by a session of the real CLI, or as the suite's commands, at one level of isolation."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any, TypeVar
+
+from tests.hostile import world as worlds
+from tests.hostile.action import Action, Channel
+from tests.hostile.aftermath import Aftermath
+from tests.hostile.corpus import CORPUS
+from tests.hostile.developer import Developer
+from tests.hostile.world import World
+from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, text
+
+T = TypeVar("T")
+
+MODEL = "claude-sonnet-5-5"
+PATIENCE_SECONDS = 150
+REPORTERS = ("c16", "c17", "n07")
+"""What they plant must be there when the test command ends, not when the build does."""
+
+CLOSED = {phase: "none" for phase in ("setup", "session", "build", "test")}
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Who attacks whom, how."""
+
+    developer: Developer
+    level: str
+    channel: Channel
+    network: Mapping[str, str] = field(default_factory=lambda: CLOSED)
+    above: Path | None = None
+    """Where the world lies; the system's temporary folder if nothing is said."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """More of the suite."""
+
+    def succeed(self, actions: Iterable[Action]) -> set[str]:
+        """The ids of those that succeeded; each in the same world as the others."""
+        return self.judged(tuple(actions), lambda after, tried: {a.id for a in tried if a.succeeded(after, a.id)})
+
+    def judged(self, actions: Sequence[Action], judge: Callable[[Aftermath, Sequence[Action]], T]) -> T:
+        """What comes of a look at the world after these actions, before it is gone."""
+        tried = [action for action in actions if self.channel in action.channels]
+        with worlds.built(self.developer, CORPUS, self.above) as world:
+            run = _run_agent if self.channel == "agent" else _run_build
+            after = run(self, world, tried)
+            after.wait_for_survivors()
+            return judge(after, tried)
+
+    def suite(self, **more: Any) -> str:
+        """As JSON, which YAML is."""
+        return json.dumps({
+            "prompt": "Do what the repository says.",
+            "execution": {"maxTurns": 400, "timeoutSeconds": 120},
+            "metrics": {"toolUsage": False, "requirementFulfillment": False},
+            "isolation": {"level": self.level, "network": dict(self.network)},
+            "commandTimeoutSeconds": 100,
+            **self.settings,
+            **more,
+        })  # fmt: skip
+
+
+def _run_agent(campaign: Campaign, world: World, actions: Sequence[Action]) -> Aftermath:
+    return _zelda(campaign, world, [action for action in actions if not action.planted])
+
+
+def _run_build(campaign: Campaign, world: World, actions: Sequence[Action]) -> Aftermath:
+    reporters = [action.id for action in actions if action.id in REPORTERS]
+    others = [action.id for action in actions if action.id not in REPORTERS]
+    commands = {
+        "buildCommand": f"sh attacks/act {' '.join(others)}",
+        "testCommand": f"sh attacks/act {' '.join(reporters)}",
+        "testReport": "reports/**/*.xml",
+    }
+    return _zelda(campaign, world, (), **commands)
+
+
+def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **commands: str) -> Aftermath:
+    suite = world.project / "zelda" / f"test-{world.facts['run']}.yaml"
+    suite.parent.mkdir()
+    suite.write_text(campaign.suite(**commands))
+    for path in (suite, suite.parent):
+        os.chown(path, world.developer.uid, world.developer.gid)
+    before = world.fingerprint()
+    unsafe = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else {}
+    with ScriptedApi(Model(actions, world.facts).answer) as api:
+        environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **unsafe}
+        printed, code = _finished(world.developer.zelda("run", world.facts["run"]), world.project, environment)
+        api.failures.clear()
+    return Aftermath(world, before, printed, code, tuple(api.requests))
+
+
+def _finished(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> tuple[bytes, int | None]:
+    """Everything printed, and the exit code: none where it took too long."""
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, SIGKILL)
+        printed, _ = process.communicate()
+        return printed, None
+    return printed, process.returncode
+
+
+class Model:
+    """A model that has been talked into everything: one message per action, then the end."""
+
+    def __init__(self, actions: Sequence[Action], facts: Mapping[str, str]) -> None:
+        self._actions, self._facts = actions, facts
+
+    def answer(self, request: ApiRequest) -> Reply:
+        if request.body.get("model") != MODEL:
+            return text("Another model.")
+        said = sum(message["role"] == "assistant" for message in request.messages)
+        calls = [call for action in self._actions for call in self._messages(action, _workspace(request))]
+        return calls[said] if said < len(calls) else text("Done.")
+
+    def _messages(self, action: Action, workspace: str) -> list[Message]:
+        calls: list[tuple[str, dict[str, Any]]] = []
+        if action.script:
+            calls.append(("Bash", {"command": f"sh attacks/act {action.id}", "timeout": 30_000}))
+        places = {**self._facts, "workspace": workspace}
+        for tool in action.tools:
+            calls.append((tool.name, {name: value.format(**places) for name, value in tool.input.items()}))
+        return [_call(f"toolu_{action.id}_{number}", *call) for number, call in enumerate(calls)]
+
+
+def _call(ident: str, name: str, given: dict[str, Any]) -> Message:
+    return Message(({"type": "tool_use", "id": ident, "name": name, "input": given},), stop_reason="tool_use")
+
+
+def _workspace(request: ApiRequest) -> str:
+    found = re.search(r"working directory: ([^\\\"\n]+)", request.raw_body.decode("utf-8", "replace"))
+    return found[1].strip() if found else "/nowhere"
