@@ -20,10 +20,10 @@ from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, ExecutionError
 from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.events import Emit, Warned
-from zelda_ci.execution import claude_code
+from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
@@ -41,7 +41,8 @@ from zelda_ci.storage import references
 from zelda_ci.storage.finished_run import FinishedRun
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.workspace.workspaces import Workspaces
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.workspaces import Isolation, Workspaces
 
 INTERRUPTED = 130
 
@@ -85,7 +86,6 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
     suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
-    _refuse_isolation(suites)
     tools = _tools(loaded, order, suites, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
@@ -147,17 +147,18 @@ def _plan(suites: Sequence[ResolvedSuite], trials: int | None) -> list[PlannedRu
     ]
 
 
-def _refuse_isolation(suites: Sequence[ResolvedSuite]) -> None:
-    """Protection that was asked for and is not there must stop the run, not weaken it in silence."""
+def _isolation(suites: Sequence[ResolvedSuite], environ: Mapping[str, str]) -> Isolation:
+    """What runs are confined with; protection that was asked for and is not there stops the run, before it costs."""
+    try:
+        cli = launch.find_cli()
+    except ExecutionError:  # every session will say so
+        cli = None
+    isolation = Isolation(
+        levels.probe(environ, cli), unsafe=environ.get("ZELDA_UNSAFE") == "1", programs=[cli] if cli else []
+    )
     for suite in suites:
-        wanted = {suite.isolation.level, suite.isolation.require} - {None, "auto", "none"}
-        if wanted:
-            raise ConfigError(
-                f"{suite.file} asks for isolation {max(map(str, wanted))}, which this version of Zelda does not offer.",
-                hint="Take isolation.level and isolation.require away to run without a sandbox; "
-                "docs/workspace.md says what is protected then.",
-                code="ISOLATION_UNAVAILABLE",
-            )
+        isolation.of(suite)
+    return isolation
 
 
 def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:
@@ -231,7 +232,9 @@ def _tools(
 ) -> Tools:
     known = settings.read(environ)
     redact = Redactor(known.secrets())
-    workspaces, store = Workspaces(loaded.root, loaded.results_dir, environ, redact), ResultStore(loaded.results_dir)
+    isolation = _isolation(suites, environ)
+    workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)
+    store = ResultStore(loaded.results_dir)
     bench = WorkspaceBench(workspaces, store, emit)
     return Tools(
         workspaces=workspaces,

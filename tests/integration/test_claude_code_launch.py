@@ -35,7 +35,7 @@ def test_a_missing_cli_is_explained(package: str) -> None:
 
 
 def test_the_stub_passes_arguments_on_and_replaces_the_environment(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path / "it's a=b place")
+    workspace = make_workspace(tmp_path / "it's a=b place", level="none")
     request = Session(workspace, "http://127.0.0.1:9").request()
     program = tmp_path / "show = it"
     program.write_text(f"{shebang()}\n{SHOW}\n")

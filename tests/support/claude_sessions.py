@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +12,17 @@ from typing import Any, TypeVar
 import anyio
 
 from zelda_ci.domain.session import SessionRecord
-from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import Source, Workspace
+from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
+from zelda_ci.domain.workspace import Confinement, Source, Workspace
 from zelda_ci.execution.agent import Listen, ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.claude_code import ClaudeCode
 from zelda_ci.execution.environment import MARKER
+from zelda_ci.execution.launch import find_cli
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.workspace.sandbox import confine
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.reading import Grounds
+from zelda_ci.workspace.sandbox import Needs, confine
 
 R = TypeVar("R")
 
@@ -30,7 +34,13 @@ IDENTITY = {
 }
 
 
-def make_workspace(folder: Path, files: Mapping[str, str] | None = None) -> Workspace:
+def make_workspace(
+    folder: Path,
+    files: Mapping[str, str] | None = None,
+    *,
+    level: IsolationLevel | None = None,
+    readable: Sequence[Path] = (),
+) -> Workspace:
     """A workspace whose worktree is a repository of one commit that holds `files`."""
     base = folder / "run with space"
     root = base / "ws"
@@ -54,8 +64,22 @@ def make_workspace(folder: Path, files: Mapping[str, str] | None = None) -> Work
         git_dir=root / ".git",
         start=_git(root, environment, "rev-parse", "HEAD"),
         source=Source(kind="worktree", commit=None, branch="main", dirty=False),
-        confinement=confine(environment),
+        confinement=_confinement(base, environment, level, readable),
     )
+
+
+def _confinement(
+    base: Path, environment: Mapping[str, str], level: IsolationLevel | None, readable: Sequence[Path]
+) -> Confinement:
+    """As strict as this machine can, unless told otherwise."""
+    cli = find_cli()
+    needs = Needs(
+        level=level or levels.probe(os.environ, cli).level,
+        settings=IsolationSettings(read_paths=tuple(map(str, readable))),
+        grounds=Grounds.of(base.parent / "project", base.parent / "base", os.environ),
+        programs=[cli],
+    )
+    return confine(RunFolder(base, -1), environment, needs)
 
 
 def git(workspace: Workspace, *arguments: str) -> str:
@@ -71,6 +95,9 @@ class Session:
     base_url: str
     prompt: str = "Please do the work."
     cli: Path | None = None
+    endpoint: ModelEndpoint | None = None
+    """Instead of the address and the usual token."""
+    pinned: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -83,8 +110,9 @@ class Session:
             prompt=self.prompt,
             workspace=self.workspace,
             execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
-            endpoint=ModelEndpoint(self.base_url, TOKEN),
+            endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
+            pinned=self.pinned,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

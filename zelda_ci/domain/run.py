@@ -7,6 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.isolation import IsolationReport
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.redact import Redactor, SafeText
@@ -110,6 +111,8 @@ class RunResult(Record):
     judge: JudgeUsage | None = None
     """Absent where no judge was asked."""
     evaluations: dict[Metric, EvalResult] = {}
+    isolation: IsolationReport | None = None
+    """Absent where no workspace was made, and in results of older versions."""
     replayed: bool = False
     """True where the model's words came from a cassette."""
 

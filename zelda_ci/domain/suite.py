@@ -95,6 +95,12 @@ class ExecutionSettings(Setting):
         DEFAULT_MODEL,
         description="Model of the session: its full id, never an alias such as sonnet, because an alias moves on.",
     )
+    extra_models: tuple[ModelId, ...] = Field(
+        (),
+        description="More models that sub-agents may ask; the session's own, and known ones that are no dearer, always "
+        "may.",
+        examples=[["claude-opus-5-5"]],
+    )
     max_turns: PositiveInt = Field(
         30, le=10_000, description="Most model responses of the main conversation; then the session is ended."
     )

@@ -1,16 +1,23 @@
 """The isolated copy of a project in which one session works."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.redact import SafeText
+
+
+Phase = Literal["setup", "session", "build", "test", "zelda"]
+"""What a process is started for; "zelda" is Zelda's own reading of what a session left."""
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """How every process of a run is started: through a supervisor that ends all its descendants.
+    """How every process of a run is started: through a supervisor that ends all its descendants, with the level's walls.
 
     Where the caller cannot choose a child's environment (the Agent SDK adds Zelda's own), the supervisor replaces it
     with exactly the JSON object in a file.
@@ -19,11 +26,24 @@ class Confinement:
     supervisor: tuple[str, ...]
     environment: Mapping[str, str]
     """Complete: built from an allow-list, never Zelda's own."""
+    level: IsolationLevel = "none"
+    options: tuple[str, ...] = ()
+    """Of the supervisor."""
+    starts: Mapping[Phase, tuple[str, ...]] = field(default_factory=dict)
+    """What comes between supervisor and program, and gives up rights."""
+    shell_prefix: Path | None = None
+    """A program for `CLAUDE_CODE_SHELL_PREFIX`; absent where the level has no walls between shells and the CLI."""
+    shell: Path | None = None
+    """The same under the name of the shell, for `CLAUDE_CODE_SHELL`: it starts login shells without the prefix."""
+    socket: Path | None = None
+    """Where the model proxy's socket appears to the session; absent where there is none."""
+    uid: int | None = None
+    """The user and group that everything runs as and that owns the run's folders; absent where it is Zelda's own."""
 
-    def command(self, argv: Sequence[str], *, environment_file: Path | None = None) -> list[str]:
+    def command(self, argv: Sequence[str], *, phase: Phase = "test", environment_file: Path | None = None) -> list[str]:
         """Arguments that start `argv` under the supervisor."""
         options = ["--environment", str(environment_file)] if environment_file else []
-        return [*self.supervisor, *options, "--", *argv]
+        return [*self.supervisor, *self.options, *options, "--", *self.starts.get(phase, ()), *argv]
 
 
 @dataclass(frozen=True)

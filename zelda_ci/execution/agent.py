@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import anyio
@@ -21,6 +22,8 @@ class ModelEndpoint:
 
     base_url: str
     token: str
+    socket: Path | None = None
+    """The same proxy as a socket, as the session sees it; given where the session has no network."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class SessionRequest:
     execution: ExecutionSettings
     endpoint: ModelEndpoint
     stop: anyio.Event
+    pinned: tuple[str, ...] = ()
+    """Environment variables that the project sets and that are not its to set."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ FIRST_DELAY_SECONDS = 0.6
 MOST_RETRIES = 15
 """The CLI's own ceiling."""
 
+OWN = frozenset({"ANTHROPIC_API_KEY", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
+"""Variables of the CLI's environment that a project's settings cannot change, or not to any effect."""
+
 MARKER = "ZELDA_SESSION"
 """Variable with the session's id: whatever the session starts can be recognised by it."""
 
@@ -41,6 +44,26 @@ UNWANTED_TOOLS = (
     "WebSearch",
 )
 """Tools that a session gets only where the suite names them in `allowedTools`."""
+
+
+UNSET = (
+    # They change requests unseen ...
+    "ANTHROPIC_BETAS",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_EXTRA_METADATA",
+    # ... or run code, or load it, beside the shells that Zelda confines ...
+    "BASH_ENV",
+    "CLAUDE_CODE_ENABLE_PROXY_AUTH_HELPER",
+    "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    # ... or tell others what the session does.
+    "CLAUDE_CODE_ENABLE_TELEMETRY",
+    "CLAUDE_CODE_TEE_SDK_STDOUT",
+)
+"""Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
+from the project; these it does not know."""
 
 
 def config_dir(request: SessionRequest) -> Path:
@@ -68,11 +91,16 @@ def complete(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dic
 
 
 def settings(request: SessionRequest) -> str:
-    """Settings as JSON that win over the project's: its own `env` must not undo what Zelda relies on.
+    """Settings as JSON that win over the project's, also over those that the session writes while it runs.
 
-    `CLAUDE_CODE_EXTRA_BODY` would change every model request unseen.
+    What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
+    is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     """
-    return json.dumps({"env": {**_plumbing(request), "CLAUDE_CODE_EXTRA_BODY": ""}})
+    plumbing = _plumbing(request)
+    known = {**request.workspace.confinement.environment, MARKER: request.session_id}
+    pinned = {name: known.get(name, "") for name in request.pinned if name not in OWN}
+    # Claude Code's own sandbox would need what Zelda's takes away.
+    return json.dumps({"env": {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}, "sandbox": {"enabled": False}})
 
 
 def trust(request: SessionRequest) -> str:
@@ -96,7 +124,12 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
     """
     patience = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
     return {
+        # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.endpoint.base_url,
+        "ANTHROPIC_UNIX_SOCKET": str(request.endpoint.socket or ""),
+        # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
+        "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
+        "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),

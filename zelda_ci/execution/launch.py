@@ -5,6 +5,7 @@ before anything else runs, and says its process id, which the supervisor keeps, 
 """
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -49,6 +50,9 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
             config_dir.unlink()
         config_dir.mkdir(parents=True, exist_ok=True)
         _write(config_dir / ".claude.json", environment.trust(request), mode=0o600)
+        if (uid := request.workspace.confinement.uid) is not None:
+            for place in (config_dir, config_dir / ".claude.json"):
+                os.chown(place, uid, uid, follow_symlinks=False)
         _write(environment_file, json.dumps(dict(variables)), mode=0o600)
         _write(stub, _stub(request.workspace.confinement, cli, environment_file), mode=0o700)
     except OSError as exc:
@@ -61,7 +65,7 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
 
 
 def _stub(confinement: Confinement, cli: Path, environment_file: Path) -> str:
-    command = shlex.join(confinement.command([str(cli)], environment_file=environment_file))
+    command = shlex.join(confinement.command([str(cli)], phase="session", environment_file=environment_file))
     # The inner shell is there because `env` would take a path with "=" in it for a variable.
     return f"""#!/bin/sh
 echo "$$" >&2

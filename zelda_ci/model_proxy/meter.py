@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,6 +15,8 @@ from zelda_ci.model_proxy.wire import Call, Headers, Source
 from zelda_ci.redact import SafeText
 
 USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
+
+MOST_REFUSED = 5
 
 ERROR_STATUS = {
     "invalid_request_error": "400",
@@ -32,14 +35,19 @@ ERROR_STATUS = {
 class Meter:
     """One run's address, token and counts."""
 
-    def __init__(self, base_url: str, token: str, budget_usd: float | None, source: Source) -> None:
+    def __init__(
+        self, base_url: str, token: str, budget_usd: float | None, source: Source, socket: Path | None = None
+    ) -> None:
         self.base_url = base_url
         self.token = token
+        self.socket = socket
+        """Where the same is served without a network; None where there is no room for a socket."""
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
         self._source = source
         self._exchanges: list[MeteredExchange] = []
+        self._refused: set[str] = set()
 
     @property
     def failure(self) -> SafeText | None:
@@ -55,6 +63,16 @@ class Meter:
     def unused(self) -> tuple[SafeText, ...]:
         """Recorded exchanges that the run has not asked for."""
         return tuple(self._source.unused)
+
+    @property
+    def refused_models(self) -> tuple[str, ...]:
+        """Models that the run asked for and may not ask, sorted."""
+        return tuple(sorted(self._refused))
+
+    def refuse(self, model: str) -> None:
+        """Note a model that was refused; the names are the session's own, so only a few are kept."""
+        if len(self._refused) < MOST_REFUSED:
+            self._refused.add(model)
 
     @property
     def cost_usd(self) -> float:

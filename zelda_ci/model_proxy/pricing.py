@@ -85,6 +85,14 @@ def is_known(model: str) -> bool:
     return base_name(model) in PRICES
 
 
+def costs_no_more(model: str, other: str) -> bool:
+    """Whether both models are known, and this one's tokens are no dearer than the other's."""
+    if not (is_known(model) and is_known(other)):
+        return False
+    price, limit = PRICES[base_name(model)], PRICES[base_name(other)]
+    return price.input <= limit.input and price.output <= limit.output
+
+
 def cost_usd(model: str, tokens: Tokens) -> float:
     """Cost of one response in US dollars; of an unknown model, a guess."""
     price = PRICES.get(base_name(model), GUESS)

@@ -10,6 +10,7 @@ from typing import Self
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassette import cassette_file, load
 from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.models import Models
 from zelda_ci.model_proxy.modes import Live, Mode, Record, Replay, Upstream
 from zelda_ci.model_proxy.placeholders import Placeholders
 from zelda_ci.model_proxy.recording import RecordingSource
@@ -18,7 +19,7 @@ from zelda_ci.model_proxy.run import Run
 from zelda_ci.model_proxy.wire import Source
 from zelda_ci.redact import Redactor
 
-__all__ = ["Live", "Meter", "ModelProxy", "Record", "Replay", "Upstream"]
+__all__ = ["Live", "Meter", "ModelProxy", "Models", "Record", "Replay", "Upstream"]
 
 
 def preload() -> None:
@@ -27,7 +28,7 @@ def preload() -> None:
 
 
 class ModelProxy:
-    """Serves the Messages API on loopback while its `async with` block lasts."""
+    """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
 
     def __init__(self, mode: Mode, redact: Redactor) -> None:
         self._mode = mode
@@ -36,6 +37,8 @@ class ModelProxy:
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()
         self._base_url = ""
+        self.socket: Path | None = None
+        """Where it is served without a network, for sandboxes that have none; any of them may connect."""
         self._live: Source | None = None
 
     async def __aenter__(self) -> Self:
@@ -44,14 +47,15 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+        from zelda_ci.model_proxy.server import place, serving  # noqa: PLC0415 - 60 ms, and most commands need no server
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, Replay):
                 from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, and a replay needs no client
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream))
-            self._base_url = await stack.enter_async_context(serving(self._runs.values))
+            self.socket = stack.enter_context(place())
+            self._base_url = await stack.enter_async_context(serving(self._runs.values, self.socket))
             self._stack = stack.pop_all()
         return self
 
@@ -61,7 +65,9 @@ class ModelProxy:
         await self._stack.__aexit__(kind, error, trace)
 
     @contextmanager
-    def session(self, *, run_label: str, budget_usd: float | None, placeholders: Mapping[str, str]) -> Iterator[Meter]:
+    def session(
+        self, *, run_label: str, budget_usd: float | None, placeholders: Mapping[str, str], models: Models | None = None
+    ) -> Iterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
         A recording takes its place when the block ends without an exception.
@@ -70,6 +76,7 @@ class ModelProxy:
             run_label: Names the run's cassette.
             budget_usd: Cost at which further requests are refused; None for no limit.
             placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
+            models: Those that may be asked; None for any.
 
         Raises:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
@@ -77,7 +84,7 @@ class ModelProxy:
         token = secrets.token_urlsafe(32)
         known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, known) as source:
-            run = Run(Meter(self._base_url, token, budget_usd, source), source)
+            run = Run(Meter(self._base_url, token, budget_usd, source, self.socket), source, models)
             self._runs[token] = run
             try:
                 yield run.meter

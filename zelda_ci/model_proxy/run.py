@@ -3,19 +3,23 @@
 import anyio
 
 from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.models import Models
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Sink, Source, Tap, Unreachable, send_error
+
+MOST_OF_A_NAME = 100
 
 
 class Run:
     """Serves the calls that carry one run's token."""
 
-    def __init__(self, meter: Meter, source: Source) -> None:
+    def __init__(self, meter: Meter, source: Source, models: Models | None = None) -> None:
         self.meter = meter
+        self._models = models
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
 
     async def serve(self, call: Call, client: Sink) -> None:
-        """Answer a call, or refuse it once the budget is spent.
+        """Answer a call, or refuse it: for its model, or because the budget is spent.
 
         Raises:
             BrokenOff: The answer is incomplete; the client's connection has to break too.
@@ -35,7 +39,11 @@ class Run:
             scope.cancel()
 
     async def _serve(self, call: Call, client: Sink) -> None:
-        if call.counts_tokens:
+        asked = call.body.get("model")
+        if self._models and not self._models.allow(asked):
+            self.meter.refuse(str(asked))
+            await send_error(client, 403, "permission_error", _not_allowed(str(asked), self._models), DO_NOT_RETRY)
+        elif call.counts_tokens:
             await self._ask(call, client)
         elif self.meter.is_spent:
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
@@ -70,6 +78,13 @@ class Run:
             f"Zelda's cost limit for this run is reached: {self.meter.cost_usd:.4f} of "
             f"{self.meter.budget_usd:.4f} US dollars are spent"
         )
+
+
+def _not_allowed(asked: str, models: Models) -> str:
+    return (
+        f"this run may not ask {asked[:MOST_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
+        "known have to be named in the suite's execution.extraModels"
+    )
 
 
 async def _say_unreachable(client: Sink, why: Unreachable) -> None:

@@ -1,9 +1,13 @@
 """The HTTP server: uvicorn on a loopback socket of our own, inside the running event loop."""
 
 import asyncio
+import os
+import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import anyio
 import uvicorn
@@ -12,28 +16,65 @@ from starlette.types import ASGIApp
 from zelda_ci.model_proxy.endpoint import Endpoint
 from zelda_ci.model_proxy.run import Run
 
+LONGEST_ADDRESS = 103
+"""Bytes of a socket's path that every kernel takes; Linux takes four more."""
+
 KEEP_ALIVE_SECONDS = 24 * 3600
 """An idle connection that the server closes can meet the session's next request half-way, and cost a retry."""
 
 
+@contextmanager
+def place() -> Iterator[Path | None]:
+    """A path for a socket, in a folder that only this user can list; None where every such path is too long."""
+    folder = _short_folder()
+    try:
+        yield folder and folder / "api"
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _short_folder() -> Path | None:
+    for top in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - mkdtemp makes a private folder in it
+        if len(os.fsencode(top)) + len("/zelda-12345678/api") <= LONGEST_ADDRESS:
+            with suppress(OSError):
+                folder = Path(tempfile.mkdtemp(prefix="zelda-", dir=top))
+                # A session may run as another user, whom its token admits: those who know the name may pass.
+                folder.chmod(0o711)
+                return folder
+    return None
+
+
 @asynccontextmanager
-async def serving(runs: Callable[[], Iterable[Run]]) -> AsyncIterator[str]:
-    """Serve the runs that are open at any time on 127.0.0.1; the value is the base URL. The end waits for nobody."""
+async def serving(runs: Callable[[], Iterable[Run]], place: Path | None = None) -> AsyncIterator[str]:
+    """Serve the runs that are open at any time on 127.0.0.1, and on a socket at `place`.
+
+    The value is the base URL. The end waits for nobody.
+    """
     # Our own start and end instead of uvicorn's `serve`: that one takes over the process's signal handlers, looks ten
     # times a second whether to end, and then waits for open streams.
     # The protocol is named because asyncio sets TCP_NODELAY only then; without it every answer would wait 40 ms for the
     # client's delayed acknowledgement.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.bind(("127.0.0.1", 0))
+        local = [stack.enter_context(_bound(place))] if place else []
         server = uvicorn.Server(_config(Endpoint(runs)))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
-        await server.startup(sockets=[listener])
+        await server.startup(sockets=[listener, *local])
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(server)
+
+
+def _bound(place: Path) -> socket.socket:
+    local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    local.bind(str(place))
+    place.chmod(0o666)
+    return local
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:

@@ -1,9 +1,12 @@
 """Where the suite's commands are run: what they print is kept beside the result, whatever becomes of the run."""
 
+from collections.abc import Mapping
+
 import anyio
 
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command
+from zelda_ci.domain import workspace as places
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.evaluators.bench import Order, Ran, Step
@@ -13,6 +16,8 @@ from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
+WALLS: Mapping[str, places.Phase] = {"setup": "setup", Step.BUILD: "build", Step.TEST: "test"}
+"""How each command is confined."""
 
 
 class WorkspaceBench:
@@ -38,6 +43,8 @@ class WorkspaceBench:
             except StorageError as problem:
                 self._emit(Warned(f"what the {step} command printed is not kept: {problem.message}", workspace.run_id))
 
-        done = await self._workspaces.run_command(workspace, command, timeout_seconds, when_cut_short=keep)
+        done = await self._workspaces.run_command(
+            workspace, command, timeout_seconds, phase=WALLS[step], when_cut_short=keep
+        )
         keep(done)
         return done

@@ -19,6 +19,7 @@ from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
+from zelda_ci.pipeline import isolation
 from zelda_ci.pipeline.evaluation import evaluate, judge
 from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -46,10 +47,12 @@ class Run:
         try:
             async with AsyncExitStack() as stack:
                 with self._phase(Phase.WORKSPACE):
-                    workspace = await stack.enter_async_context(self.tools.workspaces.open(self.run_id, self.suite))
+                    opened = self.tools.workspaces.open(self.run_id, self.suite, self.tools.proxy.socket)
+                    workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                self.ledger.learn(source=TestedSource(**asdict(workspace.source)))
+                confined = isolation.report(self.suite, workspace.confinement, self.tools.isolation_reasons)
+                self.ledger.learn(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
                 await self._work(workspace)
         except ZeldaError as exc:

@@ -2,12 +2,17 @@
 
 import uuid
 
+import anyio.to_thread
+
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.events import Emit, SessionProgressed, Warned
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
-from zelda_ci.model_proxy.proxy import Meter
+from zelda_ci.execution.manifest import overrides
+from zelda_ci.model_proxy.proxy import Meter, Models
+from zelda_ci.pipeline import isolation
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
 
@@ -24,8 +29,14 @@ async def lead(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: 
     suite, run_id = planned.suite, ledger.folder.run_id
     folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
     places = {name: str(folder) for name, folder in folders.items()}
-    budget = suite.execution.max_cost_usd
-    with tools.proxy.session(run_label=planned.label, budget_usd=budget, placeholders=places) as meter:
+    found = await anyio.to_thread.run_sync(overrides.find, workspace, tools.redact)
+    isolation.enter_findings(ledger, found.findings)
+    with tools.proxy.session(
+        run_label=planned.label,
+        budget_usd=suite.execution.max_cost_usd,
+        placeholders=places,
+        models=Models.of(suite.execution.model, suite.execution.extra_models),
+    ) as meter:
 
         def hear(record: SessionRecord) -> None:
             ledger.hear(record)
@@ -36,16 +47,25 @@ async def lead(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: 
             prompt=suite.prompt,
             workspace=workspace,
             execution=suite.execution,
-            endpoint=ModelEndpoint(meter.base_url, meter.token),
+            endpoint=_endpoint(suite, workspace, meter),
             stop=meter.exhausted,
+            pinned=found.variables,
         )
         try:
             _settle(await tools.agent.run(request, hear), meter, tools, ledger)
         finally:
             api = meter.usage()
             ledger.learn(api=api, models=tuple(sorted(api.models)))
+    for model in meter.refused_models:
+        emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
     for sentence in _about_the_cassette(meter, replayed=tools.replayed):
         emit(Warned(sentence, run_id))
+
+
+def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> ModelEndpoint:
+    """Where the sandbox has no network, its own name of the proxy's socket."""
+    closed = suite.isolation.network.session == "none"
+    return ModelEndpoint(meter.base_url, meter.token, workspace.confinement.socket if closed else None)
 
 
 def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunLedger) -> None:

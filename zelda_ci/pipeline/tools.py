@@ -39,3 +39,5 @@ class Tools:
     redact: Redactor
     versions: Versions
     replayed: bool
+    isolation_reasons: tuple[str, ...] = ()
+    """Why this machine offers no better isolation, and what would help."""

@@ -64,6 +64,22 @@ class Streamed:
     truncated: bool
 
 
+def answer(argv: Sequence[str], *, timeout_seconds: float) -> Captured:
+    """Run a short program of ours without input, outside any event loop, and return what it said.
+
+    Raises:
+        OSError: It could not be started.
+        TimeoutError: It did not end in time; it is dead then.
+    """
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False, env={}
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"{argv[0]} did not end in {timeout_seconds:.0f} s") from error
+    return Captured(done.returncode, done.stdout, done.stderr)
+
+
 async def run(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
     argv: Sequence[str],
     *,

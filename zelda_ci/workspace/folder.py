@@ -72,6 +72,11 @@ class RunFolder:
         """TMPDIR of the session."""
         return self.path / "tmp"
 
+    @property
+    def private(self) -> Path:
+        """What the session finds as the system's temporary folders."""
+        return self.path / "private"
+
     def is_intact(self) -> bool:
         """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
         return os.path.realpath(self.root) == str(self.root) and self.root.is_dir()

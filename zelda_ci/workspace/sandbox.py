@@ -1,16 +1,163 @@
-"""How the processes of a run are started."""
+"""How the processes of a run are confined: one arrangement per phase, made before the first of them starts."""
 
 import os
-import sys
-from collections.abc import Mapping
+import platform
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from zelda_ci.domain.workspace import Confinement
+from zelda_ci.domain.suite import MODEL_CREDENTIALS, IsolationLevel, IsolationSettings
+from zelda_ci.domain.workspace import PHASES, Confinement, Phase
+from zelda_ci.workspace import bubblewrap, landlock, levels, programs, reading, seccomp
+from zelda_ci.workspace.bubblewrap import World
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.reading import Grounds
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
+LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
+MOST_PROCESSES = 4096
+
+HIDDEN_FROM_SHELLS = (
+    *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET",
+    "CLAUDE_CODE_SHELL_PREFIX",
+)  # fmt: skip
+
+NETWORKED: Mapping[Phase, str | None] = {
+    "setup": "setup", "session": "session", "build": "build", "test": "test", "zelda": None,
+}  # fmt: skip
+"""The setting that decides on a phase's network; Zelda's own reading never has any."""
 
 
-def confine(environment: Mapping[str, str]) -> Confinement:
-    """Every process of a run starts under a supervisor, which watches that this process lives."""
-    supervisor = (sys.executable, "-I", "-S", str(SUPERVISOR), "--parent", str(os.getpid()))
-    return Confinement(supervisor, environment)
+@dataclass(frozen=True)
+class Needs:
+    """What a run's confinement depends on beside its folder."""
+
+    level: IsolationLevel
+    settings: IsolationSettings
+    grounds: Grounds
+    programs: Sequence[Path] = ()
+    """Programs of Zelda's own that run inside, the CLI above all."""
+    objects: Sequence[Path] = ()
+    """Object folders from which the run's repository borrows."""
+    uid: int | None = None
+    """The run's own user, at the level of that name."""
+    socket: Path | None = None
+    """Outside path of the model proxy's socket."""
+
+
+def unconfined(environment: Mapping[str, str]) -> Confinement:
+    """A supervisor, an environment of the run's own, and nothing else."""
+    return Confinement(tuple(programs.supervisor(os.getpid())), environment)
+
+
+def confine(run: RunFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
+    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves.
+
+    Raises:
+        OSError: The run's folder cannot be written.
+    """
+    if needs.level == "none":
+        return unconfined(environment)
+    for name in bubblewrap.PRIVATE:
+        (run.private / name).mkdir(parents=True, exist_ok=True)
+    prefix, shell = _shells(run, environment, needs.level) or (None, None)
+    arrangement = _Arrangement.of(run, environment, needs, [prefix, shell] if prefix and shell else [])
+    return Confinement(
+        supervisor=tuple(programs.supervisor(os.getpid())),
+        environment=environment,
+        level=needs.level,
+        options=("--confined", "2" if arrangement.bwrap else "0"),
+        starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
+        shell_prefix=prefix,
+        shell=shell,
+        socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
+        uid=needs.uid,
+    )
+
+
+@dataclass(frozen=True)
+class _Arrangement:
+    """What all phases of a run have in common."""
+
+    needs: Needs
+    world: World
+    bwrap: str | None
+
+    @classmethod
+    def of(cls, run: RunFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]) -> "_Arrangement":
+        readable = reading.readable(
+            environment,
+            needs.grounds,
+            [programs.INSIDE, *ours, *needs.programs, *needs.objects],
+            needs.settings.read_paths,
+        )
+        writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
+        namespaces = needs.level in {"full", "namespaces"}
+        bwrap = levels.bwrap(environment.get("PATH", os.defpath)) if namespaces else None
+        if namespaces and bwrap is None:
+            raise FileNotFoundError(2, "bubblewrap is gone")
+        return cls(needs, World(readable, writable, run.private, needs.socket), bwrap)
+
+    def start(self, phase: Phase) -> list[str]:
+        """What comes between the supervisor and a program."""
+        setting = NETWORKED[phase]
+        internet = setting is not None and getattr(self.needs.settings.network, setting) == "open"
+        # The proxy's socket is the session's alone.
+        world = (
+            self.world if phase == "session" else World(self.world.readable, self.world.writable, self.world.private)
+        )
+        outer = bubblewrap.command(self.bwrap, world, internet=internet) if self.bwrap else []
+        return [*outer, *programs.inside(self._policy(internet=internet))]
+
+    def _policy(self, *, internet: bool) -> Mapping[str, Any]:
+        """In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist."""
+        sockets = internet or self.bwrap is not None
+        abi = levels.abi_of(self.needs.level)
+        processes = {"NPROC": MOST_PROCESSES} if self.bwrap or self.needs.uid is not None else {}
+        return {
+            "ready": programs.READY,
+            "limits": {**LIMITS, **processes},
+            "seccomp": seccomp.program(platform.machine(), internet=sockets).hex(),
+            **({"uid": self.needs.uid} if self.needs.uid is not None else {}),
+            **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
+        }
+
+    def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
+        temporary = bubblewrap.TEMPORARY if self.bwrap else self._shared()
+        writable = [*self.world.writable, *temporary]
+        return landlock.policy(abi, self.world.readable, writable, internet=internet)
+
+    def _shared(self) -> Sequence[Path]:
+        """The system's temporary folders: another user is a guest there, as long as nothing of ours lies in them."""
+        if self.needs.uid is None:
+            return ()
+        return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
+
+
+def _shells(run: RunFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
+    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI.
+
+    Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
+    what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
+    """
+    abi = levels.abi_of(level)
+    if not abi:
+        return None
+    shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
+    policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": landlock.nested(abi)}
+    named = run.path / "inner" / Path(shell).name
+    named.parent.mkdir(exist_ok=True)
+    return (
+        _program(run.path / "shell", programs.inside({**policy, "shell": shell})),
+        _program(named, [*programs.inside(policy), shell]),
+    )
+
+
+def _program(file: Path, command: Sequence[str]) -> Path:
+    """Of the shell's making, since the path of Python may hold a space."""
+    file.unlink(missing_ok=True)
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    file.chmod(0o755)
+    return file

@@ -1,9 +1,12 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
-Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] -- PROGRAM ARGUMENT…`, it imports nothing of
-Zelda. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
+Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] -- PROGRAM ARGUMENT…`, it
+imports nothing of Zelda. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
 SIGHUP comes (passed on, then a few seconds of grace) or when the parent dies, every descendant is killed, daemons
 included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
+
+With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
+before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
 """
 
 import contextlib
@@ -23,6 +26,10 @@ TICK_SECONDS = 1.0
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RESTORED = (*PASSED_ON, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 """What Python or a parent may ignore, and a program expects to find at its default."""
+
+NOT_CONFINED = 125
+READY = 3
+"""The descriptor on which a launcher says that it has given up its rights."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -47,13 +54,21 @@ def main(arguments: list[str]) -> int:
     supervisor = os.getpid()
     # Blocked, so that a signal that is passed on at once waits until the child can take it.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    launcher = _Launcher(int(options["--confined"])) if "--confined" in options else None
     child = os.fork()
     if child == 0:
+        if launcher:
+            launcher.hand_down()
         _become(argv, environment, supervisor)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    if launcher:
+        launcher.listen()
     _let_go_of_streams()
-    status = _watched(child, parent, wakeups)
+    status = _watched(child, parent, wakeups, launcher)
     _end_descendants()
+    if launcher and not launcher.has_confined() and status >= 0:
+        launcher.complain()
+        return NOT_CONFINED
     if not LINUX:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
@@ -72,6 +87,49 @@ def _close_inherited() -> None:
         if int(name) > 2:
             with contextlib.suppress(OSError):
                 os.close(int(name))
+
+
+class _Launcher:
+    """What the program is until it has given up its rights; nothing else of it may run before."""
+
+    def __init__(self, depth: int) -> None:
+        """Make the pipe on which it says so; standard error stays ours until then, to say if it does not."""
+        self.depth = depth
+        self._reader, self._writer = os.pipe()
+        self._errors = os.dup(2)
+        self._ready = False
+
+    def hand_down(self) -> None:
+        """In the child: the pipe's end becomes the agreed descriptor, and the only one that it inherits."""
+        if self._writer == READY:
+            os.set_inheritable(READY, True)
+        else:
+            os.dup2(self._writer, READY)
+
+    def listen(self) -> None:
+        """In the supervisor."""
+        os.close(self._writer)
+        os.set_blocking(self._reader, False)
+
+    def has_confined(self) -> bool:
+        """Whether it has said so by now."""
+        if not self._ready:
+            with contextlib.suppress(BlockingIOError):
+                self._ready = os.read(self._reader, 1) == b"R"
+            if self._ready:
+                os.close(self._errors)
+        return self._ready
+
+    def complain(self) -> None:
+        """Say that nothing was run."""
+        os.write(self._errors, b"The program was not started, because it could not be confined.\n")
+
+    def program_of(self, child: int) -> int:
+        """The process that became the program: the oldest child of each generation in between."""
+        found = child
+        for _ in range(self.depth if self.has_confined() else 0):
+            found = min(_children().get(found, [(0, found)]))[1]
+        return found
 
 
 def _prctl(option: int, value: int) -> None:
@@ -120,7 +178,7 @@ def _let_go_of_streams() -> None:
         os.dup2(null, stream)
 
 
-def _watched(child: int, parent: int, wakeups: int) -> int:
+def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None) -> int:
     """Wait for the program, passing signals on; the exit code is negative where a signal ended it."""
     deadline = None
     while True:
@@ -131,8 +189,10 @@ def _watched(child: int, parent: int, wakeups: int) -> int:
             return -signal.SIGKILL
         orphaned = deadline is None and os.getppid() != parent
         numbers: set[int] = {signal.SIGTERM} if orphaned else _arrived(wakeups, deadline)
+        if launcher:
+            launcher.has_confined()
         for number in numbers:
-            _pass_on(number, child)
+            _pass_on(number, launcher.program_of(child) if launcher else child)
             deadline = deadline or time.monotonic() + GRACE_SECONDS
 
 
@@ -183,19 +243,25 @@ def _end_descendants() -> None:
 
 def _descendants() -> Iterator[int]:
     """Every living process below this one. Orphans are among them: the kernel makes them our children."""
-    children: dict[int, list[int]] = {}
+    children = _children()
+    waiting = [os.getpid()]
+    while waiting:
+        found = [pid for _, pid in children.get(waiting.pop(), [])]
+        waiting += found
+        yield from found
+
+
+def _children() -> dict[int, list[tuple[int, int]]]:
+    """Start time and number of every living process, by its parent."""
+    children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208  # as above
         with contextlib.suppress(OSError, ValueError):
             pid = int(name)
             with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
-            if state not in {b"Z", b"X"}:
-                children.setdefault(int(parent), []).append(pid)
-    waiting = [os.getpid()]
-    while waiting:
-        found = children.get(waiting.pop(), [])
-        waiting += found
-        yield from found
+                fields = file.read().rpartition(b")")[2].split()
+            if fields[0] not in {b"Z", b"X"}:
+                children.setdefault(int(fields[1]), []).append((int(fields[19]), pid))
+    return children
 
 
 if __name__ == "__main__":

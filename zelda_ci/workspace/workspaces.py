@@ -2,26 +2,45 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
-from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Source, Workspace
+from zelda_ci.domain.suite import Command, IsolationLevel, ResolvedSuite
+from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace import changes, copy, environment, folder, git, location, sandbox, source, store, worktree
+from zelda_ci.workspace import (
+    changes,
+    copy,
+    environment,
+    folder,
+    git,
+    levels,
+    location,
+    reading,
+    sandbox,
+    source,
+    store,
+    users,
+    worktree,
+)
 from zelda_ci.workspace.changes import Start
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.levels import Offered
+from zelda_ci.workspace.reading import Grounds
+from zelda_ci.workspace.sandbox import Needs
 from zelda_ci.workspace.source import Project
+from zelda_ci.workspace.store import Store
 
 KEPT_BYTES = 400_000
 """Of a command's output: half from its head, half from its tail."""
@@ -38,15 +57,43 @@ class _Open:
     home: Path
 
 
+@dataclass(frozen=True)
+class Isolation:
+    """What is there to confine runs with."""
+
+    offered: Offered
+    unsafe: bool = False
+    """Whether a run may have no isolation at all."""
+    programs: Sequence[Path] = ()
+    """Programs of Zelda's own that run inside, the CLI above all."""
+
+    def of(self, suite: ResolvedSuite) -> IsolationLevel:
+        """The level of a suite's runs.
+
+        Raises:
+            ConfigError: It cannot be had.
+        """
+        settings = suite.isolation
+        return levels.choose(self.offered, settings.level, settings.require, unsafe=self.unsafe)
+
+
 class Workspaces:
     """The workspaces of one project. All of one invocation test the commit that its first look found."""
 
-    def __init__(self, project: Path, results_dir: Path, environ: Mapping[str, str], redact: Redactor) -> None:
+    def __init__(
+        self,
+        project: Path,
+        results_dir: Path,
+        environ: Mapping[str, str],
+        redact: Redactor,
+        isolation: Isolation | None = None,
+    ) -> None:
         self._project = Path(os.path.realpath(project))
         results = self._project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
         self._environ = environ
         self._redact = redact
+        self._isolation = isolation or Isolation(levels.probe(environ))
         self._looking = anyio.Lock()
         self._found: Project | None = None
         self._open: dict[Path, _Open] = {}
@@ -75,27 +122,37 @@ class Workspaces:
         return self._found
 
     @asynccontextmanager
-    async def open(self, run_id: str, suite: ResolvedSuite) -> AsyncIterator[Workspace]:
+    async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
         """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
+
+        Args:
+            run_id: Names it.
+            suite: What will run in it.
+            socket: The model proxy's, for sandboxes without a network.
 
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
         environment.check(suite.execution.env)
+        self._isolation.of(suite)
         project = await self._look()
         async with AsyncExitStack() as stack:
             with _explained():
-                workspace = await self._make(run_id, suite, project, stack)
+                workspace = await self._make(run_id, suite, project, socket, stack)
             try:
                 yield workspace
             finally:
                 del self._open[workspace.base]
 
-    async def _make(self, run_id: str, suite: ResolvedSuite, project: Project, stack: AsyncExitStack) -> Workspace:
+    async def _make(
+        self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
+    ) -> Workspace:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite.history_depth, stack)
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
+        needs = self._needs(suite, start.store, socket)
+        confinement = await self._confine(run, needs, variables, stack)
         announced = folder.announce(run, run_id, self._results)
         notes = [
             *start.store.notes,
@@ -112,9 +169,31 @@ class Workspaces:
             git_dir=run.git_dir,
             start=start.commit,
             source=project.source,
-            confinement=sandbox.confine(variables),
+            confinement=confinement,
             notes=tuple(map(self._redact, notes)),
         )
+
+    def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
+        grounds = Grounds.of(self._project, self._base, self._environ)
+        reading.check(suite.isolation.read_paths, grounds)
+        return Needs(
+            level=self._isolation.of(suite),
+            settings=suite.isolation,
+            grounds=grounds,
+            programs=self._isolation.programs,
+            objects=[lent.objects],
+            socket=socket,
+        )
+
+    async def _confine(
+        self, run: RunFolder, needs: Needs, variables: Mapping[str, str], stack: AsyncExitStack
+    ) -> Confinement:
+        if needs.level == "uid":
+            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+        confinement = sandbox.confine(run, variables, needs)
+        if needs.uid is not None:
+            await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
+        return confinement
 
     async def _check_out(
         self, run: RunFolder, project: Project, home: Path, depth: int, stack: AsyncExitStack
@@ -146,6 +225,7 @@ class Workspaces:
         command: Command,
         timeout_seconds: float,
         *,
+        phase: Phase = "test",
         when_cut_short: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
@@ -167,7 +247,7 @@ class Workspaces:
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         with _explained():
             done = await process.run(
-                workspace.confinement.command(argv),
+                workspace.confinement.command(argv, phase=phase),
                 cwd=workspace.path,
                 environment=workspace.confinement.environment,
                 timeout_seconds=timeout_seconds,

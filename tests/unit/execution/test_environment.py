@@ -71,9 +71,30 @@ def test_settings_pin_what_zelda_relies_on_and_hold_no_token() -> None:
     pinned = json.loads(environment.settings(request()))["env"]
     variables = complete(request())
     assert pinned["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"] == "1"
-    assert pinned.pop("CLAUDE_CODE_EXTRA_BODY") == ""
+    assert [pinned.pop(name) for name in environment.UNSET] == [""] * len(environment.UNSET)
     assert {name: variables[name] for name in pinned} == pinned
     assert "token-of-the-run" not in environment.settings(request())
+
+
+def test_what_a_project_sets_and_may_not_is_pinned_to_what_the_session_has_and_never_to_the_token() -> None:
+    names = ("CLAUDE_NEW", "ZELDA_SESSION", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "TZ")
+    asked = dataclasses.replace(request(), pinned=names)
+    pinned = json.loads(environment.settings(asked))["env"]
+    assert (pinned["CLAUDE_NEW"], pinned["ZELDA_SESSION"], pinned["TZ"]) == ("", "an-id", "UTC")
+    assert pinned["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4711"
+    assert "token-of-the-run" not in environment.settings(asked)
+
+
+def test_a_confined_session_starts_its_shells_through_zelda_and_has_a_socket_where_one_is_given() -> None:
+    plain = request()
+    inner = dataclasses.replace(plain.workspace.confinement, shell_prefix=Path("/z/prefix"), shell=Path("/z/bash"))
+    endpoint = ModelEndpoint("http://127.0.0.1:4711", "t", Path("/run/api"))
+    workspace = dataclasses.replace(plain.workspace, confinement=inner)
+    asked = dataclasses.replace(plain, workspace=workspace, endpoint=endpoint)
+    names = ("CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_SHELL", "ANTHROPIC_UNIX_SOCKET")
+    for variables in (complete(asked), json.loads(environment.settings(asked))["env"]):
+        assert [variables[name] for name in names] == ["/z/prefix", "/z/bash", "/run/api"]
+    assert [complete(plain)[name] for name in names] == ["", "", ""]
 
 
 def test_the_worktree_is_trusted_under_both_of_its_names(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""The proxy where there is no network: a socket in the file system, and the real CLI behind it."""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.support.claude_sessions import Session, make_workspace
+from tests.support.proxied import BODY, REDACT, client, open_run, upstream
+from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.execution import launch
+from zelda_ci.execution.agent import ModelEndpoint
+from zelda_ci.model_proxy.proxy import Live, ModelProxy, Models
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() -> None:
+    with ScriptedApi([text("Hello.")]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            assert meter.socket
+            folder = meter.socket.parent
+            assert len(os.fsencode(meter.socket)) <= 107
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+            assert stat.S_IMODE(meter.socket.stat().st_mode) == 0o666
+            transport = httpx2.AsyncHTTPTransport(uds=str(meter.socket))
+            async with httpx2.AsyncClient(transport=transport) as local:
+                address = meter.base_url + "/v1/messages"
+                good = await local.post(address, json=BODY, headers={"x-api-key": meter.token})
+                bad = await local.post(address, json=BODY, headers={"x-api-key": "wrong"})
+                elsewhere = await local.post("http://evil.example/v1/messages", json=BODY)
+    assert (good.status_code, bad.status_code, elsewhere.status_code) == (200, 401, 403)
+    assert not folder.exists()
+
+
+async def test_where_temporary_files_lie_too_deep_the_socket_lies_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with ScriptedApi([]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            assert meter.socket
+            assert not meter.socket.is_relative_to(deep)
+
+
+async def test_a_dearer_model_is_refused_and_told() -> None:
+    with ScriptedApi([text("Hello.")]) as api:
+        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+            of_sonnet = Models.of("claude-sonnet-5-5")
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=of_sonnet) as meter:
+                async with client(meter) as http:
+                    asked = {**BODY, "model": "claude-opus-5-5"}
+                    refused = await http.post("/v1/messages", json=asked)
+                    counted = await http.post("/v1/messages/count_tokens", json=asked)
+                    answered = await http.post("/v1/messages", json=BODY)
+    assert (refused.status_code, counted.status_code, answered.status_code) == (403, 403, 200)
+    assert "execution.extraModels" in refused.json()["error"]["message"]
+    assert meter.refused_models == ("claude-opus-5-5",)
+    assert meter.usage().requests == 1
+
+
+async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path: Path) -> None:
+    """Its sub-agents too; one that names a dearer model is told so, and the session goes on."""
+    if not _can_close_the_network():
+        pytest.skip("this machine gives no network namespace")
+    probe = "echo sockets: $(grep -c : /proc/self/net/tcp) interfaces: $(grep -c : /proc/self/net/dev)"
+    task = {"prompt": "p", "description": "d", "run_in_background": False}
+    agents = [("Agent", {**task, "subagent_type": kind}) for kind in ("small", "dear")]
+    script = [tool_call("Bash", {"command": probe}), tool_calls(agents), text("Done.")]
+    files = {
+        f".claude/agents/{name}.md": f"---\nname: {name}\ndescription: {name}\nmodel: {model}\n---\nHelp.\n"
+        for name, model in (("small", "haiku"), ("dear", "opus"))
+    }
+    with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
+        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+            models = Models.of("claude-sonnet-5-5")
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=models) as meter:
+                session = Session(make_workspace(tmp_path, files), meter.base_url, cli=_offline(tmp_path))
+                session.endpoint = ModelEndpoint(meter.base_url, meter.token, meter.socket)
+                outcome = await session.lead()
+    said = str(session.records)
+    assert outcome.status is SessionStatus.COMPLETED, outcome
+    assert "sockets: 0 interfaces: 1" in said
+    assert "I was small." in said
+    assert "may not ask 'claude-opus-5-5'" in said
+    assert meter.refused_models == ("claude-opus-5-5",)
+
+
+def _can_close_the_network() -> bool:
+    return bool(shutil.which("bwrap")) and subprocess.run([*CLOSED, "true"], check=False).returncode == 0
+
+
+CLOSED = ["bwrap", "--dev-bind", "/", "/", "--unshare-user-try", "--unshare-net", "--die-with-parent"]
+
+
+def _offline(folder: Path) -> Path:
+    program = folder / "offline"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(CLOSED)} "{launch.find_cli()}" "$@"\n')
+    program.chmod(0o755)
+    return program

@@ -1,0 +1,1 @@
+"""Small programs that start others confined; run by a Python without site-packages."""

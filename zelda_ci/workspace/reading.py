@@ -1,0 +1,204 @@
+"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.errors import ConfigError
+from zelda_ci.workspace.environment import TOOLCHAINS
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
+
+CONFIGURATION = (
+    "ImageMagick-6", "ImageMagick-7", "R", "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf",
+    "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts", "gai.conf", "gcrypt", "group", "gss",
+    "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "lighttpd",
+    "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "maven",
+    "mime.types", "netconfig", "networks", "nsswitch.conf", "os-release", "passwd", "perl", "php", "pki/ca-trust",
+    "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3",
+    "redhat-release", "resolv.conf", "rpc", "sensors3.conf", "services", "sgml", "shells", "ssl/cert.pem", "ssl/certs",
+    "ssl/openssl.cnf", "terminfo", "timezone", "vim", "xml",
+)  # fmt: skip
+"""Of /etc. No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for."""
+FAMILIES = ("java-*", "jvm-*", "python3*", "php*")
+
+PLACES = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", *TOOLCHAINS)
+"""Variables that name a toolchain's folder."""
+CERTIFICATES = (
+    "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
+    "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+)  # fmt: skip
+
+PARTS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt")
+"""Of an installation in somebody's home: the rest (share, etc, …) may be anything, `~/.local/share/keyrings` included."""
+
+PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
+MOST_LINKS = 2000
+
+SECRETS = (
+    ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc", ".password-store",
+    ".pypirc", ".ssh",
+)  # fmt: skip
+"""In a home; no suite may ask for them."""
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """The folders that decide what may not be read, links followed."""
+
+    project: Path
+    home: Path | None
+    """The user's."""
+    base: Path
+    """Of all workspaces."""
+
+    @classmethod
+    def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "Grounds":
+        """With the user's environment."""
+        home = environ.get("HOME")
+        return cls(_real(project), _real(Path(home)) if home else None, _real(base))
+
+    def hidden(self) -> Sequence[Path]:
+        """Folders that nothing readable may contain."""
+        return [path for path in (self.project, self.home, self.base) if path and path != Path("/")]
+
+    def is_private(self, path: Path) -> bool:
+        """Whether a folder contains the project, the home or the workspaces, or lies in the project or the workspaces."""
+        real = _real(path)
+        inner = any(real.is_relative_to(place) for place in (self.project, self.base))
+        return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())
+
+    def in_home(self, path: Path) -> bool:
+        """Whether it lies in the user's home."""
+        return self.home is not None and self.home != Path("/") and _real(path).is_relative_to(self.home)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def check(asked: Iterable[str], grounds: Grounds) -> None:
+    """Refuse what a suite may not make readable.
+
+    Raises:
+        ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
+    """
+    for text in asked:
+        path = Path(text)
+        problem = (
+            "is not absolute" if not path.is_absolute()
+            else "does not exist" if not path.exists()
+            else "would show the project, the home folder or other workspaces" if grounds.is_private(path)
+            else "is a place for credentials" if _is_secret(path, grounds)
+            else None
+        )  # fmt: skip
+        if problem:
+            raise ConfigError(
+                f"isolation.readPaths lists {text}, which {problem}.",
+                hint="Name folders of toolchains or data outside the project, as narrow as possible.",
+                code="READ_PATH_REFUSED",
+            )
+
+
+def _is_secret(path: Path, grounds: Grounds) -> bool:
+    real, home = _real(path), grounds.home
+    return home is not None and real.is_relative_to(home) and real.relative_to(home).parts[0] in SECRETS
+
+
+def readable(
+    environment: Mapping[str, str], grounds: Grounds, ours: Iterable[Path], asked: Iterable[str] = ()
+) -> list[Path]:
+    """Everything that exists of it, none below another, as the paths are written.
+
+    Args:
+        environment: The run's.
+        grounds: What must stay out.
+        ours: Zelda's own files and folders that it needs.
+        asked: What the suite asks for, checked.
+    """
+    found = [
+        *_system(grounds),
+        *(part for path in _toolchains(environment) for part in _installation(path, grounds)),
+        *(Path(environment[name]) for name in CERTIFICATES if name in environment),
+        *map(Path, asked),
+    ]
+    allowed = (path for path in found if not grounds.is_private(path))
+    return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and path.exists())
+
+
+def _system(grounds: Grounds) -> Iterator[Path]:
+    for name in SYSTEM:
+        yield from without(Path(name), grounds)
+    etc = Path("/etc")
+    for name in CONFIGURATION:
+        yield etc / name
+    for pattern in FAMILIES:
+        yield from etc.glob(pattern)
+
+
+def without(folder: Path, grounds: Grounds) -> Iterator[Path]:
+    """The folder, or where something private lies in it, all that lies beside that."""
+    if not grounds.is_private(folder):
+        yield folder
+    elif folder.is_dir() and any(hidden.is_relative_to(folder) and hidden != folder for hidden in grounds.hidden()):
+        for entry in sorted(folder.iterdir()):
+            yield from without(entry, grounds)
+
+
+def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Folders in which programs on PATH lie, and those in which their links end."""
+    yield Path(sys.base_prefix)
+    for name in PLACES:
+        if name in environment:
+            yield Path(environment[name])
+    left = MOST_LINKS
+    for entry in map(Path, environment.get("PATH", "").split(os.pathsep)):
+        if not entry.is_absolute() or _is_system(entry):
+            continue
+        yield entry
+        yield _real(entry)
+        for target in _targets(entry, left):
+            left -= 1
+            yield target
+
+
+def _is_system(path: Path) -> bool:
+    return any(path.is_relative_to(place) for place in SYSTEM) and not path.is_symlink()
+
+
+def _targets(folder: Path, most: int) -> Iterator[Path]:
+    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
+    try:
+        with os.scandir(folder) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()][:most]
+    except OSError:
+        return
+    for target in {Path(os.path.realpath(link)) for link in links}:
+        if not _is_system(target) and not target.is_relative_to(folder):
+            yield target
+            if target.parent.name in PROGRAM_FOLDERS:
+                yield target.parent
+
+
+def _installation(folder: Path, grounds: Grounds) -> Iterator[Path]:
+    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; in a home, only parts of it."""
+    yield folder
+    if folder.name not in PROGRAM_FOLDERS:
+        return
+    prefix = folder.parent
+    if grounds.in_home(prefix) or grounds.is_private(prefix):
+        yield from (prefix / part for part in PARTS if prefix != grounds.home)
+    else:
+        yield prefix
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """Without duplicates and what lies in another of them, unless a link is on the way."""
+    kept: list[Path] = []
+    for path in sorted(set(paths)):
+        above = next((outer for outer in kept if path.is_relative_to(outer)), None)
+        if above is None or not _real(path).is_relative_to(_real(above)):
+            kept.append(path)
+    return kept

@@ -1,0 +1,91 @@
+"""A user of its own for each run, where Zelda is root: files and processes of others are closed to it."""
+
+import os
+import pwd
+import random
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace import lock
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.levels import USERS
+
+ATTEMPTS = 100
+
+
+@contextmanager
+def borrowed(base: Path) -> Iterator[int]:
+    """A user id that is nobody's, for as long as this process lives or the context lasts.
+
+    Raises:
+        WorkspaceError: None is free.
+    """
+    held = base / "users"
+    held.mkdir(mode=0o700, exist_ok=True)
+    for uid in random.sample(USERS, ATTEMPTS):
+        number = None if _is_known(uid) else lock.try_lock(held / str(uid))
+        if number is not None:
+            try:
+                yield uid
+            finally:
+                (held / str(uid)).unlink(missing_ok=True)
+                os.close(number)
+            return
+    raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
+
+
+def _is_known(uid: int) -> bool:
+    with suppress(KeyError):
+        pwd.getpwuid(uid)
+        return True
+    return False
+
+
+def hand_over(run: RunFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
+    """Make the run's folders the user's, let it read the objects, and pass through the folders above both.
+
+    Raises:
+        WorkspaceError: A folder above them, which is not ours to change, is closed.
+    """
+    for folder in objects:
+        _show(folder)
+    for place in (run.path, *objects):
+        _open_way(place, base)
+    for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
+        if top.exists():
+            _give(top, uid)
+
+
+def _give(top: Path, uid: int) -> None:
+    os.chown(top, uid, uid, follow_symlinks=False)
+    for folder, names, files in os.walk(top):
+        for name in (*names, *files):
+            os.chown(os.path.join(folder, name), uid, uid, follow_symlinks=False)  # noqa: PTH118  # many thousand
+
+
+def _show(top: Path) -> None:
+    for folder, _, files in os.walk(top):
+        _allow(Path(folder), 0o555)
+        for name in files:
+            _allow(Path(folder, name), 0o444)
+
+
+def _allow(place: Path, bits: int) -> None:
+    mode = stat.S_IMODE(place.stat().st_mode)
+    if mode | bits != mode:
+        place.chmod(mode | bits)
+
+
+def _open_way(place: Path, base: Path) -> None:
+    for folder in (place, *place.parents):
+        if folder.is_relative_to(base):
+            _allow(folder, stat.S_IXOTH)
+        elif not folder.stat().st_mode & stat.S_IXOTH:
+            raise WorkspaceError(
+                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
+                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
+                code="WORKSPACE_LOCATION",
+            )
