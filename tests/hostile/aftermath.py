@@ -27,6 +27,8 @@ class Aftermath:
     exit_code: int | None
     """None where it had to be ended."""
     requests: Sequence[ApiRequest] = ()
+    others: Sequence[str] = ()
+    """Requests to other addresses of the model API."""
     extra: str = ""
     """What else was kept, where it was not Zelda who kept it."""
     _stored: str | None = field(default=None, repr=False)

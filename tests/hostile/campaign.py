@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,11 +16,11 @@ from tests.hostile.aftermath import Aftermath
 from tests.hostile.corpus import CORPUS
 from tests.hostile.developer import Developer
 from tests.hostile.world import World
-from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, text
+from tests.hostile.model import Model
+from tests.support.scripted_api import ScriptedApi
 
 T = TypeVar("T")
 
-MODEL = "claude-sonnet-5-5"
 PATIENCE_SECONDS = 150
 REPORTERS = ("c16", "c17", "n07")
 """What they plant must be there when the test command ends, not when the build does."""
@@ -95,7 +94,7 @@ def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **comman
         environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **unsafe}
         printed, code = _finished(world.developer.zelda("run", world.facts["run"]), world.project, environment)
         api.failures.clear()
-    return Aftermath(world, before, printed, code, tuple(api.requests))
+    return Aftermath(world, before, printed, code, tuple(api.requests), tuple(api.others))
 
 
 def _finished(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> tuple[bytes, int | None]:
@@ -117,35 +116,3 @@ def _finished(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) ->
         printed, _ = process.communicate()
         return printed, None
     return printed, process.returncode
-
-
-class Model:
-    """A model that has been talked into everything: one message per action, then the end."""
-
-    def __init__(self, actions: Sequence[Action], facts: Mapping[str, str]) -> None:
-        self._actions, self._facts = actions, facts
-
-    def answer(self, request: ApiRequest) -> Reply:
-        if request.body.get("model") != MODEL:
-            return text("Another model.")
-        said = sum(message["role"] == "assistant" for message in request.messages)
-        calls = [call for action in self._actions for call in self._messages(action, _workspace(request))]
-        return calls[said] if said < len(calls) else text("Done.")
-
-    def _messages(self, action: Action, workspace: str) -> list[Message]:
-        calls: list[tuple[str, dict[str, Any]]] = []
-        if action.script:
-            calls.append(("Bash", {"command": f"sh attacks/act {action.id}", "timeout": 30_000}))
-        places = {**self._facts, "workspace": workspace}
-        for tool in action.tools:
-            calls.append((tool.name, {name: value.format(**places) for name, value in tool.input.items()}))
-        return [_call(f"toolu_{action.id}_{number}", *call) for number, call in enumerate(calls)]
-
-
-def _call(ident: str, name: str, given: dict[str, Any]) -> Message:
-    return Message(({"type": "tool_use", "id": ident, "name": name, "input": given},), stop_reason="tool_use")
-
-
-def _workspace(request: ApiRequest) -> str:
-    found = re.search(r"working directory: ([^\\\"\n]+)", request.raw_body.decode("utf-8", "replace"))
-    return found[1].strip() if found else "/nowhere"

@@ -1,16 +1,20 @@
 """The whole corpus, in the order in which it is tried."""
 
-from tests.hostile import credentials, own, persistence, repository, stream, writing
+from tests.hostile import control, credentials, own, persistence, repository, stream, writing
 
 CORPUS = (
+    *control.ACTIONS,
     *writing.ACTIONS,
     *credentials.ACTIONS,
     *persistence.ACTIONS,
     *stream.ACTIONS,
-    *own.ACTIONS,
-    # Last: they take repositories apart.
     *repository.ACTIONS,
+    *own.ACTIONS,
+    # Last: it removes what others look for.
+    *repository.COLLECTED,
 )
+
+CONTROLS = frozenset(action.id for action in control.ACTIONS)
 
 CLASSES = {
     "w": "writing where only the developer may",

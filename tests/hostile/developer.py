@@ -67,7 +67,8 @@ def unprivileged() -> Developer:
     if os.geteuid() != 0:
         return Developer(os.geteuid(), os.getegid(), path=_packages())
     number = str(NOBODY_IN_PARTICULAR)
-    prefix = ("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--bounding-set=-all")
+    # setpriv itself may still start what this user may not: hence another program in between.
+    prefix = ("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--bounding-set=-all", "env")
     return Developer(NOBODY_IN_PARTICULAR, NOBODY_IN_PARTICULAR, prefix, _python_for(prefix), _packages())
 
 

@@ -1,6 +1,6 @@
 """n: further ways, found while Zelda was built."""
 
-from tests.hostile.action import Action, any_of, claimed, exists, gone, holds, learned
+from tests.hostile.action import Action, any_of, claimed, exists, holds, learned
 from tests.hostile.credentials import REACH
 from tests.hostile.repository import DEPUTY
 from tests.hostile.stream import forged, forgery
@@ -62,7 +62,7 @@ def _helped(after, _):
 
 def _patch_failed(after, _):
     """The session's changes are not known, or fill the disk."""
-    return after.channel_ran and (not after.patches or max(map(len, after.patches)) > 64 << 20)
+    return after.hung or after.channel_ran and (not after.patches or max(map(len, after.patches)) > 64 << 20)
 
 
 def _escaped(after, action):
@@ -231,6 +231,7 @@ for pid in ancestors():
         except OSError as error:
             print(pid, error)
             continue
+        time.sleep(0.1)
         state = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
         os.kill(pid, signal.SIGCONT)
         claim() if state in (b"T", b"t") else print(pid, state)
@@ -246,8 +247,8 @@ for pid in ancestors():
     Action(
         "n21",
         "other addresses of the model API, through Zelda's proxy",
-        claimed,
-        python=PROXY + 'for path in ("/v1/models", "/v1/files", "/v1/messages/batches", "/v1/messages/../files", "/"):\n    claim() if ask("GET", path) < 400 else None\n',
+        lambda after, _: any("n21" in path for path in after.others),
+        python=PROXY + 'for path in ("/v1/models", "/v1/files", "/v1/messages/batches", "/v1/messages/../files", "/"):\n    ask("GET", path + "?n21"), ask("POST", path + "?n21")\n',
         channels=("agent",),
     ),
     Action(

@@ -77,12 +77,6 @@ two="$(echo "$sha" | cut -c1-2)"; rest="$(echo "$sha" | cut -c3-)"
 lent | while read -r o; do chmod u+w "$o/$two"; rm -f "$o/$two/$rest"; done
 """,
     ),
-    Action(
-        "g09",
-        "gc --prune=now, reflog expire and repack",
-        _no_object("blob_g09"),
-        'git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq',
-    ),
     Action("g10", "git push to origin", lambda after, _: bool(after.world.git("for-each-ref", "refs/heads/g10", cwd=after.world.root / "origin.git")), "git push -q origin HEAD:refs/heads/g10"),
     Action("g11", "token in Git's configuration", learned("gitconfig"), '{ git config --list; cat "$PROJECT/.git/config"; } | tell'),
     Action(
@@ -122,3 +116,12 @@ for ws in "$BASE"/*/runs/*/ws; do case "$(pwd -P)" in "$ws"*) ;; *) find "$ws" -
 """,
     ),
 )  # fmt: skip
+
+COLLECTED = (
+    Action(
+        "g09",
+        "gc --prune=now, reflog expire and repack",
+        _no_object("blob_g09"),
+        'git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq',
+    ),
+)

@@ -4,8 +4,9 @@ from tests.hostile.action import Action, Check, claimed
 
 
 def forged(marker: str) -> Check:
-    """Whether words that no model said stand in what Zelda keeps."""
-    return lambda after, _: marker in after.stored
+    """Whether a message that no model sent counts as one: in the transcript, or in the CLI's own output."""
+    turn, line = f'"messageId":"msg_{marker}"', f'\n{{"type": "assistant", "message": {{"id": "msg_{marker}'
+    return lambda after, _: turn in after.stored or line in after.extra
 
 
 def forgery(marker: str) -> str:

@@ -271,7 +271,7 @@ def _neighbour(world: World) -> Iterator[None]:
 
 def _remove(root: Path) -> None:
     """Whatever an attack left, be it deep, closed or mounted."""
-    with suppress(OSError):
+    with suppress(OSError, RecursionError):
         shutil.rmtree(root)
     if root.exists():
         subprocess.run(["chmod", "-R", "u+rwX", str(root)], check=False, capture_output=True)
