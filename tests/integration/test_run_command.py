@@ -262,7 +262,7 @@ REFUSALS = {
     "unknown suite": (SUITE, ["run", "greting"], "did you mean greeting?"),
     "both ways": (SUITE, ["run", "--record", "a", "--replay", "b"], "exclude each other"),
     "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
-    "isolation": (SUITE + "isolation: {require: full}\n", ["run"], "does not offer"),
+    "isolation": (SUITE + "isolation: {level: landlock, require: full}\n", ["run"], "Isolation level full is required"),
     "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
 }
 

@@ -27,6 +27,7 @@ def project(tmp_path: Path) -> Project:
     made = repository(tmp_path, FILES)
     (made.path / "link").symlink_to("README.md")
     made.commit()
+    made.level = "none"
     return made
 
 

@@ -43,6 +43,7 @@ def test_a_signal_is_an_exit_code_as_in_a_shell(project: Project) -> None:
 
 
 def test_a_command_has_a_deadline_and_so_have_its_daemons(project: Project, tmp_path: Path) -> None:
+    project.level = "none"
     pids = tmp_path / "pids"
     line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; sleep 300"
     result = run(project, line, timeout=1)
@@ -51,6 +52,7 @@ def test_a_command_has_a_deadline_and_so_have_its_daemons(project: Project, tmp_
 
 
 def test_daemons_do_not_outlive_their_command(project: Project, tmp_path: Path) -> None:
+    project.level = "none"
     pids = tmp_path / "pids"
     result = run(project, f"setsid nohup sleep 300 > /dev/null & echo $! > {pids}; echo over")
     assert (result.exit_code, result.output) == (0, "over\n")

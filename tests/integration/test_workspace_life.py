@@ -168,6 +168,7 @@ def test_cancelling_the_measurement_leaves_nothing_of_it(tmp_path: Path) -> None
 
 def test_cancelling_a_command_ends_its_processes(tmp_path: Path) -> None:
     project = repository(tmp_path)
+    project.level = "none"
     pids = tmp_path / "pids"
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> None:

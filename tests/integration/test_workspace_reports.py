@@ -176,7 +176,7 @@ def test_git_and_node_modules_are_not_searched_unless_they_are_named(project: Pr
 
 
 def test_a_report_that_is_too_large_is_told_and_spoils_only_its_kind(project: Project) -> None:
-    found = written(project, "truncate -s 10G junit.xml; mkdir reports; echo x > reports/a.xml; echo y > lcov.info")
+    found = written(project, "truncate -s 1G junit.xml; mkdir reports; echo x > reports/a.xml; echo y > lcov.info")
     assert names(found) == {"coverage": ["lcov.info"]}
     assert found.notes == ("The test reports were not used: junit.xml is larger than 32 MB.",)
 

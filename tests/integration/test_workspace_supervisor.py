@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import is_running, wait_until
-from zelda_ci.workspace.sandbox import SUPERVISOR
+from zelda_ci.workspace.programs import SUPERVISOR
 
 BARE = [sys.executable, "-I", "-S", str(SUPERVISOR)]
 DAEMONS = """

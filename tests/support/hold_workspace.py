@@ -11,7 +11,8 @@ import anyio
 
 from tests.builders import suite
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.workspaces import Workspaces
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.workspaces import Isolation, Workspaces
 
 
 def say_ready() -> None:
@@ -21,13 +22,15 @@ def say_ready() -> None:
 
 async def main() -> None:
     project, run_id, deed, line = sys.argv[1:]
-    workspaces = Workspaces(Path(project), Path(".zelda"), os.environ, Redactor())
+    isolation = Isolation(levels.probe(os.environ), unsafe=True)
+    workspaces = Workspaces(Path(project), Path(".zelda"), os.environ, Redactor(), isolation)
+    held = suite(isolation={"level": os.environ.get("LEVEL", "none")})
     if deed == "make":
         say_ready()
         for number in range(10_000):
-            async with workspaces.open(f"{run_id}-{number}", suite()):
+            async with workspaces.open(f"{run_id}-{number}", held):
                 pass
-    async with workspaces.open(run_id, suite()) as workspace:
+    async with workspaces.open(run_id, held) as workspace:
         say_ready()
         await workspaces.run_command(workspace, line, 600)
 

@@ -12,9 +12,11 @@ from typing import Any
 import anyio
 
 from tests.builders import suite
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.workspaces import Workspaces
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.workspaces import Isolation, Workspaces
 
 ENVIRON = {
     "PATH": os.environ["PATH"],
@@ -54,6 +56,8 @@ class Project:
     path: Path
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
+    level: str = "auto"
+    """How strictly its workspaces are confined; without any confinement, a session can do the most harm."""
 
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -91,14 +95,18 @@ class Project:
         return self.git("rev-parse", "HEAD")
 
     def workspaces(self, redact: Redactor | None = None) -> Workspaces:
-        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor())
+        isolation = Isolation(levels.probe(self.environ), unsafe=True)
+        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor(), isolation)
+
+    def suite(self, **settings: Any) -> ResolvedSuite:
+        return suite(**{"isolation": {"level": self.level}, **settings})
 
     def work(self, work: Work, run_id: str = "run-1", **settings: Any) -> Any:
         """Open a workspace, do the work in it, and return what it returned."""
 
         async def main() -> Any:
             workspaces = self.workspaces()
-            async with workspaces.open(run_id, suite(**settings)) as workspace:
+            async with workspaces.open(run_id, self.suite(**settings)) as workspace:
                 return await work(workspaces, workspace)
 
         return anyio.run(main)

@@ -188,7 +188,7 @@ def _installation(folder: Path, grounds: Grounds) -> Iterator[Path]:
     if folder.name not in PROGRAM_FOLDERS:
         return
     prefix = folder.parent
-    if grounds.in_home(prefix) or grounds.is_private(prefix):
+    if grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
         yield from (prefix / part for part in PARTS if prefix != grounds.home)
     else:
         yield prefix
