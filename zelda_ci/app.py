@@ -19,7 +19,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
 from zelda_ci.domain.run import BatchResult, Versions
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.errors import ConfigError, ExecutionError
 from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.events import Emit, Warned
@@ -33,6 +33,7 @@ from zelda_ci.model_proxy.proxy import Meter, ModelProxy
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
 from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.pipeline.isolation import confined, in_one_line
 from zelda_ci.pipeline.judging import Judging
 from zelda_ci.pipeline.recovery import recover
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -68,6 +69,11 @@ class RunOrder:
     jobs: int = 1
     record: Path | None = None
     replay: Path | None = None
+    isolation: str | None = None
+    """A level, or auto, whatever the suites say."""
+    require_isolation: IsolationLevel | None = None
+    unsafe: bool = False
+    """Whether a run may have no isolation at all."""
 
 
 def load(folder: Path) -> LoadedProject:
@@ -85,7 +91,8 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    suites = [suite.resolved for suite in select(loaded.suites, order.names, order.tags)]
+    wanted = select(loaded.suites, order.names, order.tags)
+    suites = [confined(suite.resolved, order.isolation, order.require_isolation) for suite in wanted]
     tools = _tools(loaded, order, suites, environ, emit)
     # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
@@ -147,15 +154,14 @@ def _plan(suites: Sequence[ResolvedSuite], trials: int | None) -> list[PlannedRu
     ]
 
 
-def _isolation(suites: Sequence[ResolvedSuite], environ: Mapping[str, str]) -> Isolation:
+def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, environ: Mapping[str, str]) -> Isolation:
     """What runs are confined with; protection that was asked for and is not there stops the run, before it costs."""
     try:
         cli = launch.find_cli()
     except ExecutionError:  # every session will say so
         cli = None
-    isolation = Isolation(
-        levels.probe(environ, cli), unsafe=environ.get("ZELDA_UNSAFE") == "1", programs=[cli] if cli else []
-    )
+    unsafe = order.unsafe or environ.get("ZELDA_UNSAFE") == "1"
+    isolation = Isolation(levels.probe(environ, cli), unsafe=unsafe, programs=[cli] if cli else [])
     for suite in suites:
         isolation.of(suite)
     return isolation
@@ -232,7 +238,8 @@ def _tools(
 ) -> Tools:
     known = settings.read(environ)
     redact = Redactor(known.secrets())
-    isolation = _isolation(suites, environ)
+    isolation = _isolation(suites, order, environ)
+    reasons = isolation.offered.reasons
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)
     store = ResultStore(loaded.results_dir)
     bench = WorkspaceBench(workspaces, store, emit)
@@ -251,6 +258,8 @@ def _tools(
             python=".".join(map(str, sys.version_info[:3])),
         ),
         replayed=order.replay is not None,
+        isolation_reasons=reasons,
+        isolation=in_one_line({isolation.of(suite) for suite in suites}, reasons),
     )
 
 

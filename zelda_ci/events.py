@@ -28,6 +28,8 @@ class BatchStarted:
 
     runs: tuple[str, ...]
     jobs: int
+    isolation: str = ""
+    """How they are confined, in one line."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
+from zelda_ci.domain.isolation import IsolationReport, SettingFinding, TreeChange, Tripwire
 from zelda_ci.domain.judgement import (
     Citation,
     JudgeIdentity,
@@ -28,7 +29,7 @@ from zelda_ci.domain.run import (
     Versions,
 )
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.reporter.view import RunFiles
@@ -487,6 +488,30 @@ class Case:
     widths: tuple[int, ...] = (60, 100)
 
 
+def confined() -> BatchResult:
+    """Everything that can be told of isolation."""
+    report = IsolationReport(
+        level="landlock",
+        reasons=("bubblewrap is not installed: install the package bubblewrap.",),
+        network=NetworkSettings(session="none", test="none"),
+        findings=tuple(
+            SettingFinding(file=safe(".claude/settings.json"), setting=safe(name), effect="It did not take effect.")
+            for name in ("apiKeyHelper", "env.ANTHROPIC_BASE_URL", "env.CLAUDE_CODE_EXTRA_BODY")
+        ),
+        protected=tuple(safe(f"tests/test_{number}.py") for number in range(12)),
+        tripwire=Tripwire(
+            entries=2000,
+            seconds=0.1,
+            changes=(
+                TreeChange(path=safe("src/a\x1b[31m.py"), kind="changed"),
+                TreeChange(path=safe("b"), kind="added"),
+            ),
+            more=40,
+        ),
+    )
+    return batch(run(isolation=report))
+
+
 CASES = (
     Case("one-passed", one_passed, (60, 80, 100, 200)),
     Case("one-rich", one_rich, (60, 80, 100)),
@@ -500,4 +525,5 @@ CASES = (
     Case("nothing", nothing),
     Case("hostile", hostile),
     Case("crowd", crowd, (100,)),
+    Case("confined", confined),
 )

@@ -1,6 +1,7 @@
 """`zelda run` from the developer's chair: the real command, the real Claude Code CLI, a scripted API."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
+from zelda_ci.execution.launch import find_cli
+from zelda_ci.workspace import levels
 
 SUITE = """\
 prompt: Add a greeting and commit it.
@@ -262,7 +265,10 @@ REFUSALS = {
     "unknown suite": (SUITE, ["run", "greting"], "did you mean greeting?"),
     "both ways": (SUITE, ["run", "--record", "a", "--replay", "b"], "exclude each other"),
     "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
-    "isolation": (SUITE + "isolation: {level: landlock, require: full}\n", ["run"], "Isolation level full is required"),
+    "isolation": (SUITE + "isolation: {level: none, require: landlock}\n", ["run"], "landlock is required"),
+    "isolation ordered": (SUITE, ["run", "--isolation", "none", "--require-isolation", "uid"], "uid is required"),
+    "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
+    "no such isolation": (SUITE, ["run", "--isolation", "perfect"], "--isolation"),
     "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
 }
 
@@ -272,9 +278,9 @@ def test_what_cannot_be_run_is_refused_before_anything_is_spent(tmp_path: Path, 
     suite, arguments, sentence = REFUSALS[case]
     project = project_with(tmp_path, suite=suite)
     before = project.fingerprint()
-    done = zelda(project, *arguments)
+    done = zelda(project, *arguments, ZELDA_UNSAFE="0")
     assert done.returncode == 2
-    assert sentence in done.stderr
+    assert sentence in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert results(project) == []
     assert project.fingerprint() == before
@@ -288,3 +294,28 @@ def test_a_repository_without_a_commit_is_refused_in_a_sentence(tmp_path: Path) 
     assert code == 2
     assert "commit" in output
     assert results(project) == []
+
+
+def test_a_result_says_how_it_was_confined_and_what_the_project_tried(tmp_path: Path) -> None:
+    settings = {"apiKeyHelper": "echo key", "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "GREETING": "hello"}}
+    network = "isolation: {network: {test: none}}\n"
+    project = project_with(tmp_path, suite=SUITE + network, **{".claude/settings.json": json.dumps(settings)})
+    with ScriptedApi([text("Done.")]) as api:
+        done = zelda(project, "run", "--isolation", "none", "--unsafe", api=api.url, ZELDA_UNSAFE="0")
+    found = the_result(project)["isolation"]
+    assert (found["level"], found["network"]["test"]) == ("none", "none")
+    assert [finding["setting"] for finding in found["findings"]] == ["apiKeyHelper", "env.ANTHROPIC_BASE_URL"]
+    assert "isolation: none" in done.stdout
+    shown = zelda(project, "show", "latest").stdout
+    for page in (done.stdout, shown):
+        assert "2 settings of the project did not take effect" in page
+        assert "env.ANTHROPIC_BASE_URL (.claude/settings.json)" in page
+
+
+def test_as_much_isolation_as_there_is_can_be_required(tmp_path: Path) -> None:
+    best = levels.probe(os.environ, find_cli()).level
+    project = project_with(tmp_path)
+    with ScriptedApi([text("Done.")]) as api:
+        done = zelda(project, "run", "--require-isolation", best, api=api.url)
+    assert the_result(project)["isolation"]["level"] == best
+    assert f"isolation: {best}" in done.stdout

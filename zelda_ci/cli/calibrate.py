@@ -36,6 +36,7 @@ ENOUGH = 10
 @click.option("--stored", is_flag=True, help="Run nothing: take the stored runs of the newest run's commit.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from a recording.")
+@options.isolation
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
 def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessions: Any) -> None:
     """Measure how much a suite varies when nothing changes.
@@ -63,8 +64,8 @@ def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessi
         print_calibration(terminal.open_console(sys.stdout), view)
 
 
-def _order(suite: str, *, trials: int | None, jobs: int, replay: Path | None) -> RunOrder:
-    return RunOrder(names=[suite], trials=trials or ENOUGH, jobs=jobs, replay=replay)
+def _order(suite: str, *, trials: int | None, **order: Any) -> RunOrder:
+    return RunOrder(names=[suite], trials=trials or ENOUGH, **order)
 
 
 def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, tuple[RunResult, ...]]:

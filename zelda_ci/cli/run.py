@@ -24,6 +24,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
 @click.option("--record", type=FOLDER, metavar="DIR", help="Keep what the model says as cassettes in this folder.")
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from there: no key, no network.")
+@options.isolation
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
 def run(*, project: Path, as_json: bool, **order: Any) -> int:
     """Run suites, each in a real Claude Code session, and report.

@@ -75,8 +75,15 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
 }
 """What shapes one measure only."""
 
+
+def _session_network(reading: Reading) -> str | None:
+    return reading.run.isolation.network.session if reading.run.isolation else None
+
+
 NOTEWORTHY: dict[str, Aspect] = {
     "Claude Code versions": lambda reading: reading.run.versions.cli,
+    "isolation levels": lambda reading: reading.run.isolation.level if reading.run.isolation else None,
+    "networks of the session": _session_network,
     "models that answered": lambda reading: ", ".join(reading.run.models),
 }
 """Differences that are told but do not stand in the way."""

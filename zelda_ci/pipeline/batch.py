@@ -25,7 +25,7 @@ async def run_batch(
         async with slots:
             await run.perform()
 
-    emit(BatchStarted(tuple(planned.label for planned in plan), jobs))
+    emit(BatchStarted(tuple(planned.label for planned in plan), jobs, tools.isolation))
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_when, interrupted, group.cancel_scope)
         async with anyio.create_task_group() as turns:

@@ -1,9 +1,24 @@
 """What a run's result says about how it was confined."""
 
+from collections.abc import Collection
+
 from zelda_ci.domain.isolation import IsolationReport, SettingFinding
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import Confinement
 from zelda_ci.storage.ledger import RunLedger
+
+
+def confined(suite: ResolvedSuite, level: str | None, require: IsolationLevel | None) -> ResolvedSuite:
+    """The suite with what was ordered in place of its own wishes."""
+    ordered = {"level": level, "require": require}
+    given = {name: value for name, value in ordered.items() if value is not None}
+    return suite.model_copy(update={"isolation": suite.isolation.model_copy(update=given)}) if given else suite
+
+
+def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) -> str:
+    """For the log, before anything is spent."""
+    why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
+    return f"isolation: {', '.join(sorted(levels))}{why}"
 
 
 def report(suite: ResolvedSuite, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:

@@ -41,3 +41,5 @@ class Tools:
     replayed: bool
     isolation_reasons: tuple[str, ...] = ()
     """Why this machine offers no better isolation, and what would help."""
+    isolation: str = ""
+    """How the runs are confined, in one line."""

@@ -7,8 +7,9 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.summary import summarize
 from zelda_ci.domain.comparison import Measure, Verdict
+from zelda_ci.domain.isolation import IsolationReport
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings
+from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
 
 EVERYTHING = [efficiency(), correctness(), fulfillment("P"), tool_usage()]
 WORSE = [efficiency(score=10, cost=1.0), correctness(0.0), fulfillment("F"), tool_usage(10.0)]
@@ -148,6 +149,21 @@ def test_other_differences_are_told_and_stand_in_nobodys_way():
     found = compare(judged("P"), judged("F", label="b", cli="2.2.0")).suites[0]
     assert found.notes == ("different Claude Code versions: 2.1.0, 2.2.0",)
     assert found.verdict is Verdict.REGRESSED
+
+
+def test_other_isolation_is_told_and_stands_in_no_way():
+    strict = {"isolation": IsolationReport(level="full", network=NetworkSettings(session="none"))}
+    found = compare(
+        [run.model_copy(update=strict) for run in trials(EVERYTHING)],
+        [run.model_copy(update={"isolation": IsolationReport(level="uid")}) for run in trials(EVERYTHING, label="b")],
+    ).suites[0]
+    assert found.notes == ("different isolation levels: full, uid", "different networks of the session: none, open")
+    assert found.reasons == ()
+
+
+def test_a_result_of_older_days_says_nothing_of_isolation():
+    new = [run.model_copy(update={"isolation": IsolationReport(level="full")}) for run in trials(EVERYTHING, label="b")]
+    assert "different isolation levels" in compare(trials(EVERYTHING), new).suites[0].notes
 
 
 def test_both_sides_replayed_can_be_compared():

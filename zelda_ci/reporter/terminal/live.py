@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from zelda_ci.events import Event, RunFinished, Warned
+from zelda_ci.events import BatchStarted, Event, RunFinished, Warned
 from zelda_ci.reporter.activity import Activity, Board
 from zelda_ci.reporter.terminal.announcements import announce
 from zelda_ci.reporter.terminal.page import Page
 from zelda_ci.reporter.terminal.style import DIM, LABEL, Ink
 from zelda_ci.reporter.terminal.ticker import Ticker
-from zelda_ci.reporter.view.nouns import Cell
+from zelda_ci.reporter.view.escape import sentence
+from zelda_ci.reporter.view.nouns import Cell, Tone
 
 REDRAW_SECONDS = 0.125
 SPINS_PER_SECOND = 10
@@ -71,6 +72,10 @@ class LiveProgress:
             # Of a single run the report follows at once.
             case RunFinished() if not alone:
                 announce(Page(self._console), event, label)
+            case BatchStarted() if event.isolation:
+                page = Page(self._console)
+                page.beside(Text("   "), (Cell(sentence(event.isolation), Tone.DIM),))
+                page.show()
             case Warned():
                 announce(Page(self._console), event, label)
             case _:

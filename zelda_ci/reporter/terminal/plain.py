@@ -16,7 +16,8 @@ from zelda_ci.reporter.terminal.announcements import announce
 from zelda_ci.reporter.terminal.page import Page
 from zelda_ci.reporter.terminal.style import LABEL
 from zelda_ci.reporter.terminal.ticker import Ticker
-from zelda_ci.reporter.view.nouns import Cell
+from zelda_ci.reporter.view.escape import sentence
+from zelda_ci.reporter.view.nouns import Cell, Tone
 
 HEARTBEAT_SECONDS = 30.0
 UNBROKEN = 100_000
@@ -58,6 +59,8 @@ class PlainProgress:
             match event:
                 case BatchStarted():
                     self._say("", Cell(self._board.plan()))
+                    if event.isolation:
+                        self._say("", Cell(sentence(event.isolation), Tone.DIM))
                 case PhaseStarted():
                     self._heard[event.run_id] = now
                     self._say(self._board.label(event.run_id), Cell(str(event.phase)))

@@ -10,6 +10,7 @@ from zelda_ci.reporter.view.changes import change_row, file_rows
 from zelda_ci.reporter.view.correctness import correctness, correctness_section, ending, failed_steps
 from zelda_ci.reporter.view.criteria import criteria_section, judge_rows
 from zelda_ci.reporter.view.escape import sentence, visible
+from zelda_ci.reporter.view.isolation import isolation_rows
 from zelda_ci.reporter.view.nouns import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.reporter.view.problems import STATUS_WORDS, problem
 from zelda_ci.reporter.view.scores import metric_rows
@@ -90,6 +91,7 @@ def _session_rows(run: RunResult) -> Iterator[Row]:
     yield from judge_rows(run)
     if run.changes and (use or run.changes.files):
         yield change_row(run.changes)
+    yield from isolation_rows(run)
     if run.phase_seconds:
         phases = (Cell(f"{visible(name)} {numbers.duration(t)}", Tone.DIM) for name, t in run.phase_seconds.items())
         yield Row("Phases", tuple(phases))
