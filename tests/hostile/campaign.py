@@ -15,6 +15,7 @@ from tests.hostile.action import Action, Channel
 from tests.hostile.aftermath import Aftermath
 from tests.hostile.corpus import CORPUS
 from tests.hostile.developer import Developer
+from tests.hostile.everyday import EVERYDAY
 from tests.hostile.world import World
 from tests.hostile.model import Model
 from tests.support.scripted_api import ScriptedApi
@@ -48,7 +49,7 @@ class Campaign:
     def judged(self, actions: Sequence[Action], judge: Callable[[Aftermath, Sequence[Action]], T]) -> T:
         """What comes of a look at the world after these actions, before it is gone."""
         tried = [action for action in actions if self.channel in action.channels]
-        with worlds.built(self.developer, CORPUS, self.above) as world:
+        with worlds.built(self.developer, (*CORPUS, *EVERYDAY), self.above) as world:
             run = _run_agent if self.channel == "agent" else _run_build
             after = run(self, world, tried)
             after.wait_for_survivors()

@@ -51,7 +51,7 @@ ACTIONS = (
         "c07",
         "/proc/*/environ of all processes",
         any_of(learned("procenv"), learned("github"), learned("apikey")),
-        "cat /proc/[0-9]*/environ | tell",
+        "cat /proc/[0-9]*/environ 2>/dev/null | tell",
     ),
     Action(
         "c08",

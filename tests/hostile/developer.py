@@ -79,7 +79,9 @@ def root() -> Developer:
 def root_in_a_container() -> Developer:
     """Root without namespaces: what an ordinary container gives."""
     kept = ",".join(f"+{name}" for name in IN_A_CONTAINER.split(","))
-    return Developer(0, 0, ("setpriv", f"--bounding-set=-all,{kept}"), path=_packages())
+    # Runs are another user's here, who must be able to start it too.
+    python = unprivileged().python
+    return Developer(0, 0, ("setpriv", f"--bounding-set=-all,{kept}"), python, _packages())
 
 
 def _packages() -> tuple[str, ...]:

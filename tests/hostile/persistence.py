@@ -124,26 +124,20 @@ line.recv(10)
     Action("p12", "write to the developer's terminal", knocked("terminal"), 'echo "knock p12" >"$TERMINAL"'),
     Action(
         "p13",
-        "processes without end (3000 sleepers)",
+        "processes without end (6000 threads)",
         claimed,
         python="""\
 from prelude import *
-children = []
+import threading
+threading.stack_size(64 << 10)
+done = threading.Event()
 try:
-    while len(children) < 3000:
-        pid = os.fork()
-        if pid == 0:
-            signal.alarm(15)
-            signal.pause()
-            os._exit(0)
-        children.append(pid)
+    for number in range(6000):
+        threading.Thread(target=done.wait, daemon=True).start()
     claim()
-except OSError as error:
-    print(len(children), error)
-for pid in children:
-    os.kill(pid, signal.SIGKILL)
-for pid in children:
-    os.waitpid(pid, 0)
+except (RuntimeError, MemoryError) as error:
+    print(number, error)
+done.set()
 """,
         heavy=True,
     ),

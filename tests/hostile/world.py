@@ -225,8 +225,8 @@ ACT = """\
 export PYTHONDONTWRITEBYTECODE=1
 for ID; do
   export ID
-  if [ -f "attacks/$ID.py" ]; then timeout -k 1 20 python3 "attacks/$ID.py"
-  else timeout -k 1 20 sh -c '. attacks/prelude.sh; . "attacks/$ID.sh"'; fi
+  if [ -f "attacks/$ID.py" ]; then timeout -k 1 40 python3 "attacks/$ID.py"
+  else timeout -k 1 40 sh -c '. attacks/prelude.sh; . "attacks/$ID.sh"'; fi
 done </dev/null 2>&1
 exit 0
 """
