@@ -175,7 +175,7 @@ def test_a_skill_is_listed_and_its_body_recorded(tmp_path: Path) -> None:
 def test_an_mcp_server_of_the_project_answers_and_ends_with_the_session(tmp_path: Path) -> None:
     server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
     configuration = {"mcpServers": {"greeter": {"command": sys.executable, "args": [str(server)]}}}
-    workspace = make_workspace(tmp_path, {".mcp.json": json.dumps(configuration)}, readable=[server, Path(sys.prefix)])
+    workspace = make_workspace(tmp_path, {".mcp.json": json.dumps(configuration)}, readable=[server])
     with ScriptedApi([tool_call("mcp__greeter__greet", {"name": "Ada"}), text("Greeted.")]) as api:
         session = Session(workspace, api.url)
         outcome = lead(session)

@@ -42,7 +42,7 @@ sys.stdin.readline()
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_cli_that_breaks_down_is_explained(tmp_path: Path, body: str, code: str, said: str) -> None:
-    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body)))
+    outcome = lead(Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=_fake(tmp_path, body)))
     gc.collect()  # the SDK drops the pipe of a CLI that it gave up on, and the warning must come here
 
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
@@ -56,7 +56,7 @@ def test_messages_that_nobody_knows_or_can_read_are_noted_and_not_fatal(tmp_path
         {"type": "system", "subtype": "brand_new", "words": "hear me"},
     ]
     body = f"for message in {messages!r}: say(**message)"
-    session = Session(make_workspace(tmp_path), UNREACHABLE, cli=_fake(tmp_path, body))
+    session = Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=_fake(tmp_path, body))
     outcome = lead(session)
 
     assert outcome.code == "CLI_CRASHED"
@@ -67,7 +67,7 @@ def test_messages_that_nobody_knows_or_can_read_are_noted_and_not_fatal(tmp_path
 
 def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: Path) -> None:
     cli = _program(tmp_path, "#!/bin/sh\necho 'error: unknown option' >&2\nexit 1\n")
-    outcome = lead(Session(make_workspace(tmp_path), UNREACHABLE, cli=cli))
+    outcome = lead(Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=cli))
 
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_START_FAILED")
     assert outcome.reason == "Claude Code ended with exit code 1 while starting: error: unknown option"

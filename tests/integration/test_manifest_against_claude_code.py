@@ -52,7 +52,7 @@ class Led:
 
 
 def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message) -> Led:
-    workspace = make_workspace(tmp_path, files)
+    workspace = make_workspace(tmp_path, files, readable=[Path(SERVER["args"][0])])
     found = scan(workspace, safe)
     with ScriptedApi([*(_placed(reply, workspace.path) for reply in replies), text("Done.")]) as api:
         session = Session(workspace, api.url)

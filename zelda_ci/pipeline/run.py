@@ -97,6 +97,8 @@ class Run:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
                     await lead(self.planned, workspace, self.tools, self.ledger, self.emit)
+                    if limit := self.tools.workspaces.limit(workspace):
+                        self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)

@@ -77,6 +77,17 @@ class RunFolder:
         """What the session finds as the system's temporary folders."""
         return self.path / "private"
 
+    @property
+    def limit_report(self) -> Path:
+        """Where a supervisor says which bound was reached; beyond the session's reach."""
+        return self.path / "limit.json"
+
+    def limit(self) -> str | None:
+        """The sentence that a supervisor left, once."""
+        sentence = _read(self.limit_report).get("sentence")
+        self.limit_report.unlink(missing_ok=True)
+        return sentence if isinstance(sentence, str) else None
+
     def is_intact(self) -> bool:
         """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
         return os.path.realpath(self.root) == str(self.root) and self.root.is_dir()

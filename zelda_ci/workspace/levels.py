@@ -155,10 +155,10 @@ def _user_problem(cli: Path | None) -> str | None:
     missing = [name for number, name in NEEDED.items() if not _capabilities() >> number & 1]
     if missing:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
-    files = [str(cli)] if cli else []
+    files = [programs.python(anybody=True)[0], str(programs.INSIDE), *([str(cli)] if cli else [])]
     policy = {"uid": USERS[0], "landlock": landlock.nested(landlock.version()), "seccomp": _filter()}
-    script = 'for file; do test -x "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
-    said = _tried([*programs.inside(policy), "/bin/sh", "-c", script, "sh", *files])
+    script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
+    said = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *files])
     return None if said is None else f"Runs cannot be another user's here ({said})."
 
 

@@ -149,7 +149,7 @@ def without(folder: Path, grounds: Grounds) -> Iterator[Path]:
 
 def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     """Folders in which programs on PATH lie, and those in which their links end."""
-    yield Path(sys.base_prefix)
+    yield from (Path(sys.base_prefix), Path(sys.prefix))
     for name in PLACES:
         if name in environment:
             yield Path(environment[name])

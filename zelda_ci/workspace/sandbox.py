@@ -1,5 +1,6 @@
 """How the processes of a run are confined: one arrangement per phase, made before the first of them starts."""
 
+import json
 import os
 import platform
 import shlex
@@ -18,6 +19,10 @@ from zelda_ci.workspace.reading import Grounds
 
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
 MOST_PROCESSES = 4096
+MOST_MEMORY = 8 << 30
+MEMORY_SHARE = 0.8
+"""Of the machine's, where that is less."""
+MOST_DISK = 10 << 30
 
 HIDDEN_FROM_SHELLS = (
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET",
@@ -45,6 +50,10 @@ class Needs:
     """The run's own user, at the level of that name."""
     socket: Path | None = None
     """Outside path of the model proxy's socket."""
+    memory: int = min(MOST_MEMORY, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    disk: int = MOST_DISK
+    """Bytes that a run may take, of each."""
+    processes: int = MOST_PROCESSES
 
 
 def unconfined(environment: Mapping[str, str]) -> Confinement:
@@ -68,13 +77,23 @@ def confine(run: RunFolder, environment: Mapping[str, str], needs: Needs) -> Con
         supervisor=tuple(programs.supervisor(os.getpid())),
         environment=environment,
         level=needs.level,
-        options=("--confined", "2" if arrangement.bwrap else "0"),
+        options=("--confined", "2" if arrangement.bwrap else "0", "--bounds", json.dumps(_bounds(run, needs))),
         starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
         shell_prefix=prefix,
         shell=shell,
         socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
         uid=needs.uid,
     )
+
+
+def _bounds(run: RunFolder, needs: Needs) -> Mapping[str, object]:
+    return {
+        "memory": needs.memory,
+        "disk": needs.disk,
+        "processes": needs.processes,
+        "folder": str(run.path),
+        "report": str(run.limit_report),
+    }
 
 
 @dataclass(frozen=True)
@@ -109,13 +128,14 @@ class _Arrangement:
             self.world if phase == "session" else World(self.world.readable, self.world.writable, self.world.private)
         )
         outer = bubblewrap.command(self.bwrap, world, internet=internet) if self.bwrap else []
-        return [*outer, *programs.inside(self._policy(internet=internet))]
+        policy = self._policy(internet=internet)
+        return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     def _policy(self, *, internet: bool) -> Mapping[str, Any]:
         """In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist."""
         sockets = internet or self.bwrap is not None
         abi = levels.abi_of(self.needs.level)
-        processes = {"NPROC": MOST_PROCESSES} if self.bwrap or self.needs.uid is not None else {}
+        processes = {"NPROC": self.needs.processes} if self.bwrap or self.needs.uid is not None else {}
         return {
             "ready": programs.READY,
             "limits": {**LIMITS, **processes},
@@ -147,11 +167,12 @@ def _shells(run: RunFolder, environment: Mapping[str, str], level: IsolationLeve
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": landlock.nested(abi)}
+    anybody = level == "uid"
     named = run.path / "inner" / Path(shell).name
     named.parent.mkdir(exist_ok=True)
     return (
-        _program(run.path / "shell", programs.inside({**policy, "shell": shell})),
-        _program(named, [*programs.inside(policy), shell]),
+        _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
+        _program(named, [*programs.inside(policy, anybody=anybody), shell]),
     )
 
 

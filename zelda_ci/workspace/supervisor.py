@@ -1,12 +1,13 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
-Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] -- PROGRAM ARGUMENT…`, it
-imports nothing of Zelda. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
+Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] [--bounds JSON] -- PROGRAM
+ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
 SIGHUP comes (passed on, then a few seconds of grace) or when the parent dies, every descendant is killed, daemons
 included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
 
 With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
+With `--bounds`, as `Bounds` takes them, all is killed as soon as they are reached.
 """
 
 import contextlib
@@ -18,6 +19,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+
+TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
+if TYPE_CHECKING:
+    from zelda_ci.workspace.launcher.bounds import Bounds
 
 GRACE_SECONDS = 3.0
 KILL_SECONDS = 5.0
@@ -55,8 +60,11 @@ def main(arguments: list[str]) -> int:
     # Blocked, so that a signal that is passed on at once waits until the child can take it.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     launcher = _Launcher(int(options["--confined"])) if "--confined" in options else None
+    bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
     child = os.fork()
     if child == 0:
+        if bounds:
+            bounds.enter()
         if launcher:
             launcher.hand_down()
         _become(argv, environment, supervisor)
@@ -64,8 +72,10 @@ def main(arguments: list[str]) -> int:
     if launcher:
         launcher.listen()
     _let_go_of_streams()
-    status = _watched(child, parent, wakeups, launcher)
+    status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants()
+    if bounds:
+        bounds.close()
     if launcher and not launcher.has_confined() and status >= 0:
         launcher.complain()
         return NOT_CONFINED
@@ -79,6 +89,13 @@ def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     border = arguments.index("--")
     names, values = arguments[:border:2], arguments[1:border:2]
     return dict(zip(names, values, strict=True)), arguments[border + 1 :]
+
+
+def _bounds(order: str) -> "Bounds":
+    sys.path.append(os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100, PTH120  # pathlib would slow the start
+    from zelda_ci.workspace.launcher.bounds import Bounds  # noqa: PLC0415  # could not be found before
+
+    return Bounds(json.loads(order))
 
 
 def _close_inherited() -> None:
@@ -178,7 +195,7 @@ def _let_go_of_streams() -> None:
         os.dup2(null, stream)
 
 
-def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None) -> int:
+def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None, bounds: "Bounds | None") -> int:
     """Wait for the program, passing signals on; the exit code is negative where a signal ended it."""
     deadline = None
     while True:
@@ -186,6 +203,8 @@ def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None) 
         if status is not None:
             return status
         if deadline is not None and time.monotonic() > deadline:
+            return -signal.SIGKILL
+        if bounds and bounds.reached(_descendants()):
             return -signal.SIGKILL
         orphaned = deadline is None and os.getppid() != parent
         numbers: set[int] = {signal.SIGTERM} if orphaned else _arrived(wakeups, deadline)

@@ -17,7 +17,7 @@ from zelda_ci.domain.suite import Command, IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.workspace import (
     changes,
     copy,
@@ -255,7 +255,14 @@ class Workspaces:
                 keep_bytes=KEPT_BYTES,
                 when_cut_short=told,
             )
-        return CommandResult(command=shown, **vars(done))
+        limit = self.limit(workspace)
+        output = self._redact(f"{done.output.rstrip()}\n{limit}\n") if limit else done.output
+        return CommandResult(command=shown, **{**vars(done), "output": output})
+
+    def limit(self, workspace: Workspace) -> SafeText | None:
+        """Which bound the processes that ran last have reached, in a sentence; told once."""
+        sentence = self._open[workspace.base].folder.limit()
+        return self._redact(sentence) if sentence else None
 
     async def sweep(self) -> tuple[str, ...]:
         """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs.

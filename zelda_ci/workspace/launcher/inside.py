@@ -25,6 +25,7 @@ PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 24, 
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2
 MOST_CAPABILITIES = 64
+CAPABILITIES_V3 = 0x20080522
 
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 """What Python ignores, and a program expects to find at its default."""
@@ -56,8 +57,10 @@ def main(arguments: list[str]) -> None:
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
+    parent = os.getppid()
+    _drop_privileges(policy.get("uid"))
     if "uid" in policy:
-        _become_user(policy["uid"])
+        _die_with(parent)
     _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     if "landlock" in policy:
         _landlock(policy["landlock"])
@@ -92,20 +95,29 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(number, (soft, hard))
 
 
-def _become_user(uid: int) -> None:
-    """From root to a user that owns nothing but the run; root's capabilities end with it."""
-    parent = os.getppid()
+def _drop_privileges(uid: int | None) -> None:
+    """From root, if need be, to a user that owns nothing but the run; and whoever it is, without capabilities."""
     for capability in range(MOST_CAPABILITIES):
         if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break  # the last one, or not permitted: no_new_privs keeps them out too
     _prctl("ambient capabilities", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    if uid is not None:
+        _become(uid)
+    if LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()) != 0:
+        raise Refused(f"capabilities: {os.strerror(ctypes.get_errno())}")
+    _check_powerless()
+
+
+def _become(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
         raise Refused("the user could not be changed")
-    _check_powerless()
-    # Another user: the kernel has forgotten that this process is to die with its parent.
+
+
+def _die_with(parent: int) -> None:
+    """What the kernel forgets when a process becomes another user's."""
     _prctl("parent death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)

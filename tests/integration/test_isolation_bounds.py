@@ -1,0 +1,66 @@
+"""Memory, disk and processes that a run may take."""
+
+import json
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.workspace import programs
+from zelda_ci.workspace.launcher import bounds
+
+GREEDY = {
+    "memory": "import time; kept = b'x' * (400 << 20); print(len(kept), flush=True); time.sleep(60)",
+    "disk": "import time\nfor n in range(8):\n  open(f'{n}', 'wb').write(b'x' * (20 << 20))\ntime.sleep(60)",
+    "processes": "import subprocess, time\nfor _ in range(40): subprocess.Popen(['sleep', '60'])\ntime.sleep(60)",
+}
+SAID = {"memory": "memory", "disk": "room on the disk", "processes": "more than 20 processes"}
+
+
+def bounded(folder: Path, script: str, **wanted: int) -> tuple[int, str | None]:
+    """Exit code, and the sentence in the report."""
+    report = folder / "report"
+    (folder / "work").mkdir()
+    order = {
+        "memory": 8 << 30, "disk": 1 << 40, "processes": 4000, "folder": str(folder), "report": str(report), **wanted
+    }  # fmt: skip
+    argv = [*programs.supervisor(os.getpid()), "--bounds", json.dumps(order)]
+    done = subprocess.run([*argv, "--", "/usr/bin/python3", "-c", script], cwd=folder / "work", timeout=60, check=False)
+    return done.returncode, json.loads(report.read_text())["sentence"] if report.exists() else None
+
+
+BOUNDS = {"memory": 300 << 20, "disk": 100 << 20, "processes": 20}
+
+
+@pytest.mark.parametrize("what", GREEDY)
+def test_whoever_takes_too_much_is_ended_with_all_its_processes_and_a_sentence(tmp_path: Path, what: str) -> None:
+    code, sentence = bounded(tmp_path, GREEDY[what], cgroups=0, **{what: BOUNDS[what]})
+    assert code == 137
+    assert SAID[what] in str(sentence)
+    assert running_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("what", ["memory", "processes"])
+def test_where_there_are_control_groups_the_kernel_keeps_the_bound(tmp_path: Path, what: str) -> None:
+    if not all(os.access(home, os.W_OK) for home in map(next, map(bounds._homes, ("memory", "pids")))):
+        pytest.skip("control groups cannot be made here")
+    code, sentence = bounded(tmp_path, GREEDY[what], **{what: BOUNDS[what]})
+    assert code == {"memory": 137, "processes": 1}[what]
+    assert (what == "memory") == ("memory" in str(sentence))
+    assert not any(Path("/sys/fs/cgroup").glob(f"*/zelda-{os.getpid()}"))
+
+
+def running_in(folder: Path) -> list[str]:
+    """Processes that work below a folder."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            if link.readlink().is_relative_to(folder):
+                found.append(link.parent.name)
+    return found
+
+
+def test_who_stays_below_is_left_alone_and_leaves_no_report(tmp_path: Path) -> None:
+    assert bounded(tmp_path, "import time; time.sleep(1.5); raise SystemExit(7)") == (7, None)

@@ -1,0 +1,118 @@
+"""What each level of isolation keeps a run from doing, tried for real at every level that this machine offers."""
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.projects import Project, repository
+from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.workspace import Phase, Workspace
+from zelda_ci.workspace import levels
+from zelda_ci.workspace.workspaces import Workspaces
+
+WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
+OFFERED = levels.probe(os.environ)
+
+
+def skip_unless_offered(level: str) -> None:
+    if not any(level == found for found in OFFERED.levels):
+        pytest.skip(f"this machine does not offer {level}: {' '.join(OFFERED.reasons)}")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder through which every user may pass, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=WALLS)
+def project(request: pytest.FixtureRequest, place: Path) -> Project:
+    skip_unless_offered(request.param)
+    made = repository(place, {"README.md": "hello\n", ".gitignore": ".env\n.zelda/\n"})
+    made.write({".env": "TOKEN=sk-canary-of-env\n"})
+    (made.home / ".ssh").mkdir()
+    (made.home / ".ssh/id").write_text("canary-of-ssh\n")
+    made.level = request.param
+    return made
+
+
+def run(project: Project, line: str, phase: Phase = "test", **settings: object) -> CommandResult:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
+        assert workspace.confinement.level == project.level
+        return await workspaces.run_command(workspace, line, 60, phase=phase)
+
+    given = {"isolation": {"level": project.level, **settings}}
+    result: CommandResult = project.work(work, **given)
+    return result
+
+
+BREACHES = {
+    "write": "echo x >> {project}/README.md",
+    "create": "touch {project}/new",
+    "delete": "rm {project}/README.md",
+    "link": "ln {project}/README.md hard && echo x >> hard",
+    "move": "mv {project}/README.md .",
+    "read": "cat {project}/.env",
+    "read home": "cat {home}/.ssh/id",
+    "truncate": "python3 -c 'import os; os.truncate(\"{project}/README.md\", 0)'",
+    "other runs": "cat {base}/gitconfig",
+    "shadow": "cat /etc/shadow",
+    "environment of zelda": "cat /proc/{pid}/environ | grep -q PATH",
+    "memory of zelda": "head -c 1 /proc/{pid}/mem",
+    "folder of zelda": "ls /proc/{pid}/cwd/",
+    "kernel log": "dmesg",
+    "namespaces": "unshare -Ur true",
+    "mounts": "unshare -m true",
+    "mount": "mount -t tmpfs none .",
+    "device": "mknod disk b 1 1",
+    "file of another": "chown 12345 README.md",
+    "network sockets of the kernel": "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'",
+    "ring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(425, 1, 0) == -1)'",
+    "keyring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -4, 1) == -1)'",
+    "core": "test \"$(ulimit -c)\" != 0",
+}
+WEAKER = {
+    "mode": "chmod +x {project}/README.md",
+    "time": "touch -d 2001-01-01 {project}/README.md",
+    "look": "stat {project}/.env",
+    "signal": "kill -0 {pid}",
+    "abstract socket": "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")'",
+    "socket": "cd {project}; python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
+}  # fmt: skip
+HOLES = {
+    "full": set[str](),
+    "namespaces": {"abstract socket"},
+    "uid": {"look"},
+    "landlock": {"mode", "time", "look", "socket"},
+    "degraded": {"mode", "time", "look", "socket", "signal", "abstract socket"},
+}
+"""What remains by level, where the network is open."""
+
+
+def test_what_a_level_promises_it_keeps(project: Project) -> None:
+    before = project.fingerprint()
+    names = {
+        "project": project.path, "home": project.home, "base": project.base, "pid": os.getpid(),
+        "abstract": f"zelda-{os.getpid()}",
+    }  # fmt: skip
+    attacks = {name: line for name, line in (BREACHES | WEAKER).items()}
+    for name, value in names.items():
+        attacks = {attack: line.replace(f"{{{name}}}", f"'{value}'" if name in {"project", "home", "base"} else str(value)) for attack, line in attacks.items()}
+    script = "\n".join(f"({line}) >/dev/null 2>&1 && echo '{attack}'" for attack, line in attacks.items())
+    with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as door:
+        abstract.bind(f"\0zelda-{os.getpid()}")
+        abstract.listen()
+        os.chdir(project.path)
+        door.bind("door")
+        door.listen()
+        result = run(project, f"{script}\ntrue")
+    assert result.exit_code == 0
+    assert set(result.output.splitlines()) == HOLES[project.level]
