@@ -43,7 +43,8 @@ from zelda_ci.storage.finished_run import FinishedRun
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import levels
-from zelda_ci.workspace.workspaces import Isolation, Workspaces
+from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.workspace.workspaces import Workspaces
 
 INTERRUPTED = 130
 

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
-from zelda_ci.domain.suite import Command, IsolationLevel, ResolvedSuite
+from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed
@@ -26,17 +26,19 @@ from zelda_ci.workspace import (
     git,
     levels,
     location,
+    pristine,
     reading,
     sandbox,
     source,
     store,
+    strays,
     users,
     worktree,
 )
 from zelda_ci.workspace.changes import Start
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.levels import Offered
+from zelda_ci.workspace.isolation import Isolation
 from zelda_ci.workspace.reading import Grounds
 from zelda_ci.workspace.sandbox import Needs
 from zelda_ci.workspace.source import Project
@@ -55,26 +57,9 @@ class _Open:
     folder: RunFolder
     start: Start
     home: Path
-
-
-@dataclass(frozen=True)
-class Isolation:
-    """What is there to confine runs with."""
-
-    offered: Offered
-    unsafe: bool = False
-    """Whether a run may have no isolation at all."""
-    programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
-
-    def of(self, suite: ResolvedSuite) -> IsolationLevel:
-        """The level of a suite's runs.
-
-        Raises:
-            ConfigError: It cannot be had.
-        """
-        settings = suite.isolation
-        return levels.choose(self.offered, settings.level, settings.require, unsafe=self.unsafe)
+    suite: ResolvedSuite
+    prefix: Path
+    needs: Needs
 
 
 class Workspaces:
@@ -152,13 +137,15 @@ class Workspaces:
         start = await self._check_out(run, project, home, suite.history_depth, stack)
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
-        confinement = await self._confine(run, needs, variables, stack)
+        if needs.level == "uid":
+            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+        confinement = await self._confine(run, needs, variables)
         announced = folder.announce(run, run_id, self._results)
         notes = [
             *start.store.notes,
             *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
         ]
-        self._open[run.path] = _Open(run, start, home)
+        self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -185,11 +172,7 @@ class Workspaces:
             socket=socket,
         )
 
-    async def _confine(
-        self, run: RunFolder, needs: Needs, variables: Mapping[str, str], stack: AsyncExitStack
-    ) -> Confinement:
-        if needs.level == "uid":
-            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+    async def _confine(self, run: RunFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = sandbox.confine(run, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
@@ -218,6 +201,26 @@ class Workspaces:
         with _explained():
             async with folder.scratch(run.home) as scratch:
                 return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
+
+    async def check_out_again(self, workspace: Workspace) -> pristine.Checked:
+        """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
+
+        It is gone with the workspace itself.
+
+        Raises:
+            WorkspaceError: It cannot be made.
+        """
+        run = self._open[workspace.base]
+        with _explained():
+            async with folder.scratch(run.home) as scratch:
+                fresh = await pristine.check_out(
+                    run.folder, run.start, run.suite.protected_paths, run.prefix.as_posix(), scratch, self._plumbing
+                )
+            variables = environment.build(fresh.folder, self._project, self._environ, run.suite.execution.env)
+            # Strays are found by the folder of the run.
+            variables[strays.MARKER] = str(run.folder.path)
+            confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
+        return pristine.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def run_command(
         self,

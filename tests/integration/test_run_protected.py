@@ -1,0 +1,78 @@
+"""`zelda run` on a suite that protects its tests: a session that edits them gains nothing, and is told of."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_run_correctness import BREAK, PYTHON, TESTS, correctness, line, log, project_with, run
+from tests.support.command import the_result, zelda
+from tests.support.projects import repository
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
+
+PROTECTED = 'protectedPaths: [test_shop.py, "**/conftest.py"]\n'
+CHEAT = f"{BREAK}; echo > test_shop.py; echo 'import os; os._exit(0)' > conftest.py"
+
+
+def test_a_session_that_edits_the_tests_fails_them_all_the_same(tmp_path: Path) -> None:
+    project = project_with(tmp_path, TESTS + PROTECTED)
+    code, output = run(project, CHEAT)
+    found = correctness(project)["details"]
+    assert (code, found["passed"]) == (1, False)
+    assert found["tests"]["runners"][0]["failed"] == 2
+    assert the_result(project)["isolation"]["protected"] == ["conftest.py", "test_shop.py"]
+    assert "2 protected files changed by the session, and restored" in output
+
+
+def test_honest_work_passes_and_setup_is_done_again(tmp_path: Path) -> None:
+    """What setup made lies among ignored files, and those of the session are not taken over."""
+    setup = line("setupCommand", "pwd > out/made && cat out/made")
+    look = line("buildCommand", "cat out/made && test ! -e out/planted && test ! -e $HOME/planted")
+    project = project_with(tmp_path, TESTS + PROTECTED + setup + look, **{"out/.gitignore": "made\nplanted\n"})
+    code, output = run(project, "echo '# better' >> shop.py; touch out/planted $HOME/planted")
+    assert code == 0, output
+    assert correctness(project)["details"]["tests"]["runners"][0]["passed"] == 2
+    assert "protected" not in the_result(project)["isolation"]
+    assert log(project, "setup") != log(project, "setup-again")
+    assert log(project, "setup-again") in log(project, "build")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("rm setup.py", "In the fresh checkout setupCommand ended with exit code 2."),
+        ("mkdir -p src && echo x > 'src/git~1'", "Protected files could not be restored: git read-tree failed"),
+    ],
+)
+def test_a_session_that_makes_the_checkout_useless_has_failed(tmp_path: Path, script: str, why: str) -> None:
+    setup = line("setupCommand", f"{PYTHON} setup.py")
+    project = project_with(tmp_path, TESTS + PROTECTED + setup, **{"setup.py": ""})
+    code, output = run(project, script)
+    found = correctness(project)
+    if why.startswith("Protected") and found["details"]["passed"]:
+        pytest.skip("this git takes names that others refuse")
+    assert code == 1, output
+    assert found["score"] == 0
+    assert why in found["reasoning"]
+
+
+def test_the_judge_is_told(tmp_path: Path) -> None:
+    judged: list[str] = []
+
+    def script(request: ApiRequest) -> Message:
+        if "tools" not in request.body or request.body.get("output_config", {}).get("format"):
+            judged.append(json.dumps(request.body))
+            verdict = {"criterion": 1, "verdict": "PASS", "reasoning": "r", "evidence": []}
+            return text(json.dumps({"criteria": [verdict]}))
+        return tool_call("Bash", {"command": CHEAT}) if len(request.messages) < 3 else text("Done.")
+
+    suite = f"prompt: Work.\nacceptanceCriteria: [It works.]\nmetrics: {{toolUsage: false}}\n{TESTS}{PROTECTED}"
+    files: dict[str, str | bytes] = {"shop.py": "def total(p):\n    return sum(p)\n", "test_shop.py": "import shop\n"}
+    project = repository(tmp_path, {**files, "zelda/test-shop.yaml": suite})
+    with ScriptedApi(script) as api:
+        zelda(project, "run", api=api.url)
+    assert judged
+    assert "The session changed protected files, which build and tests saw as they were committed" in judged[0]
+    assert "conftest.py, test_shop.py" in judged[0]
+    assert sys.executable
