@@ -125,21 +125,19 @@ def _count(measured: Mapping[str, Sequence[str]]) -> str:
     return "<br>".join(f"{len(measured[channel])} of {tried[channel]}" for channel in CHANNELS)
 
 
-def write(found: Found) -> None:
-    """Put the table between its borders in the page."""
-    begin, end = BORDERS
+def write(borders: tuple[str, str], text: str) -> None:
+    """Put a table between its borders in the page."""
+    begin, end = borders
     page = PAGE.read_text("utf-8")
-    inner = f"{begin}\n{table(found)}\n{end}"
+    inner = f"{begin}\n{text}\n{end}"
     PAGE.write_text(re.sub(f"{begin}.*{end}", lambda _: inner, page, flags=re.DOTALL), "utf-8")
 
 
 def main(arguments: Sequence[str]) -> None:
     if "--table" in arguments:
-        write(json.loads(EXPECTED.read_text()))
+        write(BORDERS, table(json.loads(EXPECTED.read_text())))
         return
-    found = survey(columns(arguments or LEVELS))
-    if PAGE.exists():
-        write(found)
+    write(BORDERS, table(survey(columns(arguments or LEVELS))))
 
 
 if __name__ == "__main__":

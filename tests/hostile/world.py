@@ -127,7 +127,7 @@ def _print_of(path: Path) -> tuple[object, ...]:
 @contextmanager
 def built(developer: Developer, corpus: Iterable[Action], above: Path | None = None) -> Iterator[World]:
     """A new world, gone in the end. It cannot lie in pytest's own folder, which no other user may enter."""
-    root = Path(tempfile.mkdtemp(prefix="zw-", dir=above))
+    root = Path(tempfile.mkdtemp(prefix="zw-", dir=above or _outside_of_temporary_folders()))
     root.chmod(0o755)
     canaries = {name: f"canary-{name}-{secrets.token_hex(16)}" for name in CANARIES}
     try:
@@ -142,6 +142,12 @@ def built(developer: Developer, corpus: Iterable[Action], above: Path | None = N
                 yield world
     finally:
         _remove(root)
+
+
+def _outside_of_temporary_folders() -> Path | None:
+    """Where root can put it: a sandbox that only hides the system's temporary folders must not look better for it."""
+    place = Path("/srv")
+    return place if os.geteuid() == 0 and place.is_dir() else None
 
 
 def _write(world: World, files: Mapping[str, str], below: str = "") -> None:
