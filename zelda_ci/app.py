@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from zelda_ci import __version__, evaluators
-from zelda_ci.config import project, settings
+from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
@@ -238,7 +238,7 @@ def _tools(
     emit: Emit,
 ) -> Tools:
     known = settings.read(environ)
-    redact = Redactor(known.secrets())
+    redact = Redactor([*known.secrets(), *secret_files.secrets(loaded.root, environ)])
     isolation = _isolation(suites, order, environ)
     reasons = isolation.offered.reasons
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)

@@ -16,6 +16,7 @@ from tests.hostile.aftermath import Aftermath
 from tests.hostile.corpus import CORPUS
 from tests.hostile.developer import Developer
 from tests.hostile.everyday import EVERYDAY
+from tests.hostile.leak import LEAK
 from tests.hostile.world import World
 from tests.hostile.model import Model
 from tests.support.scripted_api import ScriptedApi
@@ -41,6 +42,12 @@ class Campaign:
     """Where the world lies; the system's temporary folder if nothing is said."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """More of the suite."""
+    arguments: tuple[str, ...] = ()
+    """More of `zelda run`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """More of the developer's environment."""
+    last_words: str = "Done."
+    """Of the model; `{apikey}` and the like are canaries."""
 
     def succeed(self, actions: Iterable[Action]) -> set[str]:
         """The ids of those that succeeded; each in the same world as the others."""
@@ -49,7 +56,7 @@ class Campaign:
     def judged(self, actions: Sequence[Action], judge: Callable[[Aftermath, Sequence[Action]], T]) -> T:
         """What comes of a look at the world after these actions, before it is gone."""
         tried = [action for action in actions if self.channel in action.channels]
-        with worlds.built(self.developer, (*CORPUS, *EVERYDAY), self.above) as world:
+        with worlds.built(self.developer, (*CORPUS, *EVERYDAY, LEAK), self.above) as world:
             run = _run_agent if self.channel == "agent" else _run_build
             after = run(self, world, tried)
             after.wait_for_survivors()
@@ -91,9 +98,10 @@ def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **comman
         os.chown(path, world.developer.uid, world.developer.gid)
     before = world.fingerprint()
     unsafe = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else {}
-    with ScriptedApi(Model(actions, world.facts).answer) as api:
+    with ScriptedApi(Model(actions, world.facts, campaign.last_words.format(**world.canaries)).answer) as api:
         environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **unsafe}
-        printed, code = _finished(world.developer.zelda("run", world.facts["run"]), world.project, environment)
+        environment |= campaign.variables
+        printed, code = _finished(world.developer.zelda("run", world.facts["run"], *campaign.arguments), world.project, environment)
         api.failures.clear()
     return Aftermath(world, before, printed, code, tuple(api.requests), tuple(api.others))
 

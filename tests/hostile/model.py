@@ -13,15 +13,15 @@ MODEL = "claude-sonnet-5-5"
 class Model:
     """One message per call of a tool, then the end."""
 
-    def __init__(self, actions: Sequence[Action], facts: Mapping[str, str]) -> None:
-        self._actions, self._facts = actions, facts
+    def __init__(self, actions: Sequence[Action], facts: Mapping[str, str], last_words: str = "Done.") -> None:
+        self._actions, self._facts, self._last_words = actions, facts, last_words
 
     def answer(self, request: ApiRequest) -> Reply:
         if request.body.get("model") != MODEL:
             return text("Another model.")
         said = sum(message["role"] == "assistant" for message in request.messages)
         calls = [call for action in self._actions for call in self._messages(action, _workspace(request))]
-        return calls[said] if said < len(calls) else text("Done.")
+        return calls[said] if said < len(calls) else text(self._last_words)
 
     def _messages(self, action: Action, workspace: str) -> list[Message]:
         calls: list[tuple[str, dict[str, Any]]] = []
