@@ -1,11 +1,13 @@
 """What each level of isolation keeps a run from doing, tried for real at every level that this machine offers."""
 
+import contextlib
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,13 +46,12 @@ def project(request: pytest.FixtureRequest, place: Path) -> Project:
     return made
 
 
-def run(project: Project, line: str, phase: Phase = "test", **settings: object) -> CommandResult:
+def run(project: Project, line: str, phase: Phase = "test", **settings: Any) -> CommandResult:
     async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
         assert workspace.confinement.level == project.level
         return await workspaces.run_command(workspace, line, 60, phase=phase)
 
-    given = {"isolation": {"level": project.level, **settings}}
-    result: CommandResult = project.work(work, **given)
+    result: CommandResult = project.work(work, isolation={"level": project.level, **settings})
     return result
 
 
@@ -62,7 +63,7 @@ BREACHES = {
     "move": "mv {project}/README.md .",
     "read": "cat {project}/.env",
     "read home": "cat {home}/.ssh/id",
-    "truncate": "python3 -c 'import os; os.truncate(\"{project}/README.md\", 0)'",
+    "truncate": "cd {project} && python3 -c 'import os; os.truncate(\"README.md\", 0)'",
     "other runs": "cat {base}/gitconfig",
     "shadow": "cat /etc/shadow",
     "environment of zelda": "cat /proc/{pid}/environ | grep -q PATH",
@@ -77,7 +78,7 @@ BREACHES = {
     "network sockets of the kernel": "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'",
     "ring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(425, 1, 0) == -1)'",
     "keyring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -4, 1) == -1)'",
-    "core": "test \"$(ulimit -c)\" != 0",
+    "core": 'test "$(ulimit -c)" != 0',
 }
 WEAKER = {
     "mode": "chmod +x {project}/README.md",
@@ -85,7 +86,7 @@ WEAKER = {
     "look": "stat {project}/.env",
     "signal": "kill -0 {pid}",
     "abstract socket": "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")'",
-    "socket": "cd {project}; python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
+    "socket": "cd {project} && python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
 }  # fmt: skip
 HOLES = {
     "full": set[str](),
@@ -98,21 +99,18 @@ HOLES = {
 
 
 def test_what_a_level_promises_it_keeps(project: Project) -> None:
-    before = project.fingerprint()
-    names = {
-        "project": project.path, "home": project.home, "base": project.base, "pid": os.getpid(),
-        "abstract": f"zelda-{os.getpid()}",
-    }  # fmt: skip
-    attacks = {name: line for name, line in (BREACHES | WEAKER).items()}
-    for name, value in names.items():
-        attacks = {attack: line.replace(f"{{{name}}}", f"'{value}'" if name in {"project", "home", "base"} else str(value)) for attack, line in attacks.items()}
-    script = "\n".join(f"({line}) >/dev/null 2>&1 && echo '{attack}'" for attack, line in attacks.items())
-    with socket.socket(socket.AF_UNIX) as abstract, socket.socket(socket.AF_UNIX) as door:
-        abstract.bind(f"\0zelda-{os.getpid()}")
-        abstract.listen()
-        os.chdir(project.path)
+    abstract = f"zelda-{os.getpid()}"
+    values = {"{pid}": str(os.getpid()), "{abstract}": abstract}
+    values |= {f"{{{name}}}": f"'{getattr(project, name)}'" for name in ("home", "base")}
+    values["{project}"] = f"'{project.path}'"
+    script = "\n".join(f"({line}) >/dev/null 2>&1 && echo '{attack}'" for attack, line in (BREACHES | WEAKER).items())
+    for name, value in values.items():
+        script = script.replace(name, value)
+    with socket.socket(socket.AF_UNIX) as hidden, socket.socket(socket.AF_UNIX) as door, contextlib.chdir(project.path):
+        hidden.bind(f"\0{abstract}")
         door.bind("door")
-        door.listen()
+        for listener in (hidden, door):
+            listener.listen()
         result = run(project, f"{script}\ntrue")
     assert result.exit_code == 0
     assert set(result.output.splitlines()) == HOLES[project.level]

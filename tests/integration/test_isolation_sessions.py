@@ -12,6 +12,7 @@ from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
 
 __all__ = ["place"]
 
+
 @pytest.mark.parametrize("level", ["full", "uid", "landlock", "degraded"])
 def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path, level: str) -> None:
     skip_unless_offered(level)

@@ -108,7 +108,8 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     pids = tmp_path / "pids"
     project = project_with(
         tmp_path,
-        f"isolation: {{level: none}}\ncommandTimeoutSeconds: 2\ntestCommand: 'echo begun; setsid sleep 300 & echo $! > {pids}; sleep 300 & "
+        "isolation: {level: none}\n"
+        f"commandTimeoutSeconds: 2\ntestCommand: 'echo begun; setsid sleep 300 & echo $! > {pids}; sleep 300 & "
         f"echo $! >> {pids}; echo OK; sleep 300'\n",
     )
     code, output = run(project)

@@ -38,7 +38,7 @@ class Interruption:
     def __init__(self, tmp_path: Path, phase: str, settings: str = "") -> None:
         self.phase = phase
         self.mark = tmp_path / "reached"
-        line = f"echo begun; touch written; touch $TMPDIR/reached; (setsid sleep 300 &) ; sleep 300"
+        line = "echo begun; touch written; touch $TMPDIR/reached; (setsid sleep 300 &) ; sleep 300"
         command = f"{phase}Command: {line}\n" if phase in COMMANDS else ""
         suite = f"prompt: Add a greeting.\n{command}{settings}"
         self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.redact import SafeText
 
-
 Phase = Literal["setup", "session", "build", "test", "zelda"]
 """What a process is started for; "zelda" is Zelda's own reading of what a session left."""
 
@@ -17,7 +16,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 @dataclass(frozen=True)
 class Confinement:
-    """How every process of a run is started: through a supervisor that ends all its descendants, with the level's walls.
+    """How every process of a run is started: through a supervisor that ends all its descendants, behind walls.
 
     Where the caller cannot choose a child's environment (the Agent SDK adds Zelda's own), the supervisor replaces it
     with exactly the JSON object in a file.

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import anyio
 
+from zelda_ci.domain import workspace as places
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command
-from zelda_ci.domain import workspace as places
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.evaluators.bench import Order, Ran, Step

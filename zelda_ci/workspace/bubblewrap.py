@@ -28,7 +28,7 @@ TEMPORARY = tuple(PRIVATE.values())
 
 
 def command(program: str, world: World, *, internet: bool) -> list[str]:
-    """Everything that comes before the program to be run in that world, with no capability and no way to the terminal."""
+    """Everything before the program to be run in that world, with no capability and no way to the terminal."""
     network = () if internet else ("--unshare-net",)
     return [
         program, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",

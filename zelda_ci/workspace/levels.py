@@ -18,7 +18,9 @@ STRENGTH: Sequence[IsolationLevel] = ("none", "degraded", "landlock", "uid", "na
 """From the weakest to the strongest."""
 
 PROBE_SECONDS = 10
-UNSAFE_HINT = "Give --unsafe (or ZELDA_UNSAFE=1) to let session and commands run as you, with all that you may read and write."
+UNSAFE_HINT = (
+    "Give --unsafe (or ZELDA_UNSAFE=1) to let session and commands run as you, with all that you may read and write."
+)
 USER_NAMESPACES = (
     "Allow user namespaces: on Ubuntu, sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; in a container, "
     "--security-opt seccomp=unconfined --security-opt apparmor=unconfined."
@@ -101,30 +103,32 @@ def _probed(path: str, cli: Path | None) -> Offered:
 
 def _found(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
     if sys.platform != "linux" or platform.machine() not in seccomp.ARCHITECTURES:
-        reasons.append(f"There is isolation on Linux on x86-64 and ARM only, not on {sys.platform} {platform.machine()}.")
+        reasons.append(f"There is isolation on Linux on x86-64 and ARM, not on {sys.platform} {platform.machine()}.")
         return
     abi = landlock.version()
-    if abi < landlock.OLDEST:
-        reasons.append("The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed.")
-    elif abi < landlock.SCOPED:
-        reasons.append("The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can.")
+    reasons.extend(_landlock_problems(abi))
     problem = _namespaces_problem(path)
-    if problem:
-        reasons.append(problem)
-    else:
+    reasons.extend([problem] if problem else [])
+    if not problem:
         yield "namespaces"
-    if abi < landlock.OLDEST:
-        return
-    yield "degraded"
+    if abi >= landlock.OLDEST:
+        yield "degraded"
     if abi >= landlock.SCOPED:
         yield "landlock"
-        if not problem:
-            yield "full"
-    problem = _user_problem(cli)
-    if problem is None:
+    if abi >= landlock.SCOPED and not problem:
+        yield "full"
+    # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
+    obstacle = _user_problem(cli, try_it=problem is not None)
+    if abi >= landlock.OLDEST and not obstacle:
         yield "uid"
-    elif os.geteuid() == 0:
-        reasons.append(problem)
+    reasons.extend([obstacle] if obstacle and problem and os.geteuid() == 0 else [])
+
+
+def _landlock_problems(abi: int) -> Iterator[str]:
+    if abi < landlock.OLDEST:
+        yield "The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed."
+    elif abi < landlock.SCOPED:
+        yield "The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can."
 
 
 def bwrap(path: str) -> str | None:
@@ -148,17 +152,22 @@ NEEDED = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7:
 """Capabilities with which root can let a run be another user's, and yet measure and remove it."""
 
 
-def _user_problem(cli: Path | None) -> str | None:
-    """Why nothing can be run as another user."""
+def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
+    """Why nothing can be run as another user; found out by looking, or by trying too."""
     if os.geteuid() != 0:
         return "Only root can let runs be another user's."
     missing = [name for number, name in NEEDED.items() if not _capabilities() >> number & 1]
     if missing:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
-    files = [programs.python(anybody=True)[0], str(programs.INSIDE), *([str(cli)] if cli else [])]
+    files = [Path(programs.python(anybody=True)[0]), programs.INSIDE, *([cli] if cli else [])]
+    closed = next((file for file in files if not programs.is_open(file)), None)
+    if closed:
+        return f"Runs cannot be another user's here: {closed} lies where other users cannot read it."
+    if not try_it:
+        return None
     policy = {"uid": USERS[0], "landlock": landlock.nested(landlock.version()), "seccomp": _filter()}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
-    said = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *files])
+    said = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
     return None if said is None else f"Runs cannot be another user's here ({said})."
 
 

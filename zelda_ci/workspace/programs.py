@@ -29,10 +29,10 @@ def python(*, anybody: bool = False) -> list[str]:
     return [base, "-I", "-S"]
 
 
-def is_open(program: Path) -> bool:
-    """Whether everybody may run a program, and pass through the folders above it."""
+def is_open(file: Path) -> bool:
+    """Whether everybody may read a file, and pass through the folders above it."""
     try:
-        return all(place.stat().st_mode & 0o001 for place in (program, *program.parents))
+        return bool(file.stat().st_mode & 0o004) and all(place.stat().st_mode & 0o001 for place in file.parents)
     except OSError:
         return False
 

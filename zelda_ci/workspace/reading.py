@@ -31,15 +31,17 @@ CERTIFICATES = (
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
 )  # fmt: skip
 
-PARTS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt")
-"""Of an installation in somebody's home: the rest (share, etc, …) may be anything, `~/.local/share/keyrings` included."""
+PARTS = (
+    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt",
+)  # fmt: skip
+"""Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
 
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
 MOST_LINKS = 2000
 
 SECRETS = (
-    ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc", ".password-store",
-    ".pypirc", ".ssh",
+    ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
+    ".password-store", ".pypirc", ".ssh",
 )  # fmt: skip
 """In a home; no suite may ask for them."""
 
@@ -65,7 +67,7 @@ class Grounds:
         return [path for path in (self.project, self.home, self.base) if path and path != Path("/")]
 
     def is_private(self, path: Path) -> bool:
-        """Whether a folder contains the project, the home or the workspaces, or lies in the project or the workspaces."""
+        """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
         real = _real(path)
         inner = any(real.is_relative_to(place) for place in (self.project, self.base))
         return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())

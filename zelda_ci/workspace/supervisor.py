@@ -1,9 +1,10 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
 Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] [--bounds JSON] -- PROGRAM
-ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or
-SIGHUP comes (passed on, then a few seconds of grace) or when the parent dies, every descendant is killed, daemons
-included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
+ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input, output and error, and a
+session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few seconds of grace) or when
+the parent dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it;
+125 to 127 where it could not be started.
 
 With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
@@ -44,23 +45,33 @@ LINUX = sys.platform == "linux"
 def main(arguments: list[str]) -> int:
     """Supervise one program."""
     options, argv = _parsed(arguments)
-    parent = int(options.get("--parent", os.getppid()))
-    if "--environment" in options:
-        with open(options["--environment"], "rb") as file:  # noqa: PTH123  # pathlib would slow the start
-            environment = {str(name): str(value) for name, value in json.load(file).items()}
-    else:
-        environment = dict(os.environ)
+    parent, environment = int(options.get("--parent", os.getppid())), _environment(options.get("--environment"))
     _close_inherited()
     with contextlib.suppress(PermissionError):  # a leader already
         os.setsid()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wakeups = _wakeups()
+    launcher = _Launcher(int(options["--confined"])) if "--confined" in options else None
+    bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
+    child = _started(argv, environment, launcher, bounds)
+    _let_go_of_streams()
+    status = _watched(child, parent, wakeups, launcher, bounds)
+    _end_descendants(child)
+    if bounds:
+        bounds.close()
+    if launcher and not launcher.has_confined() and status >= 0:
+        launcher.complain()
+        return NOT_CONFINED
+    return 128 - status if status < 0 else status
+
+
+def _started(
+    argv: list[str], environment: dict[str, str], launcher: "_Launcher | None", bounds: "Bounds | None"
+) -> int:
     supervisor = os.getpid()
     # Blocked, so that a signal that is passed on at once waits until the child can take it.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
-    launcher = _Launcher(int(options["--confined"])) if "--confined" in options else None
-    bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
     child = os.fork()
     if child == 0:
         if bounds:
@@ -71,18 +82,14 @@ def main(arguments: list[str]) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
     if launcher:
         launcher.listen()
-    _let_go_of_streams()
-    status = _watched(child, parent, wakeups, launcher, bounds)
-    _end_descendants()
-    if bounds:
-        bounds.close()
-    if launcher and not launcher.has_confined() and status >= 0:
-        launcher.complain()
-        return NOT_CONFINED
-    if not LINUX:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-    return 128 - status if status < 0 else status
+    return child
+
+
+def _environment(file: str | None) -> dict[str, str]:
+    if file is None:
+        return dict(os.environ)
+    with open(file, "rb") as opened:  # noqa: PTH123  # pathlib would slow the start
+        return {str(name): str(value) for name, value in json.load(opened).items()}
 
 
 def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -92,7 +99,7 @@ def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _bounds(order: str) -> "Bounds":
-    sys.path.append(os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100, PTH120  # pathlib would slow the start
+    sys.path.append(os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100  # pathlib would slow the start
     from zelda_ci.workspace.launcher.bounds import Bounds  # noqa: PLC0415  # could not be found before
 
     return Bounds(json.loads(order))
@@ -118,10 +125,8 @@ class _Launcher:
 
     def hand_down(self) -> None:
         """In the child: the pipe's end becomes the agreed descriptor, and the only one that it inherits."""
-        if self._writer == READY:
-            os.set_inheritable(READY, True)
-        else:
-            os.dup2(self._writer, READY)
+        os.dup2(self._writer, READY)
+        os.set_inheritable(READY, True)  # noqa: FBT003  # the function's only form
 
     def listen(self) -> None:
         """In the supervisor."""
@@ -242,8 +247,11 @@ def _reaped(child: int | None = None) -> int | None:
     return code
 
 
-def _end_descendants() -> None:
+def _end_descendants(child: int) -> None:
     """Stop all descendants first, so that none can start another; then kill them, until none is left."""
+    if not LINUX:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
     deadline = time.monotonic() + KILL_SECONDS
     stopped: set[int] = set()
     while time.monotonic() < deadline:
@@ -261,7 +269,7 @@ def _end_descendants() -> None:
 
 
 def _descendants() -> Iterator[int]:
-    """Every living process below this one. Orphans are among them: the kernel makes them our children."""
+    """Every living process below this one, orphans included: the kernel makes them our children."""
     children = _children()
     waiting = [os.getpid()]
     while waiting:

@@ -3,6 +3,7 @@
 import os
 import pwd
 import random
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import lock
+from zelda_ci.workspace.bubblewrap import TEMPORARY
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.levels import USERS
 
@@ -31,10 +33,22 @@ def borrowed(base: Path) -> Iterator[int]:
             try:
                 yield uid
             finally:
+                _forget(uid)
                 (held / str(uid)).unlink(missing_ok=True)
                 os.close(number)
             return
     raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
+
+
+def _forget(uid: int) -> None:
+    """Remove what it has left in the system's temporary folders, where the next run may get its number."""
+    for place in TEMPORARY:
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in [entry for entry in entries if entry.stat(follow_symlinks=False).st_uid == uid]:
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    Path(entry.path).unlink(missing_ok=True)
 
 
 def _is_known(uid: int) -> bool:

@@ -1,4 +1,4 @@
-"""How much memory, disk and how many processes a program with all its descendants may take: kept by cgroup, or watched."""
+"""How much a program with all its descendants may take: kept by control groups where they can be made, or watched."""
 
 import contextlib
 import json
@@ -26,8 +26,8 @@ class Bounds:
     """The bounds of one program.
 
     Args:
-        order: `memory` and `disk` in bytes, `processes`; `folder`, on whose disk use `disk` is a bound; `report`, a file
-            for the sentence that says which was reached. Without `cgroups`, none is made.
+        order: `memory` and `disk` in bytes, `processes`; `folder`, on whose disk use `disk` is a bound; `report`, a
+            file for the sentence that says which was reached. Without `cgroups`, none is made.
     """
 
     def __init__(self, order: "Mapping[str, Any]") -> None:
@@ -55,7 +55,9 @@ class Bounds:
     def close(self) -> None:
         """Tell what the kernel has ended, and remove the groups."""
         if "memory" in self._groups and _killed(self._groups["memory"]):
-            self._told(f"The kernel ended a process of it: {_gib(self._order['memory'])} of memory are all that it may take.")
+            self._told(
+                f"The kernel ended a process of it: {_gib(self._order['memory'])} of memory are all that it may take."
+            )
         for group in self._groups.values():
             with contextlib.suppress(OSError):
                 os.rmdir(group)  # noqa: PTH106  # pathlib would slow the start
@@ -97,7 +99,7 @@ def _gib(count: int) -> str:
 
 
 def _groups(order: "Mapping[str, Any]") -> Iterator[tuple[str, str]]:
-    """Control groups of our own below the one we are in, where that is allowed; version 1, or 2 where it is delegated."""
+    """Control groups of our own below ours, where that is allowed; of version 1, or of 2 where it is delegated."""
     for controller, files in LIMITS.items():
         for above in _homes(controller):
             group = f"{above}/zelda-{os.getpid()}"

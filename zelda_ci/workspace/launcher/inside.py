@@ -1,7 +1,7 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
-Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a JSON object, it imports nothing of Zelda. A right that
-cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
+Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a JSON object, it imports nothing of Zelda. A right
+that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
 """
 
 import contextlib
@@ -13,6 +13,10 @@ import resource
 import signal
 import stat
 import sys
+
+TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
+if TYPE_CHECKING:
+    from typing import Any
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_BENEATH = 1
@@ -130,11 +134,11 @@ def _check_powerless() -> None:
         raise Refused("capabilities could not be dropped")
 
 
-def _landlock(policy: dict[str, object]) -> None:
+def _landlock(policy: "dict[str, Any]") -> None:
     handled = (ctypes.c_uint64 * 3)(policy["files"], policy["tcp"], policy["scoped"])
     size = ctypes.c_size_t(policy["size"])
     ruleset = _syscall("landlock_create_ruleset", CREATE_RULESET, ctypes.byref(handled), size, 0)
-    for rights, paths in policy["rules"]:  # type: ignore[attr-defined]  # JSON of our own
+    for rights, paths in policy["rules"]:
         for path in paths:
             _allow(ruleset, rights, path)
     _syscall("landlock_restrict_self", RESTRICT_SELF, ruleset, 0)
@@ -182,4 +186,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except Exception as error:  # noqa: BLE001  # nobody is above to explain it
-        _fail(125, f"the program was not started, because it could not be confined: {error or type(error).__name__}")
+        _fail(
+            125, f"the program was not started, because it could not be confined: {str(error) or type(error).__name__}"
+        )

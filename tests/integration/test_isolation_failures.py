@@ -1,0 +1,101 @@
+"""Walls that cannot be put up stop what they should hold; and networks that are closed are closed."""
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_isolation_levels import place, project, run, skip_unless_offered
+from tests.support.projects import Project
+from zelda_ci.workspace import landlock, programs
+
+__all__ = ["place", "project"]
+
+
+def confined(
+    policy: dict[str, object], *argv: str, depth: int = 0, before: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of a program below the supervisor."""
+    start = [*programs.supervisor(os.getpid()), "--confined", str(depth), "--", *before]
+    done = subprocess.run(
+        [*start, *programs.inside({"ready": programs.READY, **policy}), *argv],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+BROKEN: dict[str, dict[str, object]] = {
+    "a right that no kernel knows": {"landlock": {"files": 1 << 60, "tcp": 0, "scoped": 0, "size": 24, "rules": []}},
+    "a structure that no kernel knows": {"landlock": {"files": 1, "tcp": 0, "scoped": 0, "size": 3, "rules": []}},
+    "a rule beyond the rules": {"landlock": {"files": 1, "tcp": 0, "scoped": 0, "size": 24, "rules": [[2, ["/usr"]]]}},
+    "a filter that jumps nowhere": {"seccomp": "15000505deadbeef"},
+    "no filter": {"seccomp": ""},
+    "a limit that does not exist": {"limits": {"PATIENCE": 1}},
+    "half a policy": {"landlock": {}},
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_wall_that_cannot_be_put_up_means_that_nothing_runs(what: str) -> None:
+    code, out, err = confined(BROKEN[what], "/bin/echo", "ran")
+    assert (code, out) == (125, "")
+    assert err.splitlines()[0].startswith("the program was not started, because it could not be confined: ")
+    assert "Traceback" not in err
+
+
+def test_a_user_that_cannot_be_taken_means_that_nothing_runs() -> None:
+    code, out, _ = confined({"uid": -2 if os.geteuid() == 0 else 31000}, "/bin/echo", "ran")
+    assert (code, out) == (125, "")
+
+
+MUTE = {"fails": ("false",), "is missing": ("/nowhere/bwrap",), "lies": ("sh", "-c", "echo x >&3")}
+
+
+@pytest.mark.parametrize("launcher", MUTE)
+def test_a_launcher_that_never_says_it_is_done_means_that_nothing_ran(launcher: str) -> None:
+    code, _, err = confined({}, "/bin/echo", "ran", before=MUTE[launcher])
+    assert code == 125
+    assert "could not be confined" in err
+
+
+def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
+    skip_unless_offered("namespaces")
+    code, out, err = confined({}, "/bin/echo", "ran", depth=2, before=("bwrap", "--ro-bind", "/nowhere", "/", "--"))
+    assert (code, out) == (125, "")
+    assert "/nowhere" in err
+
+
+@pytest.mark.parametrize("argv", [("no-such-program",), (str(Path(__file__)),)])
+def test_a_program_that_cannot_be_started_is_its_own_failure(argv: tuple[str, ...]) -> None:
+    code, _, _ = confined({"landlock": landlock.nested(landlock.version())} if landlock.version() else {}, *argv)
+    assert code in {126, 127}
+
+
+CLOSED = """python3 - <<'END'
+import socket
+four, six, stream = socket.AF_INET, socket.AF_INET6, socket.SOCK_STREAM
+for family, kind in ((four, stream), (four, socket.SOCK_DGRAM), (six, stream)):
+    try:
+        with socket.socket(family, kind) as line:
+            line.settimeout(2)
+            line.connect(("127.0.0.1" if family == socket.AF_INET else "::1", {port}))
+            line.send(b"x")
+            kind == socket.SOCK_STREAM and print("reached")
+        with socket.socket(family, kind) as line:
+            line.settimeout(2)
+            line.connect(("192.0.2.1", 9) if family == socket.AF_INET else ("2001:db8::1", 9))
+            print("left")
+    except OSError as error:
+        pass
+END
+"""
+
+
+def test_a_closed_network_reaches_no_service_of_this_machine_and_none_beyond(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        port = service.getsockname()[1]
+        line = CLOSED.replace("{port}", str(port))
+        assert "reached" in run(project, line, network={"test": "open"}).output
+        assert run(project, line, network={"test": "none"}).output == ""

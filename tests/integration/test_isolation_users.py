@@ -1,0 +1,103 @@
+"""Zelda as root in a container of Docker's defaults, and as an ordinary user: what it can do there, it does."""
+
+import json
+import os
+import platform
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_isolation_levels import place
+from tests.support.projects import Project, repository
+from zelda_ci.workspace import levels, programs
+
+__all__ = ["place"]
+
+UID = 4242
+ROOT = Path(__file__).parents[2]
+PACKAGES = [ROOT, *map(Path, site.getsitepackages())]
+WORK = """
+id -u
+touch new && git add . && git commit -qm work && git log -1 --format=%s
+cat {project}/.env
+chmod +x {project}/README.md
+touch "$HOME/mine" "$TMPDIR/mine" && echo wrote
+awk '/^Cap(Eff|Prm|Inh|Amb)/ && $2 != "0000000000000000"' /proc/self/status
+tr '\\0' '\\n' < /proc/{pid}/environ | grep CANARY
+kill -0 {pid} && echo reached
+true
+"""
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user, or give up what root may"),
+    pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv, of util-linux, is not installed"),
+]
+
+
+def interpreter() -> str:
+    """A Python of this version that everybody may run, and with it what it imports."""
+    found = programs.python(anybody=True)[0]
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    if not programs.is_open(Path(found)) or version.split(".")[:2] != platform.python_version().split(".")[:2]:
+        found = ""
+    if not found or not all(map(programs.is_open, (ROOT / "pyproject.toml", Path(pytest.__file__)))):
+        pytest.skip("no interpreter of this version, or not these files, can be read by other users")
+    return found
+
+
+def told(project: Project, level: str, *before: str) -> Mapping[str, Any]:
+    """What a Zelda process with other rights found out and did."""
+    line = WORK.replace("{project}", f"'{project.path}'").replace("{pid}", str(os.getpid()))
+    argv = [*before, interpreter(), "-m", "tests.support.confined_run", str(project.path), level, line]
+    environ = {
+        **project.environ, "CANARY": "x", "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
+        "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    found: Mapping[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def project(place: Path) -> Project:
+    made = repository(place, {"README.md": "hello\n", ".gitignore": ".env\n.zelda/\n"})
+    made.write({".env": "TOKEN=canary\n"})
+    return made
+
+
+def test_root_in_an_ordinary_container_runs_sessions_as_another_user(project: Project) -> None:
+    before = project.fingerprint()
+    found = told(project, "auto", sys.executable, "-m", "tests.support.like_docker")
+    assert (found["best"], found.get("level")) == ("uid", "uid"), found
+    assert "user namespaces" in " ".join(found["reasons"])
+    uid, subject, *rest = found["output"].splitlines()
+    assert int(uid) in levels.USERS
+    assert (subject, "wrote" in rest) == ("work", True)
+    assert "canary" not in found["output"]
+    assert "reached" not in rest
+    assert project.fingerprint() == before
+    assert project.leftovers() == []
+
+
+@pytest.mark.parametrize("level", ["full", "landlock", "degraded"])
+def test_an_ordinary_user_is_confined_as_well(project: Project, level: str) -> None:
+    if level == "full" and not levels.probe(os.environ).offers("full"):
+        pytest.skip("this machine offers no user namespaces")
+    for folder, names, files in os.walk(project.home.parent):
+        for name in (".", *names, *files):
+            os.chown(Path(folder, name), UID, UID, follow_symlinks=False)
+    ordinary = ("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all")
+    found = told(project, level, *ordinary)
+    assert found.get("level") == level, found
+    uid, subject, *rest = found["output"].splitlines()
+    assert (uid, subject, "wrote" in rest) == (str(UID), "work", True)
+    assert "canary" not in found["output"]
+    assert (project.path / "README.md").stat().st_mode & 0o111 == (0 if level == "full" else 0o111)
+    assert project.leftovers() == []
