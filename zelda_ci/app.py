@@ -238,7 +238,10 @@ def _tools(
     emit: Emit,
 ) -> Tools:
     known = settings.read(environ)
-    redact = Redactor([*known.secrets(), *secret_files.secrets(loaded.root, environ)])
+    lying = secret_files.find(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
+    if lying.left_out:
+        emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
+    redact = Redactor([*known.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, environ)
     reasons = isolation.offered.reasons
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)

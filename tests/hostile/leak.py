@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from tests.hostile.action import Action, claimed
 
-KEYS = ("apikey", "github", "gitconfig", "dotenv", "runner", "aws")
+KEYS = ("apikey", "github", "gitconfig", "dotenv", "runner")
 """Canaries that are credentials; the others stand for private data, which no masking could know."""
 
 LEAK = Action(

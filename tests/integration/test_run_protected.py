@@ -1,10 +1,7 @@
 """`zelda run` on a suite that protects its tests: a session that edits them gains nothing, and is told of."""
 
 import json
-import sys
 from pathlib import Path
-
-import pytest
 
 from tests.integration.test_run_correctness import BREAK, PYTHON, TESTS, correctness, line, log, project_with, run
 from tests.support.command import the_result, zelda
@@ -33,28 +30,18 @@ def test_honest_work_passes_and_setup_is_done_again(tmp_path: Path) -> None:
     code, output = run(project, "echo '# better' >> shop.py; touch out/planted $HOME/planted")
     assert code == 0, output
     assert correctness(project)["details"]["tests"]["runners"][0]["passed"] == 2
-    assert "protected" not in the_result(project)["isolation"]
+    assert the_result(project)["isolation"]["protected"] == []
     assert log(project, "setup") != log(project, "setup-again")
     assert log(project, "setup-again") in log(project, "build")
 
 
-@pytest.mark.parametrize(
-    ("script", "why"),
-    [
-        ("rm setup.py", "In the fresh checkout setupCommand ended with exit code 2."),
-        ("mkdir -p src && echo x > 'src/git~1'", "Protected files could not be restored: git read-tree failed"),
-    ],
-)
-def test_a_session_that_makes_the_checkout_useless_has_failed(tmp_path: Path, script: str, why: str) -> None:
-    setup = line("setupCommand", f"{PYTHON} setup.py")
-    project = project_with(tmp_path, TESTS + PROTECTED + setup, **{"setup.py": ""})
-    code, output = run(project, script)
+def test_a_session_that_makes_setup_fail_has_failed(tmp_path: Path) -> None:
+    project = project_with(tmp_path, TESTS + PROTECTED + line("setupCommand", f"{PYTHON} setup.py"), **{"setup.py": ""})
+    code, output = run(project, "rm setup.py")
     found = correctness(project)
-    if why.startswith("Protected") and found["details"]["passed"]:
-        pytest.skip("this git takes names that others refuse")
-    assert code == 1, output
-    assert found["score"] == 0
-    assert why in found["reasoning"]
+    assert (code, found["score"]) == (1, 0)
+    assert "In the fresh checkout setupCommand ended with exit code 2." in found["reasoning"]
+    assert "In the fresh checkout setupCommand" in output
 
 
 def test_the_judge_is_told(tmp_path: Path) -> None:
@@ -75,4 +62,3 @@ def test_the_judge_is_told(tmp_path: Path) -> None:
     assert judged
     assert "The session changed protected files, which build and tests saw as they were committed" in judged[0]
     assert "conftest.py, test_shop.py" in judged[0]
-    assert sys.executable

@@ -1,112 +1,163 @@
-"""Secrets that lie in files of the user's, so that they are masked should a session or a command ever print them."""
+"""Secrets that lie about: in variables that a suite passes on, in the project's `.env`, in what git and CI keep.
+
+Nobody needs them here but the redactor. Files are read as they are, small and regular, no link followed.
+"""
 
 import base64
 import binascii
-import json
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from zelda_ci.config.settings import worth_masking
-from zelda_ci.redact import SHORTEST_SECRET, Secret
+from zelda_ci.redact import LONG_SECRET, SHORTEST_SECRET, Secret
 
-LARGEST_FILE = 1 << 20
-LARGEST_SUM = 60_000
-"""Characters of secrets that are looked for; what is masked has many spellings, and a limit of its own."""
+LARGEST_FILE = 256_000
+MOST_FILES = 20
+MOST_CHARACTERS = 8_000
+"""Of all short secrets together; each has two dozen spellings, and the redactor takes only so many."""
 
-EXAMPLES = (".example", ".sample", ".template", ".dist", ".defaults")
-"""Endings of files that are meant to be read."""
+MOST_LONG_CHARACTERS = 60_000
 
-_ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*[=:][ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_HEADER = re.compile(r"extraheader[ \t]*=[ \t]*\"?authorization:[ \t]*(?:basic|bearer|token)[ \t]+([^\s\"]+)", re.IGNORECASE)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:([^\s/@]+)@", re.IGNORECASE)
-_NPM = re.compile(r"_(?:authToken|auth|password)[ \t]*=[ \t]*\"?([^\s\"]+)")
-_MACHINE = re.compile(r"\bpassword[ \t\n]+(\S+)")
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s?(.*)")
+_GIT_SETTING = re.compile(r"\s*([A-Za-z][\w.-]*)\s*=\s*(.*)")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"']+", re.IGNORECASE)
+_WORDS = re.compile(
+    r"[A-Za-z]{1,15}(?:[-_. ,/][A-Za-z]{1,15}|[-_.]\d{1,3})*|\d{1,9}|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?"
+)
+_PATHS = re.compile(r"(?:~|\.{0,2}/)[^:]*(?::(?:~|\.{0,2}/)[^:]*)*")
+_PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*", re.IGNORECASE)
+"""Without user and query, and with no part long enough to be a key."""
+
+_EXAMPLES = (".example", ".sample", ".template", ".dist")
 
 
-def secrets(project: Path, environ: Mapping[str, str]) -> tuple[Secret, ...]:
-    """The values of credentials in `.env` files and Git's configuration of the project, of the runner and of the home.
+@dataclass(frozen=True)
+class FoundSecrets:
+    """What was found; of too much, the first, and how many are left."""
 
-    Files that cannot be read, are large or are no text hold nothing: this is a net below the others.
+    secrets: tuple[Secret, ...]
+    left_out: int = 0
+
+
+def find(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
+    """Look in every place.
+
+    Args:
+        root: The project's folder; git's configuration may lie above it.
+        environ: The user's environment.
+        passed_on: Names of variables that suites pass on to sessions.
     """
-    found = (value for value in _values(project, environ) if len(value) >= SHORTEST_SECRET)
-    return tuple(Secret(value) for value in _within_limits(dict.fromkeys(found)))
+    named = [environ[name] for name in passed_on if name in environ]
+    texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
+    values = [*named, *(value for found in texts for value in found)]
+    return _bounded(dict.fromkeys(secret for value in values for secret in _worth_masking(value)))
 
 
-def _within_limits(values: Iterable[str]) -> Iterator[str]:
-    left = LARGEST_SUM
+def _bounded(values: Iterable[str]) -> FoundSecrets:
+    room = {False: MOST_CHARACTERS, True: MOST_LONG_CHARACTERS}
+    taken, left_out = list[Secret](), 0
     for value in values:
-        left -= len(value)
-        if left < 0:
-            return
+        is_long = len(value) > LONG_SECRET
+        if len(value) > room[is_long]:
+            left_out += 1
+            continue
+        room[is_long] -= len(value)
+        taken.append(Secret(value))
+    return FoundSecrets(tuple(taken), left_out)
+
+
+def _worth_masking(value: str) -> Iterator[str]:
+    """The value, unless masking it would only blot out ordinary words, paths and addresses; and passwords inside."""
+    for address in _ADDRESS.findall(value):
+        yield from _passwords(address)
+    harmless = any(shape.fullmatch(value) for shape in (_WORDS, _PATHS, _PLAIN_ADDRESS))
+    if not harmless and len(value) >= SHORTEST_SECRET:
         yield value
 
 
-def _values(project: Path, environ: Mapping[str, str]) -> Iterator[str]:
-    for text in map(_text, _environment_files(project)):
-        pairs = {name: value.strip("\"'") for name, value in _ASSIGNMENT.findall(text)}
-        yield from worth_masking({name.upper(): value for name, value in pairs.items()})
-    for text in map(_text, _git_files(project, environ)):
-        yield from _of_git(text)
-    home = environ.get("HOME")
-    if home:
-        yield from _of_home(Path(home))
-
-
-def _environment_files(project: Path) -> list[Path]:
+def _passwords(address: str) -> Iterator[str]:
     try:
-        return sorted(path for path in project.glob(".env*") if not path.name.endswith(EXAMPLES))
-    except OSError:
-        return []
-
-
-def _git_files(project: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    """The project's own, and what the checkout action leaves beside it; in a worktree or subfolder only the latter."""
-    yield project / ".git" / "config"
-    if environ.get("HOME"):
-        yield Path(environ["HOME"], ".gitconfig")
-        yield Path(environ["HOME"], ".git-credentials")
-    if environ.get("RUNNER_TEMP"):
-        yield from sorted(Path(environ["RUNNER_TEMP"]).glob("git-credentials-*"))
-
-
-def _of_git(text: str) -> Iterator[str]:
-    for encoded in _HEADER.findall(text):
-        yield encoded
-        yield from _password(encoded)
-    yield from _ADDRESS.findall(text)
-
-
-def _of_home(home: Path) -> Iterator[str]:
-    pairs = dict(_ASSIGNMENT.findall(_text(home / ".aws" / "credentials")))
-    yield from worth_masking({name.upper(): value for name, value in pairs.items()})
-    yield from _NPM.findall(_text(home / ".npmrc"))
-    yield from _MACHINE.findall(_text(home / ".netrc"))
-    try:
-        entries = json.loads(_text(home / ".docker" / "config.json") or "{}").get("auths", {}).values()
-        for encoded in [entry["auth"] for entry in entries if "auth" in entry]:
-            yield encoded
-            yield from _password(encoded)
-    except (ValueError, TypeError, AttributeError):
+        parts = urlsplit(address)
+        given = (parts.password, parts.username if parts.password is None else None)
+    except ValueError:
         return
+    for part in given:
+        if part and len(part) >= SHORTEST_SECRET and part != "x-access-token":
+            yield from {part, unquote(part)}
 
 
-def _password(encoded: str) -> Iterator[str]:
-    """The second half of `user:password` in base64."""
+def _env_values(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        found = _ASSIGNMENT.fullmatch(line)
+        if found and not line.lstrip().startswith("#"):
+            value = found[1].strip()
+            quoted = re.match(r"""(["'])(.*?)\1""", value)
+            yield quoted[2] if quoted else value.split(" #")[0].strip()
+
+
+def _git_values(text: str) -> Iterator[str]:
+    """Headers with which git authenticates, and passwords in addresses; everything else is no secret."""
+    for address in _ADDRESS.findall(text):
+        yield from _passwords(address)
+    for line in text.splitlines():
+        found = _GIT_SETTING.fullmatch(line)
+        name = found[1].lower() if found else ""
+        if found and (name.endswith(("extraheader", "token")) or "password" in name):
+            yield from _in_header(found[2].strip().strip('"'))
+
+
+def _in_header(value: str) -> Iterator[str]:
+    """`AUTHORIZATION: basic dXNlcjp0b2tlbg==`: as it stands, and what it means."""
+    told = value.rpartition(" ")[2]
+    yield told
     try:
-        yield base64.b64decode(encoded, validate=True).decode().partition(":")[2]
-    except (binascii.Error, UnicodeDecodeError):
+        user, _, password = base64.b64decode(told, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
         return
+    yield password or user
 
 
-def _text(file: Path) -> str:
+def _env_files(root: Path) -> Iterator[Path]:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return ""
-            return opened.read(LARGEST_FILE).decode("utf-8", "ignore").replace("\0", "")
+        names = sorted(entry.name for entry in islice(os.scandir(root), 10_000) if entry.name.startswith(".env"))
     except OSError:
-        return ""
+        return
+    for name in names:
+        if name == ".env" or (name.startswith(".env.") and not name.endswith(_EXAMPLES)):
+            yield root / name
+
+
+def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder / ".git"):
+            yield from _configurations(folder / ".git")
+            break
+    if runner := environ.get("RUNNER_TEMP"):
+        yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MOST_FILES))
+
+
+def _configurations(git: Path) -> Iterator[Path]:
+    """Of a repository, or of a linked work tree, which shares that of its main one."""
+    pointer = next(iter(_texts([git])), "")
+    own = git.parent / pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else git
+    shared = next(iter(_texts([own / "commondir"])), "").strip()
+    for folder in (own, own / shared) if shared else (own,):
+        yield from (folder / "config", folder / "config.worktree")
+
+
+def _texts(files: Iterable[Path]) -> Iterator[str]:
+    for file in islice(files, MOST_FILES):
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            continue
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                yield os.read(descriptor, LARGEST_FILE).decode("utf-8", "replace")
+        finally:
+            os.close(descriptor)

@@ -60,7 +60,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         workspaces=Path(environ["ZELDA_WORKSPACES"]) if environ.get("ZELDA_WORKSPACES") else None,
         no_color=bool(environ.get("NO_COLOR")),
         ci=environ.get("CI", "").lower() not in _NO,
-        _secrets=tuple(map(Secret, dict.fromkeys(worth_masking(environ)))),
+        _secrets=tuple(map(Secret, dict.fromkeys(_worth_masking(environ)))),
     )
 
 
@@ -124,8 +124,7 @@ def _has_port(address: str) -> bool:
         return False
 
 
-def worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
-    """The values of variables that by their name are secrets, and passwords in addresses."""
+def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         if _names_a_secret(name.upper()) and len(value) >= SHORTEST_SECRET:
             yield value
