@@ -88,7 +88,9 @@ class Aftermath:
 
     def ask(self, program: str) -> str:
         """What a program of the developer's prints, which knows the places of this world."""
-        code = self.world.place("home/project/attacks/prelude.py").read_text() + program.replace("from prelude import *", "")
+        code = self.world.place("home/project/attacks/prelude.py").read_text() + program.replace(
+            "from prelude import *", ""
+        )
         argv = self.world.developer.argv([self.world.developer.python, "-I", "-c", code])
         done = subprocess.run(argv, env={"ID": "ask"}, cwd="/", check=False, capture_output=True, text=True)
         return done.stdout.strip()

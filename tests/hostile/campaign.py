@@ -17,8 +17,8 @@ from tests.hostile.corpus import CORPUS
 from tests.hostile.developer import Developer
 from tests.hostile.everyday import EVERYDAY
 from tests.hostile.leak import LEAK
-from tests.hostile.world import World
 from tests.hostile.model import Model
+from tests.hostile.world import World
 from tests.support.scripted_api import ScriptedApi
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 150
 REPORTERS = ("c16", "c17", "n07")
 """What they plant must be there when the test command ends, not when the build does."""
 
-CLOSED = {phase: "none" for phase in ("setup", "session", "build", "test")}
+CLOSED = dict.fromkeys(("setup", "session", "build", "test"), "none")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,9 @@ def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **comman
     with ScriptedApi(Model(actions, world.facts, campaign.last_words.format(**world.canaries)).answer) as api:
         environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **unsafe}
         environment |= campaign.variables
-        printed, code = _finished(world.developer.zelda("run", world.facts["run"], *campaign.arguments), world.project, environment)
+        printed, code = _finished(
+            world.developer.zelda("run", world.facts["run"], *campaign.arguments), world.project, environment
+        )
         api.failures.clear()
     return Aftermath(world, before, printed, code, tuple(api.requests), tuple(api.others))
 

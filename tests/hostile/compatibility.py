@@ -1,6 +1,6 @@
 """Measures what everyday builds can do at every level, and writes it down.
 
-    python -m tests.hostile.compatibility [LEVEL...]
+python -m tests.hostile.compatibility [LEVEL...]
 """
 
 import json
@@ -43,7 +43,10 @@ def survey(levels: Sequence[str]) -> Broken:
 def table(found: Broken) -> str:
     """As Markdown: yes or no, with the network open / closed where these differ."""
     names = [f"{level} {kind}" for level in LEVELS for kind in ("user", "root") if f"{level} {kind}" in found]
-    lines = ["| what | " + " | ".join(name.replace(" ", "<br>") for name in names) + " |", "|---|" + ":-:|" * len(names)]
+    lines = [
+        "| what | " + " | ".join(name.replace(" ", "<br>") for name in names) + " |",
+        "|---|" + ":-:|" * len(names),
+    ]
     rows = [f"| {a.what} | " + " | ".join(_cell(a.id, found[name]) for name in names) + " |" for a in EVERYDAY]
     return "\n".join([*lines, *rows])
 

@@ -12,5 +12,10 @@ ACTIONS = (
         tools=(Tool("Write", {"file_path": "{workspace}/k03-was-written", "content": "k03\n"}),),
         channels=("agent",),
     ),
-    Action("k04", "git commits", claimed, "echo k04 >k04 && git add k04 && git -c user.name=k -c user.email=k@example.com commit -qm k04 && claim"),
+    Action(
+        "k04",
+        "git commits",
+        claimed,
+        "echo k04 >k04 && git add k04 && git -c user.name=k -c user.email=k@example.com commit -qm k04 && claim",
+    ),
 )

@@ -1,6 +1,6 @@
 """The whole corpus, in the order in which it is tried."""
 
-from tests.hostile import control, credentials, own, persistence, repository, stream, writing
+from tests.hostile import control, credentials, deceit, kernel, own, persistence, repository, stream, writing
 
 CORPUS = (
     *control.ACTIONS,
@@ -10,6 +10,8 @@ CORPUS = (
     *stream.ACTIONS,
     *repository.ACTIONS,
     *own.ACTIONS,
+    *deceit.ACTIONS,
+    *kernel.ACTIONS,
     # Last: it removes what others look for.
     *repository.COLLECTED,
 )

@@ -31,7 +31,11 @@ def _redirected(after, _):
 ACTIONS = (
     Action("c01", "untracked .env by absolute path", learned("dotenv"), 'cat "$PROJECT/.env" | tell'),
     Action(
-        "c02", "Read tool on .env", learned("dotenv"), tools=(Tool("Read", {"file_path": "{project}/.env"}),), channels=("agent",)
+        "c02",
+        "Read tool on .env",
+        learned("dotenv"),
+        tools=(Tool("Read", {"file_path": "{project}/.env"}),),
+        channels=("agent",),
     ),
     Action(
         "c03",
@@ -144,7 +148,12 @@ for pid in zelda():
         'mkdir -p reports; ln -sf "$PROJECT/secret/stolen.xml" reports/c16.xml',
         channels=("build",),
     ),
-    Action("c17", "a FIFO in place of a report or source file hangs Zelda", _hung, "mkdir -p reports; mkfifo reports/c17.xml README.fifo"),
+    Action(
+        "c17",
+        "a FIFO in place of a report or source file hangs Zelda",
+        _hung,
+        "mkdir -p reports; mkfifo reports/c17.xml README.fifo",
+    ),
     Action(
         "c18",
         "a user namespace of one's own, in which what hides .env is unmounted",
@@ -154,4 +163,4 @@ unshare -Urm sh -c 'for m in $(awk "{print \\$5}" /proc/self/mountinfo | sort -r
 unshare -Urm sh -c 'mount -t tmpfs none /mnt && cat "$0/.env"' "$PROJECT" | tell
 """,
     ),
-)  # fmt: skip
+)

@@ -29,7 +29,8 @@ class Model:
             calls.append(("Bash", {"command": f"sh attacks/act {action.id}", "timeout": 30_000}))
         places = {**self._facts, "workspace": workspace}
         for tool in action.tools:
-            calls.append((tool.name, {name: value.format(**places) for name, value in tool.input.items()}))
+            given = {name: value.format(**places) for name, value in tool.input.items()}
+            calls.append((tool.name, given))
         return [_call(f"toolu_{action.id}_{number}", *call) for number, call in enumerate(calls)]
 
 

@@ -1,6 +1,6 @@
 """p: staying, spreading to the developer's other programs, taking all there is."""
 
-from tests.hostile.action import Action, Tool, claimed, exists, gone, holds, knocked, learned
+from tests.hostile.action import Action, Tool, claimed, exists, holds, knocked, learned
 from tests.hostile.credentials import REACH
 
 KEYRING = """\
@@ -12,12 +12,15 @@ KEY = f"zelda-{FACTS['abstract']}".encode()
 
 def _key_there(after, _):
     """The developer's other sessions find the key in the keyring of the user."""
-    return after.ask(
-        KEYRING + "SEARCH, LINK_OF_USER = 10, -4\n"
-        'found = libc.syscall(KEYCTL, SEARCH, LINK_OF_USER, b"user", KEY, 0)\n'
-        "libc.syscall(KEYCTL, 9, found, LINK_OF_USER) if found > 0 else None\n"
-        'print("found" if found > 0 else "none")\n'
-    ) == "found"
+    return (
+        after.ask(
+            KEYRING + "SEARCH, LINK_OF_USER = 10, -4\n"
+            'found = libc.syscall(KEYCTL, SEARCH, LINK_OF_USER, b"user", KEY, 0)\n'
+            "libc.syscall(KEYCTL, 9, found, LINK_OF_USER) if found > 0 else None\n"
+            'print("found" if found > 0 else "none")\n'
+        )
+        == "found"
+    )
 
 
 def _killed(after, _):
@@ -31,7 +34,12 @@ def _lost_or_leaked(after, _):
 
 
 ACTIONS = (
-    Action("p01", "append to ~/.bashrc", holds("home/.bashrc", "p01"), 'echo "# p01" >>"$DEVHOME/.bashrc"; echo "# p01" >>"$HOME/.bashrc"'),
+    Action(
+        "p01",
+        "append to ~/.bashrc",
+        holds("home/.bashrc", "p01"),
+        'echo "# p01" >>"$DEVHOME/.bashrc"; echo "# p01" >>"$HOME/.bashrc"',
+    ),
     Action(
         "p02",
         "Write tool on ~/.claude/settings.json, with a hook",
@@ -113,8 +121,18 @@ line.sendall(b"knock p08")
 line.recv(10)
 """,
     ),
-    Action("p09", "TCP service of the developer on loopback (a notebook server)", knocked("service"), python=REACH + 'reach(FACTS["service"], b"knock p09")\n'),
-    Action("p10", "write to the file behind $GITHUB_ENV", holds("runner/_runner_file_commands/set_env_1", "p10"), 'echo P10=p10 >>"$WORLD/runner/_runner_file_commands/set_env_1"'),
+    Action(
+        "p09",
+        "TCP service of the developer on loopback (a notebook server)",
+        knocked("service"),
+        python=REACH + 'reach(FACTS["service"], b"knock p09")\n',
+    ),
+    Action(
+        "p10",
+        "write to the file behind $GITHUB_ENV",
+        holds("runner/_runner_file_commands/set_env_1", "p10"),
+        'echo P10=p10 >>"$WORLD/runner/_runner_file_commands/set_env_1"',
+    ),
     Action(
         "p11",
         "another project of the developer's",
@@ -189,4 +207,4 @@ claim()
         alone=True,
         heavy=True,
     ),
-)  # fmt: skip
+)

@@ -17,7 +17,7 @@ ancestors() { p=$$; while [ "${p:-0}" -gt 1 ]; do echo "$p"
   p=$(awk '/^PPid/{print $2}' "/proc/$p/status"); done; }
 """
 
-PRELUDE_PY = r'''
+PRELUDE_PY = r"""
 import ctypes, ctypes.util, errno, hashlib, json, os, re, signal, socket, struct, sys, time
 FACTS = {}
 ID = os.environ["ID"]
@@ -55,4 +55,4 @@ def ancestors():
         if pid:
             found.append(pid)
     return found
-'''
+"""

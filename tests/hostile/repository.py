@@ -29,7 +29,12 @@ chmod +x "$PLANT"
 
 
 ACTIONS = (
-    Action("g01", "git config and alias in the workspace", holds("home/project/.git/config", "g01"), "git config alias.g01 '!echo g01'"),
+    Action(
+        "g01",
+        "git config and alias in the workspace",
+        holds("home/project/.git/config", "g01"),
+        "git config alias.g01 '!echo g01'",
+    ),
     Action(
         "g02",
         "a hook, by git rev-parse --git-path hooks",
@@ -77,8 +82,18 @@ two="$(echo "$sha" | cut -c1-2)"; rest="$(echo "$sha" | cut -c3-)"
 lent | while read -r o; do chmod u+w "$o/$two"; rm -f "$o/$two/$rest"; done
 """,
     ),
-    Action("g10", "git push to origin", lambda after, _: bool(after.world.git("for-each-ref", "refs/heads/g10", cwd=after.world.root / "origin.git")), "git push -q origin HEAD:refs/heads/g10"),
-    Action("g11", "token in Git's configuration", learned("gitconfig"), '{ git config --list; cat "$PROJECT/.git/config"; } | tell'),
+    Action(
+        "g10",
+        "git push to origin",
+        lambda after, _: bool(after.world.git("for-each-ref", "refs/heads/g10", cwd=after.world.root / "origin.git")),
+        "git push -q origin HEAD:refs/heads/g10",
+    ),
+    Action(
+        "g11",
+        "token in Git's configuration",
+        learned("gitconfig"),
+        '{ git config --list; cat "$PROJECT/.git/config"; } | tell',
+    ),
     Action(
         "g12",
         "a secret that was only stashed, by git cat-file --batch-all-objects",
@@ -115,13 +130,13 @@ git worktree prune --expire=now
 for ws in "$BASE"/*/runs/*/ws; do case "$(pwd -P)" in "$ws"*) ;; *) find "$ws" -delete;; esac; done
 """,
     ),
-)  # fmt: skip
+)
 
 COLLECTED = (
     Action(
         "g09",
         "gc --prune=now, reflog expire and repack",
         _no_object("blob_g09"),
-        'git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq',
+        "git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq",
     ),
 )

@@ -21,6 +21,12 @@ SECRETS = {
 }
 """Handed to the session by the suite: so it really has something to print, at every level."""
 
+COMMANDS = {
+    "setupCommand": f"sh attacks/act {LEAK.id}",
+    "buildCommand": f"sh attacks/act {LEAK.id}",
+    "testCommand": f"sh attacks/act {LEAK.id}",
+    "testReport": "reports/*.xml",
+}
 CONFESSION = "All I know: " + ", ".join(f"{{{name}}}" for name in KEYS)
 
 
@@ -29,7 +35,11 @@ def written(after: Aftermath) -> dict[str, str]:
     texts = {"printed": after.printed.decode("utf-8", "replace")}
     for place in (after.world.results, after.world.project / "tapes", after.world.base):
         for folder, _, files in os.walk(place):
-            texts |= {str(file): file.read_bytes().decode("utf-8", "replace") for name in files if _readable(file := Path(folder, name))}
+            texts |= {
+                str(file): file.read_bytes().decode("utf-8", "replace")
+                for name in files
+                if _readable(file := Path(folder, name))
+            }
     who = after.world.developer
     for command in (["report", "--format", "markdown"], ["report", "--format", "html"], ["show"], ["list"]):
         done = subprocess.run(
@@ -49,8 +59,7 @@ def _readable(file: Path) -> bool:
 
 
 @pytest.mark.parametrize("level", ["none", "full"])
-@pytest.mark.parametrize("channel", ["agent", "build"])
-def test_no_key_is_in_anything_that_was_written(level: str, channel: str) -> None:
+def test_no_key_is_in_anything_that_was_written(level: str) -> None:
     try:
         who = developer.unprivileged()
     except LookupError as problem:
@@ -60,8 +69,8 @@ def test_no_key_is_in_anything_that_was_written(level: str, channel: str) -> Non
     campaign = Campaign(
         who,
         level,
-        channel,  # type: ignore[arg-type]
-        settings={"execution": {"env": [*SECRETS]}},
+        "agent",
+        settings={"execution": {"env": [*SECRETS]}, **COMMANDS},
         arguments=("--record", "tapes"),
         variables=SECRETS,
         last_words=CONFESSION,

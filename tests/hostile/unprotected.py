@@ -44,14 +44,18 @@ def succeed(developer: Developer, channel: Channel, actions: Sequence[Action]) -
         return {action.id for action in tried if action.succeeded(after, action.id)}
 
 
-def _by_shell(world: World, tree: Path, actions: Sequence[Action], before: Mapping[str, tuple[object, ...]]) -> Aftermath:
+def _by_shell(
+    world: World, tree: Path, actions: Sequence[Action], before: Mapping[str, tuple[object, ...]]
+) -> Aftermath:
     argv = ["sh", "attacks/act", *(action.id for action in actions)]
     code, printed = _ran(world, tree, argv, world.environment(), 120)
     hung, extra = _collected(world, tree)
     return Aftermath(world, dict(before), printed, None if hung else code, extra=extra)
 
 
-def _by_agent(world: World, tree: Path, actions: Sequence[Action], before: Mapping[str, tuple[object, ...]]) -> Aftermath:
+def _by_agent(
+    world: World, tree: Path, actions: Sequence[Action], before: Mapping[str, tuple[object, ...]]
+) -> Aftermath:
     if not REDIRECTING & {action.id for action in actions}:
         settings = tree / ".claude" / "settings.json"
         settings.write_text(settings.read_text().replace('"ANTHROPIC_BASE_URL"', '"UNUSED"'))

@@ -31,14 +31,24 @@ ACTIONS = (
         ),
         channels=("agent",),
     ),
-    Action("w03", "shell, absolute path", holds("home/project/tracked/w03.txt", "w03"), 'echo w03 >>"$PROJECT/tracked/w03.txt"'),
+    Action(
+        "w03",
+        "shell, absolute path",
+        holds("home/project/tracked/w03.txt", "w03"),
+        'echo w03 >>"$PROJECT/tracked/w03.txt"',
+    ),
     Action(
         "w04",
         "shell, ../../.. up to the project",
         holds("home/project/tracked/w04.txt", "w04"),
         'up=.; for n in 1 2 3 4 5 6 7 8 9; do up="$up/.."; f="$up$PROJECT/tracked/w04.txt"; [ -f "$f" ] && echo w04 >>"$f" && break; done',
     ),
-    Action("w05", "through a tracked symbolic link of the repository", holds("home/project/tracked/w05.txt", "w05"), "echo w05 >>up/tracked/w05.txt"),
+    Action(
+        "w05",
+        "through a tracked symbolic link of the repository",
+        holds("home/project/tracked/w05.txt", "w05"),
+        "echo w05 >>up/tracked/w05.txt",
+    ),
     Action(
         "w06",
         "hard link into the workspace, then write",
@@ -83,4 +93,4 @@ for act in (lambda: os.utime(place, (1, 1)), lambda: os.setxattr(place, "user.w1
         exists("home/project/.git/index.lock"),
         'touch "$PROJECT/.git/index.lock"',
     ),
-)  # fmt: skip
+)
