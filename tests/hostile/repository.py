@@ -119,6 +119,15 @@ for folder in filter(None, folders):
                 pass
 """,
     ),
+)
+
+COLLECTED = (
+    Action(
+        "g09",
+        "gc --prune=now, reflog expire and repack",
+        _no_object("blob_g09"),
+        "git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq",
+    ),
     Action(
         "g14",
         "remove neighbours: git worktree remove, and other runs' folders",
@@ -129,14 +138,5 @@ git worktree list --porcelain | sed -n 's/^worktree //p' | while read -r w; do
 git worktree prune --expire=now
 for ws in "$BASE"/*/runs/*/ws; do case "$(pwd -P)" in "$ws"*) ;; *) find "$ws" -delete;; esac; done
 """,
-    ),
-)
-
-COLLECTED = (
-    Action(
-        "g09",
-        "gc --prune=now, reflog expire and repack",
-        _no_object("blob_g09"),
-        "git reflog expire --expire=now --all; git gc -q --prune=now; git repack -adq",
     ),
 )
