@@ -1,6 +1,9 @@
 """Protected files are as they were committed when build and tests run, whatever a session did to them."""
 
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +117,21 @@ def test_protected_files_are_as_committed(project: Project, attack: str) -> None
     assert sorted(checked.restored) == changed
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder through which every user may pass, unlike pytest's own."""
+    made = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
 @pytest.mark.parametrize("level", ["uid", "landlock", "namespaces", "none"])
-def test_it_is_so_at_every_level(project: Project, level: IsolationLevel) -> None:
+def test_it_is_so_at_every_level(place: Path, level: IsolationLevel) -> None:
+    project = repository(place, FILES)
+    project.level = level
     if not levels.probe(project.environ).offers(level):
         pytest.skip(f"this machine does not offer the level {level}")
-    project.level = level
     script, changed = ATTACKS["a link in place of the folder"]
     checked, said = checked_after(project, script, "cat tests/test_a.py && touch made && echo can write")
     assert said == "from src.a import a\nassert a() == 1\ncan write\n"

@@ -1,6 +1,8 @@
 """`zelda run` on a suite that protects its tests: a session that edits them gains nothing, and is told of."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 from tests.integration.test_run_correctness import BREAK, PYTHON, TESTS, correctness, line, log, project_with, run
@@ -42,6 +44,23 @@ def test_a_session_that_makes_setup_fail_has_failed(tmp_path: Path) -> None:
     assert (code, found["score"]) == (1, 0)
     assert "In the fresh checkout setupCommand ended with exit code 2." in found["reasoning"]
     assert "In the fresh checkout setupCommand" in output
+
+
+def test_where_the_checkout_cannot_be_made_nothing_has_passed(tmp_path: Path) -> None:
+    """A session may have found a way to prevent it, so this must never be a way to pass."""
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    (shims / "git").write_text(
+        '#!/bin/sh\ncase " $* " in *" read-tree -m "*) echo "fatal: not today" >&2; exit 128;; esac\n'
+        f'exec "{shutil.which("git")}" "$@"\n'
+    )
+    (shims / "git").chmod(0o755)
+    project = project_with(tmp_path, TESTS + PROTECTED)
+    code, output = run(project, "true", PATH=f"{shims}{os.pathsep}{os.environ['PATH']}")
+    found = correctness(project)
+    assert (code, found["score"], found["details"]["passed"]) == (1, 0, False)
+    assert "Protected files could not be restored: git read-tree failed: fatal: not today" in found["reasoning"]
+    assert "not today" in output
 
 
 def test_the_judge_is_told(tmp_path: Path) -> None:
