@@ -64,6 +64,8 @@ class ScriptedApi:
         """Model requests in order of arrival; token counts and probes are not among them."""
         self.failures: list[str] = []
         """Why the test fails at the end of the `with` block; a test that expects one removes it."""
+        self.others: list[str] = []
+        """Method and path of requests to anything but messages."""
         self.disconnects = 0
         """Streams that the client left before their end."""
         self.closing = threading.Event()
@@ -165,7 +167,11 @@ class _Handler(BaseHTTPRequestHandler):
             case "/v1/messages/count_tokens":
                 self._small(200, b'{"input_tokens": 42}')
             case _:
-                self._small(404, b"{}")
+                self.do_GET()
+
+    def do_GET(self) -> None:
+        self.server.api.others.append(f"{self.command} {self.path}")
+        self._small(404, b"{}")
 
     def _answer(self, headers: Mapping[str, str], body: bytes) -> None:
         request, reply = self.server.api.receive(self.path, headers, body)

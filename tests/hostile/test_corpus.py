@@ -1,0 +1,109 @@
+"""What of the corpus succeeds at each level: exactly what docs/security.md says."""
+
+import json
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from tests.hostile import developer, matrix, unprotected
+from tests.hostile.action import Action, Channel
+from tests.hostile.aftermath import Aftermath
+from tests.hostile.campaign import Campaign
+from tests.hostile.corpus import CONTROLS, CORPUS
+from tests.hostile.developer import Developer
+from zelda_ci.workspace import levels
+
+EXPECTED: matrix.Found = json.loads(matrix.EXPECTED.read_text("utf-8"))
+
+BRIEF = (
+    "k01", "k02", "k04", "w03", "w09", "g13", "c01", "c06", "c07", "c10", "c15", "p07", "p08", "p12", "n02", "n13", "n26", "n28", "n30",
+)  # fmt: skip
+"""Those in which levels differ, and those that matter most."""
+
+NEVER_SEEN = {
+    "c08": "the CLI's own Read tool refuses /proc/self/environ, wherever it leads to",
+    "c16": "",
+}
+
+
+def user() -> Developer:
+    try:
+        return developer.unprivileged()
+    except LookupError as problem:
+        pytest.skip(str(problem))
+
+
+def offered(level: str) -> None:
+    if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
+        pytest.skip(f"this machine does not offer isolation level {level}")
+
+
+def of(ids: Sequence[str]) -> list[Action]:
+    return [action for action in CORPUS if action.id in ids]
+
+
+def expected(level: str, who: Developer, channel: Channel, tried: Sequence[Action]) -> set[str]:
+    """By the data file; what controls are must succeed at any rate."""
+    found = {*EXPECTED[f"{level} {who.kind}"][channel], *CONTROLS}
+    return {action.id for action in tried if action.id in found and channel in action.channels}
+
+
+@pytest.mark.parametrize("channel", ["agent", "build"])
+def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(channel: Channel) -> None:
+    offered("full")
+    who = user()
+    everything = [action for action in CORPUS if not action.heavy]
+
+    def judge(after: Aftermath, tried: Sequence[Action]) -> set[str]:
+        assert after.exit_code == 0, after.printed.decode()
+        assert after.before == after.world.fingerprint()
+        assert not after.leftovers
+        return {action.id for action in tried if action.succeeded(after, action.id)}
+
+    found = Campaign(who, "full", channel).judged(everything, judge)
+    assert found == expected("full", who, channel, everything)
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock", "degraded", "none"])
+def test_at_lower_levels_exactly_what_is_written_down_succeeds(level: str) -> None:
+    offered(level)
+    who = user()
+    assert Campaign(who, level, "build").succeed(of(BRIEF)) == expected(level, who, "build", of(BRIEF))
+
+
+@pytest.mark.parametrize("channel", ["agent", "build"])
+def test_root_without_namespaces_gives_runs_to_another_user(channel: Channel) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can let runs be another user's")
+    user()
+    who = developer.root_in_a_container()
+    assert Campaign(who, "uid", channel).succeed(of(BRIEF)) == expected("uid", who, channel, of(BRIEF))
+
+
+def test_a_shell_of_the_session_neither_forges_messages_nor_finds_the_token() -> None:
+    offered("full")
+    tried = of(("k01", "z01", "z02", "n15", "n16", "n20"))
+    assert Campaign(user(), "full", "agent").succeed(tried) == {"k01"}
+
+
+def test_where_nothing_stands_in_their_way_the_same_actions_succeed() -> None:
+    who = user()
+    tried = of(BRIEF)
+    assert unprotected.succeed(who, "build", tried) == expected("unprotected", who, "build", tried)
+
+
+def test_every_action_was_seen_to_succeed_somewhere() -> None:
+    seen = {name for column in EXPECTED.values() for found in column.values() for name in found}
+    light = {action.id for action in CORPUS if not action.heavy}
+    assert light - seen - CONTROLS == set(NEVER_SEEN)
+
+
+def test_the_corpus_is_as_large_as_it_is_said_to_be() -> None:
+    ids = [action.id for action in CORPUS]
+    assert len(ids) == len(set(ids))
+    assert len(set(ids) - CONTROLS) >= 100
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    assert matrix.table(EXPECTED) in matrix.PAGE.read_text("utf-8")

@@ -1,0 +1,37 @@
+"""What ordinary builds do works inside as well, but for what docs/security.md lists."""
+
+import json
+import os
+
+import pytest
+
+from tests.hostile import compatibility, developer, matrix
+from zelda_ci.workspace import levels
+
+EXPECTED: compatibility.Broken = json.loads(compatibility.EXPECTED.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("network", ["open", "none"])
+@pytest.mark.parametrize("level", ["full", "landlock"])
+def test_everyday_actions_of_builds_work(level: str, network: str) -> None:
+    if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
+        pytest.skip(f"this machine does not offer isolation level {level}")
+    try:
+        who = developer.unprivileged()
+    except LookupError as problem:
+        pytest.skip(str(problem))
+    assert compatibility.broken(who, level, network) == set(EXPECTED[f"{level} user"][network])
+
+
+def test_everyday_actions_work_for_another_user_where_root_has_no_namespaces() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can let runs be another user's")
+    try:
+        who = developer.root_in_a_container()
+    except LookupError as problem:
+        pytest.skip(str(problem))
+    assert compatibility.broken(who, "uid", "open") == set(EXPECTED["uid root"]["open"])
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    assert compatibility.table(EXPECTED) in matrix.PAGE.read_text("utf-8")

@@ -1,0 +1,89 @@
+"""No key of the environment, of `.env`, of Git's configuration or of the runner's files is ever stored or shown."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.hostile import developer
+from tests.hostile.action import Action
+from tests.hostile.aftermath import Aftermath
+from tests.hostile.campaign import Campaign
+from tests.hostile.leak import KEYS, LEAK, spellings
+from zelda_ci.workspace import levels
+
+SECRETS = {
+    "DEPLOY_PASSWORD": 'p@ss "w\\o/r+d" of 5f0c1e77',
+    "NPM_TOKEN": "npm_fakefakefakefakefakefakefakefakefake",
+    "DATABASE_URL": "postgres://app:hunter2-9b1deb4d@db.example/app",
+}
+"""Handed to the session by the suite: so it really has something to print, at every level."""
+
+COMMANDS = {
+    "setupCommand": f"sh attacks/act {LEAK.id}",
+    "buildCommand": f"sh attacks/act {LEAK.id}",
+    "testCommand": f"sh attacks/act {LEAK.id}",
+    "testReport": "reports/*.xml",
+}
+CONFESSION = "All I know: " + ", ".join(f"{{{name}}}" for name in KEYS)
+
+
+def written(after: Aftermath) -> dict[str, str]:
+    """Everything that Zelda made: results, transcript, patch, logs, cassettes, what it printed, and every report."""
+    texts = {"printed": after.printed.decode("utf-8", "replace")}
+    for place in (after.world.results, after.world.project / "tapes", after.world.base):
+        for folder, _, files in os.walk(place):
+            texts |= {
+                str(file): file.read_bytes().decode("utf-8", "replace")
+                for name in files
+                if _readable(file := Path(folder, name))
+            }
+    who = after.world.developer
+    for command in (["report", "--format", "markdown"], ["report", "--format", "html"], ["show"], ["list"]):
+        done = subprocess.run(
+            who.zelda(*command),
+            cwd=after.world.project,
+            env={**after.world.environment(), **who.variables(), **SECRETS},
+            check=False,
+            capture_output=True,
+        )
+        texts[" ".join(command)] = (done.stdout + done.stderr).decode("utf-8", "replace")
+    return texts
+
+
+def _readable(file: Path) -> bool:
+    # The store is Git's own copy of the commit, compressed, and not Zelda's to mask.
+    return file.is_file() and not file.is_symlink() and "stores" not in file.parts
+
+
+@pytest.mark.parametrize("level", ["none", "full"])
+def test_no_key_is_in_anything_that_was_written(level: str) -> None:
+    try:
+        who = developer.unprivileged()
+    except LookupError as problem:
+        pytest.skip(str(problem))
+    if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
+        pytest.skip(f"this machine does not offer isolation level {level}")
+    campaign = Campaign(
+        who,
+        level,
+        "agent",
+        settings={"execution": {"env": [*SECRETS]}, **COMMANDS},
+        arguments=("--record", "tapes"),
+        variables=SECRETS,
+        last_words=CONFESSION,
+    )
+
+    def judge(after: Aftermath, tried: Sequence[Action]) -> list[str]:
+        texts = written(after)
+        assert len(texts) > 6
+        assert LEAK.succeeded(after, LEAK.id), after.printed
+        keys = [*(after.world.canaries[name] for name in KEYS), *SECRETS.values(), "hunter2-9b1deb4d"]
+        hidden = [form for key in keys for form in spellings(key)]
+        # The database's address as a whole is no secret: only the password in it.
+        hidden = [form for form in hidden if form not in set(spellings(SECRETS["DATABASE_URL"]))]
+        return [f"{name}: {form}" for name, text in texts.items() for form in hidden if form in text]
+
+    assert campaign.judged([LEAK], judge) == []
