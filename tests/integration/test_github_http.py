@@ -56,9 +56,9 @@ def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: flo
     return http.send("GET", f"{github.api_url}{path}", headers=headers(github), **more)  # type: ignore[arg-type]
 
 
-def post(github: GitHubServer, http: Http) -> Answer:
+def post(github: GitHubServer, http: Http, **more: float) -> Answer:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
-    return http.send("POST", url, headers=headers(github), json={"body": "hello"}, timeout=0.5)
+    return http.send("POST", url, headers=headers(github), json={"body": "hello"}, **more)  # type: ignore[arg-type]
 
 
 def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> GitHubError:
@@ -143,7 +143,7 @@ def test_a_missing_permission_is_told_at_once_and_named(github: GitHubServer) ->
 def test_what_may_have_happened_is_not_done_again(github: GitHubServer, failure: object) -> None:
     github.script_failures([failure])  # type: ignore[list-item]
     with pytest.raises(GitHubError) as caught:
-        post(github, patient_http())
+        post(github, patient_http(), timeout=0.5)
     assert caught.value.code == "GITHUB_ANSWER_LOST"
     assert len(github.requests) == 1
 

@@ -98,6 +98,8 @@ class GitHubServer:
         """
         repository = run.repository if run else self.repository
         told = {
+            # The user's proxy does not lead to the loopback address.
+            "NO_PROXY": "127.0.0.1",
             "GITHUB_ACTIONS": "true",
             "GITHUB_API_URL": self.api_url,
             "GITHUB_GRAPHQL_URL": self.graphql_url,
