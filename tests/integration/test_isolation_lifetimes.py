@@ -23,10 +23,8 @@ def sleepers(project: Project) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if (
-                project.base.name in (process / "cwd").readlink().parts
-                and b"sleep" in (process / "cmdline").read_bytes()
-            ):
+            here = (process / "cwd").readlink().is_relative_to(project.base)
+            if here and b"sleep" in (process / "cmdline").read_bytes():
                 found.append(process.name)
         except OSError:
             continue
