@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from zelda_ci import __version__, evaluators
-from zelda_ci.config import project, settings
+from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
@@ -240,7 +240,10 @@ def _tools(
     emit: Emit,
 ) -> Tools:
     known = settings.read(environ)
-    redact = Redactor(known.secrets())
+    lying = secret_files.find(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
+    if lying.left_out:
+        emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
+    redact = Redactor([*known.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, environ)
     reasons = isolation.offered.reasons
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)

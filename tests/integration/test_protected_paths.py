@@ -1,13 +1,18 @@
 """Protected files are as they were committed when build and tests run, whatever a session did to them."""
 
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.projects import Project, folder, repository
+from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.workspace import levels
 from zelda_ci.workspace.pristine import Checked
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -110,6 +115,28 @@ def test_protected_files_are_as_committed(project: Project, attack: str) -> None
     expected = subprocess.run(["sh", "-c", LOOK], cwd=project.path, capture_output=True, text=True, check=False).stdout
     assert said == expected
     assert sorted(checked.restored) == changed
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder through which every user may pass, unlike pytest's own."""
+    made = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.mark.parametrize("level", ["uid", "landlock", "namespaces", "none"])
+def test_it_is_so_at_every_level(place: Path, level: IsolationLevel) -> None:
+    project = repository(place, FILES)
+    project.level = level
+    if not levels.probe(project.environ).offers(level):
+        pytest.skip(f"this machine does not offer the level {level}")
+    script, changed = ATTACKS["a link in place of the folder"]
+    checked, said = checked_after(project, script, "cat tests/test_a.py && touch made && echo can write")
+    assert said == "from src.a import a\nassert a() == 1\ncan write\n"
+    assert sorted(checked.restored) == changed
+    assert project.leftovers() == []
 
 
 def test_the_rest_of_the_work_is_there_and_nothing_that_git_ignores(project: Project) -> None:

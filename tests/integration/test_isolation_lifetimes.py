@@ -1,0 +1,59 @@
+"""However a run ends, nothing behind its walls outlives it; and what can end in good order may."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_isolation_levels import place, project
+from tests.support.projects import Project, wait_until
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.workspace.workspaces import Workspaces
+
+__all__ = ["place", "project"]
+
+ROOT = Path(__file__).parents[2]
+DAEMONS = "(setsid sleep 300 &); (env -i setsid sh -c 'trap \"\" TERM HUP INT; sleep 301; sleep 302' &); sleep 303"
+
+
+def sleepers(project: Project) -> list[str]:
+    """Living processes that work below the project's workspaces, as the machine sees them."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            here = (process / "cwd").readlink().is_relative_to(project.base)
+            if here and b"sleep" in (process / "cmdline").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_a_zelda_that_is_killed(project: Project, number: signal.Signals) -> None:
+    argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), "run-1", "hold", DAEMONS]
+    environ = {**project.environ, "PYTHONPATH": str(ROOT), "LEVEL": project.level}
+    with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as zelda:
+        wait_until(lambda: len(sleepers(project)) >= 3)
+        zelda.send_signal(number)
+    wait_until(lambda: not sleepers(project))
+
+
+def test_a_command_at_its_deadline_may_end_in_good_order_before_all_is_killed(project: Project) -> None:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> bool:
+        line = f"trap 'echo > $TMPDIR/tidied; exit 0' TERM; ({DAEMONS}) & wait"
+        assert (await workspaces.run_command(workspace, line, 2)).timed_out
+        return (workspace.tmp / "tidied").exists()
+
+    assert project.work(work, isolation={"level": project.level})
+    assert sleepers(project) == []
+
+
+def test_exit_codes_and_signals_come_through(project: Project) -> None:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> list[int | None]:
+        lines = ("exit 7", "kill -9 $$", "kill -TERM $$", "no-such-program")
+        return [(await workspaces.run_command(workspace, line, 60)).exit_code for line in lines]
+
+    assert project.work(work, isolation={"level": project.level}) == [7, 137, 143, 127]
