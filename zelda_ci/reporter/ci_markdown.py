@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from zelda_ci.reporter.markdown import Filters, render
 from zelda_ci.reporter.view.ci import CiView
-from zelda_ci.reporter.view.ci.extent import STEPS, reduced
+from zelda_ci.reporter.view.ci.extent import STEPS, least_size, reduced
 from zelda_ci.reporter.view.ci.nouns import Link
 from zelda_ci.reporter.view.gfm import address, code, gfm, html
 from zelda_ci.reporter.view.nouns import Cell, Tone
@@ -56,6 +56,8 @@ def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le
         smaller = reduced(view, step)
         if step is not STEPS[0] and replace(smaller, left_out="") == view:
             continue  # nothing of what this step leaves out was there
+        if step is not STEPS[-1] and least_size(smaller) > limit:
+            continue
         text = render("ci.md.j2", FILTERS, view=smaller, elsewhere=elsewhere)
         if size(text, encoding) <= limit:
             break

@@ -12,7 +12,8 @@ from tests.golden.ci_reports import FOUND, HOSTILE, REPORTS, batch, before, repo
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import GateReason, GateResult
 from zelda_ci.domain.evaluation import Metric
-from zelda_ci.domain.run import Failure
+from zelda_ci.domain.isolation import IsolationReport, SettingFinding, TreeChange, Tripwire
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.reporter.ci_markdown import render_comment, render_summary
 from zelda_ci.reporter.junit import render_junit
@@ -254,3 +255,35 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
     assert len(text) < 5_000
     assert render_summary(ci_view(told))
     assert render_junit(told)
+
+
+def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> None:
+    view = ci_view(report((), [trial("add-logging", "P", number) for number in range(1, 503)]))
+    titles = [fold.title for fold in view.evidence]
+    assert titles[0] == "add-logging: 502 trials"
+    assert len([title for title in titles if title.startswith("PASS ")]) == 500
+    assert titles[-1] == "More than 500 of them: all are in the artifact"
+
+
+class Confined(RunResult):
+    isolation: IsolationReport | None = None
+
+
+def test_isolation_is_told_where_results_have_it() -> None:
+    found = IsolationReport(
+        level="landlock",
+        findings=(SettingFinding(file=safe(".claude/settings.json"), setting=safe("env.X"), effect="It was ignored."),),
+        protected=(safe("tests/test_a.py"),),
+        tripwire=Tripwire(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
+    )
+    plain = trial("add-logging", "P")
+    told = report((), [Confined(**dict(plain), isolation=found), plain])
+    about = ci_view(told).folds[-1].sections[0].rows
+    row = next(row for row in about if row.label == "Isolation")
+    assert [cell.text for cell in row.cells] == ["landlock (1 run)"]
+    assert [cell.text for cell in row.lines] == [
+        ".claude/settings.json: It was ignored.",
+        "the session changed protected files, and build and tests saw them as committed: tests/test_a.py",
+        "the checkout was not the same after a run as before: 3 differences",
+    ]
+    assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).folds[-1].sections[0].rows}

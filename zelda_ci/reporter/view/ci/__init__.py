@@ -1,6 +1,7 @@
 """What CI is told about one invocation: first line, table, what can be opened, and annotations; pure."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from zelda_ci.domain.ci import BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
@@ -20,6 +21,7 @@ __all__ = ["Annotation", "CiView", "annotations", "ci_view"]
 
 LONGEST_TITLE = 80
 MOST_NOTES = 10
+MOST_FOLDS = 500
 GRAVE = {Outcome.BROKEN, Outcome.INTERRUPTED}
 
 
@@ -44,16 +46,25 @@ def _folds(report: CiReport) -> Iterator[Fold]:
     yield from gate_fold(report.gate)
     yield from broken_fold(runs)
     if comparison:
-        yield from change_folds(comparison, runs)
+        yield from _some(change_folds(comparison, runs))
     yield from unmet_fold(runs, comparison)
     yield about_fold(report)
 
 
 def _evidence(report: CiReport) -> Iterator[Fold]:
     if report.comparison:
-        yield from comparison_folds(report.comparison)
-    yield from trial_folds(report.batch.runs)
-    yield from run_folds(report.batch.runs)
+        yield from _some(comparison_folds(report.comparison))
+    yield from _some(trial_folds(report.batch.runs))
+    yield from _some(run_folds(report.batch.runs))
+
+
+def _some(folds: Iterator[Fold]) -> Iterator[Fold]:
+    """More than any page has room for need not be made; that there is more is said."""
+    last = None
+    for last in islice(folds, MOST_FOLDS):
+        yield last
+    if last and next(folds, None):
+        yield Fold(f"More than {MOST_FOLDS} of them: all are in the artifact", last.worth)
 
 
 def _remarks(report: CiReport) -> Iterator[Cell]:

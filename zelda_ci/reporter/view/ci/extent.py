@@ -58,6 +58,19 @@ def reduced(view: CiView, extent: Extent) -> CiView:
     )
 
 
+def least_size(view: CiView) -> int:
+    """Characters that the view has at least once it is rendered: what is too much already need not be rendered."""
+    cells = [cell for row in view.verdict for cell in row.cells] + [*view.remarks, *_cells(view.table)]
+    for fold in view.folds:
+        cells += (cell for table in fold.tables for cell in _cells(table))
+        cells += (cell for section in fold.sections for row in section.rows for cell in (*row.cells, *row.lines))
+    return sum(len(cell.text) for cell in cells)
+
+
+def _cells(table: Table) -> list[Cell]:
+    return [cell for line in table.lines for cell in (*line.cells, *line.notes)]
+
+
 def _table(table: Table, most: int) -> Table:
     if len(table.lines) <= most:
         return table

@@ -19,6 +19,7 @@ DOUBT = f" ({NOISE})"
 """Said once, in the first line."""
 MOST_REASONS = 30
 MOST_RUNS = 30
+MOST_CRITERIA = 300
 
 
 def gate_fold(gate: GateResult) -> Iterator[Fold]:
@@ -61,7 +62,7 @@ def unmet_fold(runs: Sequence[RunResult], comparison: Comparison | None) -> Iter
     if rows:
         noun = "criterion fails" if len(rows) == 1 else "criteria fail"
         again = " as before" if comparison else ""
-        section = Section("", tuple(rows.values()))
+        section = Section("", capped([*rows.values()], MOST_CRITERIA))
         worth = Worth.UNCHANGED if comparison else Worth.FAILED
         yield Fold(f"{numbers.whole(len(rows))} {noun}{again}", worth, (section,))
 

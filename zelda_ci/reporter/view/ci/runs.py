@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from zelda_ci.domain.outcome import Outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.reporter.view.ci.failures import printed
 from zelda_ci.reporter.view.ci.nouns import Fold, Worth
@@ -30,8 +30,8 @@ def trial_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
 def run_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
     """Criteria, commands, test counts, tools and use, run by run; those that did not pass first."""
     several = any(run.trial > 1 for run in runs)
-    views = [run_view(run, NO_FILES, several=several) for run in runs]
-    for view in sorted(views, key=lambda view: view.outcome is Outcome.PASSED):
+    ordered = sorted(runs, key=lambda run: run_outcome(run) is Outcome.PASSED)
+    for view in (run_view(run, NO_FILES, several=several) for run in ordered):
         worth = Worth.RUN_PASSED if view.outcome is Outcome.PASSED else Worth.RUN_FAILED
         trial = f", {view.trial}" if view.trial else ""
         yield Fold(f"{view.verdict.text} {view.suite}{trial} ({view.run_id})", worth, tuple(_sections(view)))
