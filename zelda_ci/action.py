@@ -18,7 +18,7 @@ from zelda_ci.events import Emit
 from zelda_ci.github import settings as action_settings
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.command_files import Summary
+from zelda_ci.github.command_files import OutputFile, Summary
 from zelda_ci.github.commands import Log
 from zelda_ci.github.events import Checkout, Decision, decide
 from zelda_ci.github.http import Http
@@ -151,11 +151,14 @@ def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     return 0
 
 
-def give_up(environ: Mapping[str, str], log: Log, why: str) -> None:
-    """Say in the summary, too, why there are no results; the settings may be what is wrong."""
-    path = environ.get("GITHUB_STEP_SUMMARY")
+def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
+    """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
+    summary, outputs = (
+        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
+    )
     told = "\n\n".join(gfm(sentence(line)) for line in why.splitlines())
     try:
-        Summary(Path(path) if path else None).write(f"### Zelda could not do its work\n\n{told}\n")
+        Summary(summary).write(f"### Zelda could not do its work\n\n{told}\n")
+        OutputFile(outputs).write("verdict", verdict)
     except OSError as problem:
-        log.say(f"The summary could not be written: {problem.strerror or problem}.")
+        log.say(f"The runner could not be told: {problem.strerror or problem}.")

@@ -57,6 +57,7 @@ def test_a_setup_that_fails_is_a_broken_run_and_told_as_text(tmp_path: Path) -> 
         done = stage.push(())
         assert done.code == 2, done.printed
         assert done.outputs["verdict"] == "broken"
+        assert done.told("error")
         assert "setupCommand" in done.summary
         (stored,) = stage.stored
         assert json.loads(stored.files["zelda-ci.json"])["complete"] is False

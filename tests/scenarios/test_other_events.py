@@ -68,7 +68,7 @@ def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path)
 def test_a_missing_key_is_never_green(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         done = stage.pull_request(stage.open_pull(), variables=NO_KEY, fail_on="never")
-        assert done.code == 2
+        assert (done.code, done.outputs) == (2, {"verdict": "broken"})
         (error,) = done.told("error")
         assert "anthropic-api-key is empty" in error.data
         assert "anthropic-api-key is empty" in done.summary

@@ -83,6 +83,7 @@ def test_a_cancelled_run_keeps_and_tells_what_it_had_found(tmp_path: Path) -> No
         assert done.code == 130, done.printed
         assert done.outputs["verdict"] == "cancelled"
         assert "cancelled" in done.summary
+        assert done.told("error")
         batch = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
         assert batch["interrupted"]
         assert [run["status"] for run in batch["runs"]] == ["interrupted"]

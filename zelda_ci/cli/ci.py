@@ -58,15 +58,15 @@ def ci() -> int:
             return action.ci(os.environ, log, _Grouped(log, emit))
         except ZeldaError as problem:
             _explain(log, problem)
-            action.give_up(os.environ, log, problem.user_message)
+            action.give_up(os.environ, log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
             log.tell("error", CANCELLED, title="Zelda")
-            action.give_up(os.environ, log, CANCELLED)
+            action.give_up(os.environ, log, CANCELLED, "cancelled")
             return INTERRUPTED
         except Exception as problem:
             log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
-            action.give_up(os.environ, log, UNEXPECTED)
+            action.give_up(os.environ, log, UNEXPECTED, "broken")
             raise
 
 
@@ -80,7 +80,7 @@ def _explain(log: Log, problem: ZeldaError) -> None:
 
 def _only_voice() -> Log:
     """The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text."""
-    log = Log(sys.stdout)
+    log = Log(sys.stdout, masking=os.environ.get("GITHUB_ACTIONS") == "true")
     sys.stdout = sys.stderr = cast("TextIO", log.text)
     return log
 

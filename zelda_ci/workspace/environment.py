@@ -34,11 +34,14 @@ TOOLCHAINS = {
 
 REFUSED = frozenset({
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
-    "HOME", "PATH", "PWD", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", MARKER,
+    "BASH_ENV", "ENV", "GLIBC_TUNABLES", "HOME", "PATH", "PWD", "SSH_AUTH_SOCK", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", MARKER,
 })  # fmt: skip
 """Zelda's own business: a session never holds the key, and has folders of its own."""
 
-REFUSED_STARTS = ("GIT_", "LD_", "DYLD_", "ACTIONS_", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB")
+REFUSED_STARTS = ("GIT_", "LD_", "DYLD_", "ACTIONS_", "ANTHROPIC_", "CLAUDE_CODE_")
+
+OTHER_PROVIDERS = ("CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "AWS_BEARER_TOKEN_BEDROCK", "CLOUD_ML_REGION")
+"""With these the CLI would go to another provider, past the proxy that holds the key and counts the cost."""
 
 GIT_IDENTITY = """\
 [user]
@@ -94,6 +97,12 @@ def check(names: Iterable[str]) -> None:
         WorkspaceError: One of them is Zelda's own business.
     """
     for name in names:
+        if name.startswith(OTHER_PROVIDERS):
+            raise WorkspaceError(
+                f"execution.env lists {name}, but sessions go through Zelda's own proxy to the Anthropic API only.",
+                hint="Remove it: Amazon Bedrock, Google Vertex and other providers are not supported.",
+                code="ENVIRONMENT_REFUSED",
+            )
         if name in REFUSED or name.startswith(REFUSED_STARTS):
             raise WorkspaceError(
                 f"execution.env lists {name}, which a session never gets.",

@@ -104,6 +104,12 @@ def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
     assert commands(stream.getvalue()) == [Command("add-mask", {}, "line one\nline two")]
 
 
+def test_where_no_runner_listens_no_key_is_printed() -> None:
+    stream = io.StringIO()
+    Log(stream, masking=False).mask([Secret("sk-ant-fake-key")])
+    assert stream.getvalue() == ""
+
+
 def test_groups_do_not_nest() -> None:
     stream = io.StringIO()
     log = Log(stream)

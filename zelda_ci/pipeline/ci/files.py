@@ -1,5 +1,6 @@
 """The files of a run in CI: results, comparison and JUnit XML on disk, and what goes into the artifact."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.errors import StorageError
 from zelda_ci.github.candidates import PROVENANCE, RESULTS
 from zelda_ci.ownership import make_folder
 from zelda_ci.pipeline.ci.case import Case
@@ -33,8 +35,15 @@ class Files:
 
     @classmethod
     def of(cls, case: Case) -> "Files":
-        """In the project's results, and the JUnit XML where the workflow wants it."""
+        """In the project's results, and the JUnit XML where the workflow wants it.
+
+        Raises:
+            StorageError: The tested commit holds a link in their place.
+        """
         folder = case.results_dir / FOLDER
+        if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(case.root)):
+            message = f"{folder} leads out of the project through a symbolic link."
+            raise StorageError(message, hint="Remove the link.", code="STORAGE_IN_THE_WAY")
         return cls(
             folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, case.settings.junit_path or folder / JUNIT
         )

@@ -43,7 +43,10 @@ def tell(case: Case, files: Files, found: Findings) -> None:
     case.log.say(view.sentence)
     for sentence in figures.sentences(found):
         case.log.say(sentence)
-    _annotate(case, report)
+    told = _annotate(case, report)
+    # A step that ends with a code has no message of its own.
+    if found.exit_code and "error" not in told:
+        case.log.tell("error", figures.ending(found), title="Zelda")
 
 
 def summarise(context: Context, log: Log, markdown: str) -> None:
@@ -156,13 +159,16 @@ def hand_over(context: Context, outputs: Mapping[str, str]) -> None:
             file.write(name, value)
 
 
-def _annotate(case: Case, report: CiReport) -> None:
+def _annotate(case: Case, report: CiReport) -> set[str]:
+    """Remark on the suites' files; returns the severities that there are."""
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
     told = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
     remarks = (commands.Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in told)
-    for remark in commands.worst(remarks):
+    worst = list(commands.worst(remarks))
+    for remark in worst:
         case.log.annotate(remark)
+    return {remark.level for remark in worst}
 
 
 def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
