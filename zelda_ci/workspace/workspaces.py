@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
-from zelda_ci.domain.suite import Command, IsolationLevel, ResolvedSuite
+from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed
@@ -36,11 +36,13 @@ from zelda_ci.workspace import (
 from zelda_ci.workspace.changes import Start
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.levels import Offered
+from zelda_ci.workspace.isolation import Isolation
 from zelda_ci.workspace.reading import Grounds
 from zelda_ci.workspace.sandbox import Needs
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Store
+
+__all__ = ["Isolation", "Workspaces"]
 
 KEPT_BYTES = 400_000
 """Of a command's output: half from its head, half from its tail."""
@@ -55,26 +57,6 @@ class _Open:
     folder: RunFolder
     start: Start
     home: Path
-
-
-@dataclass(frozen=True)
-class Isolation:
-    """What is there to confine runs with."""
-
-    offered: Offered
-    unsafe: bool = False
-    """Whether a run may have no isolation at all."""
-    programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
-
-    def of(self, suite: ResolvedSuite) -> IsolationLevel:
-        """The level of a suite's runs.
-
-        Raises:
-            ConfigError: It cannot be had.
-        """
-        settings = suite.isolation
-        return levels.choose(self.offered, settings.level, settings.require, unsafe=self.unsafe)
 
 
 class Workspaces:
@@ -100,7 +82,7 @@ class Workspaces:
 
     @cached_property
     def _base(self) -> Path:
-        return location.choose(self._project, self._environ)
+        return location.choose(self._project, self._environ, passable=self._isolation.offered.level == "uid")
 
     @cached_property
     def _plumbing(self) -> Git:
