@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from zelda_ci import __version__, evaluators
-from zelda_ci.config import project, settings
+from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
@@ -43,7 +43,8 @@ from zelda_ci.storage.finished_run import FinishedRun
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import levels
-from zelda_ci.workspace.workspaces import Isolation, Workspaces
+from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.workspace.workspaces import Workspaces
 
 INTERRUPTED = 130
 
@@ -237,7 +238,10 @@ def _tools(
     emit: Emit,
 ) -> Tools:
     known = settings.read(environ)
-    redact = Redactor(known.secrets())
+    lying = secret_files.find(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
+    if lying.left_out:
+        emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
+    redact = Redactor([*known.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, environ)
     reasons = isolation.offered.reasons
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)

@@ -319,3 +319,20 @@ def test_as_much_isolation_as_there_is_can_be_required(tmp_path: Path) -> None:
         done = zelda(project, "run", "--require-isolation", best, api=api.url)
     assert the_result(project)["isolation"]["level"] == best
     assert f"isolation: {best}" in done.stdout
+
+
+def test_secrets_that_lie_about_never_reach_a_result(tmp_path: Path) -> None:
+    """Those of the project's `.env`, of git's configuration and of variables that the suite passes on."""
+    lying = {"env": "env-s3cr3t-value-1", "git": "git-s3cr3t-value-2", "shell": "shell-s3cr3t-value-3"}
+    suite = SUITE.replace("timeoutSeconds: 60", "timeoutSeconds: 60, env: [DEPLOYMENT]")
+    project = project_with(tmp_path, suite=suite)
+    project.write({".env": f"DEPLOY={lying['env']}\n", ".gitignore": ".zelda/\n.env\n"})
+    project.commit()
+    project.git("config", "http.extraheader", f"AUTHORIZATION: bearer {lying['git']}")
+    said = " ".join(lying.values())
+    script = [tool_call("Bash", {"command": f"echo $DEPLOYMENT {said} | tee leak"}), text(f"I saw {said}.")]
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", api=api.url, DEPLOYMENT=lying["shell"])
+    stored = [file.read_text() for file in project.results.rglob("*") if file.is_file()]
+    assert "I saw *** *** ***." in "".join(stored)
+    assert [secret for secret in lying.values() if secret in "".join([*stored, done.stdout, done.stderr])] == []

@@ -31,7 +31,7 @@ def _session_settings(reading: Reading) -> Hashable:
 def _commands(reading: Reading) -> Hashable:
     config = reading.run.config
     commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
-    return (*commands, config.test_report, config.coverage_report)
+    return (*commands, config.test_report, config.coverage_report, config.protected_paths)
 
 
 def _judge(identity: JudgeIdentity | None, reading: Reading) -> tuple[str, str]:

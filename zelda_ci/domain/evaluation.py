@@ -37,6 +37,8 @@ class EvalContext:
     """Results of the evaluators that ran before this one."""
     checks: tuple[SafeText, ...] = ()
     """What build and tests said, each as one finished text that a judge can read."""
+    unready: SafeText | None = None
+    """Why build and tests cannot be run, though it is the session's work that they would judge."""
     manifest: ToolsManifest | None = None
     """What the project offered, and what of it the session had; absent where nobody looked."""
 

@@ -43,6 +43,9 @@ class FunctionalCorrectness:
             return Unscored(reason)
         if workspace is None:
             return Unscored("The workspace is gone, so build and tests could not be run.")
+        if context.unready:
+            score, details = weigh(suite, Evidence(notes=(context.unready,)))
+            return Scored(score, f"{context.unready} {reasoning(details)}", details)
         score, details = weigh(suite, await self._gather(suite, workspace))
         return Scored(score, reasoning(details), details)
 

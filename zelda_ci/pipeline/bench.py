@@ -16,7 +16,7 @@ from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
-WALLS: Mapping[str, places.Phase] = {"setup": "setup", Step.BUILD: "build", Step.TEST: "test"}
+WALLS: Mapping[str, places.Phase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
 """How each command is confined."""
 
 

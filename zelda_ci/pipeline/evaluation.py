@@ -20,7 +20,8 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunLedger) -> Eva
         result = await run_evaluator(evaluator, context, tools.redact)
         context = replace(context, earlier={**context.earlier, evaluator.metric: result})
         _keep([result], ledger)
-    return replace(context, checks=checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact))
+    found = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
+    return replace(context, checks=(*context.checks, *found))
 
 
 async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunLedger, emit: Emit) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from zelda_ci.domain.isolation import IsolationReport, SettingFinding
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import Confinement
+from zelda_ci.redact import SafeText
 from zelda_ci.storage.ledger import RunLedger
 
 
@@ -30,6 +31,11 @@ def report(suite: ResolvedSuite, confinement: Confinement, reasons: tuple[str, .
 def enter_findings(ledger: RunLedger, findings: tuple[SettingFinding, ...]) -> None:
     """Add what the project's settings tried."""
     _enter(ledger, findings=findings)
+
+
+def enter_protected(ledger: RunLedger, restored: tuple[SafeText, ...]) -> None:
+    """Add what the session changed of the protected files."""
+    _enter(ledger, protected=restored)
 
 
 def _enter(ledger: RunLedger, **facts: object) -> None:

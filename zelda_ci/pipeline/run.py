@@ -21,6 +21,7 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, 
 from zelda_ci.execution.manifest import scan
 from zelda_ci.pipeline import isolation
 from zelda_ci.pipeline.evaluation import evaluate, judge
+from zelda_ci.pipeline.protecting import protect
 from zelda_ci.pipeline.session import lead
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
@@ -129,7 +130,10 @@ class Run:
             context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
                 had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
-                context = await evaluate(replace(context, manifest=had), self.tools, self.ledger)
+                context = await protect(replace(context, manifest=had), self.tools, self.ledger, self.emit)
+                context = await evaluate(context, self.tools, self.ledger)
+                # The judges read what the session left, not what was tested.
+                context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
         self._store()
 

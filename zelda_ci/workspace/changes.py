@@ -45,10 +45,29 @@ class Start:
     settings: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A repository whose index is the work tree's state; `git` no longer sees the tree."""
+
+    git: Git
+    left_out: dict[bytes, str]
+    """What could not be read, and why."""
+
+
 async def compute(
     folder: RunFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
 ) -> Changes:
     """Write the patch to `target` and count what is in it, with an empty folder to work in.
+
+    Raises:
+        WorkspaceError: Git failed altogether, for instance for want of room.
+    """
+    taken = await measured(folder, start, scratch, plumbing)
+    return await _written(taken.git, start.commit, taken.left_out, scratch, target, redact)
+
+
+async def measured(folder: RunFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
+    """Take the state of a run's work tree into a repository in `scratch`, an empty folder.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
@@ -63,9 +82,7 @@ async def compute(
     left_out = await _taken(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
     left_out |= _filled(root, start.store.submodules)
     # From here on nothing of the work tree is read, where the traps are back.
-    return await _written(
-        git.within(nowhere, GIT_WORK_TREE=str(nowhere)), start.commit, left_out, scratch, target, redact
-    )
+    return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out)
 
 
 async def _taken(folder: RunFolder, index: Index, root: Path, git: Git, scratch: Path) -> dict[bytes, str]:

@@ -1,4 +1,4 @@
-"""What there is to confine runs with, and what each suite makes of it."""
+"""What this machine offers to confine runs with, and what of it a suite gets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
-from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.workspace import (
@@ -26,14 +25,17 @@ from zelda_ci.workspace import (
     git,
     levels,
     location,
+    pristine,
     reading,
     sandbox,
     source,
     store,
+    strays,
     users,
     worktree,
 )
 from zelda_ci.workspace.changes import Start
+from zelda_ci.workspace.failures import explained
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.isolation import Isolation
@@ -41,8 +43,6 @@ from zelda_ci.workspace.reading import Grounds
 from zelda_ci.workspace.sandbox import Needs
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Store
-
-__all__ = ["Isolation", "Workspaces"]
 
 KEPT_BYTES = 400_000
 """Of a command's output: half from its head, half from its tail."""
@@ -57,6 +57,9 @@ class _Open:
     folder: RunFolder
     start: Start
     home: Path
+    suite: ResolvedSuite
+    prefix: Path
+    needs: Needs
 
 
 class Workspaces:
@@ -99,7 +102,7 @@ class Workspaces:
     async def _look(self) -> Project:
         async with self._looking:
             if self._found is None:
-                with _explained():
+                with explained():
                     self._found = await source.inspect(self._project, self._results, self._plumbing, self._environ)
         return self._found
 
@@ -119,12 +122,13 @@ class Workspaces:
         self._isolation.of(suite)
         project = await self._look()
         async with AsyncExitStack() as stack:
-            with _explained():
+            with explained():
                 workspace = await self._make(run_id, suite, project, socket, stack)
             try:
                 yield workspace
             finally:
                 del self._open[workspace.base]
+                self._open.pop(workspace.base / pristine.NAME, None)
 
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
@@ -134,13 +138,15 @@ class Workspaces:
         start = await self._check_out(run, project, home, suite.history_depth, stack)
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
-        confinement = await self._confine(run, needs, variables, stack)
+        if needs.level == "uid":
+            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+        confinement = await self._confine(run, needs, variables)
         announced = folder.announce(run, run_id, self._results)
         notes = [
             *start.store.notes,
             *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
         ]
-        self._open[run.path] = _Open(run, start, home)
+        self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -167,11 +173,7 @@ class Workspaces:
             socket=socket,
         )
 
-    async def _confine(
-        self, run: RunFolder, needs: Needs, variables: Mapping[str, str], stack: AsyncExitStack
-    ) -> Confinement:
-        if needs.level == "uid":
-            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+    async def _confine(self, run: RunFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = sandbox.confine(run, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
@@ -197,9 +199,30 @@ class Workspaces:
             WorkspaceError: It cannot be computed.
         """
         run = self._open[workspace.base]
-        with _explained():
+        with explained():
             async with folder.scratch(run.home) as scratch:
                 return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
+
+    async def check_out_again(self, workspace: Workspace) -> pristine.Checked:
+        """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
+
+        It is gone with the workspace itself.
+
+        Raises:
+            WorkspaceError: It cannot be made.
+        """
+        run = self._open[workspace.base]
+        with explained():
+            async with folder.scratch(run.home) as scratch:
+                fresh = await pristine.check_out(
+                    run.folder, run.start, run.suite.protected_paths, run.prefix.as_posix(), scratch, self._plumbing
+                )
+            variables = environment.build(fresh.folder, self._project, self._environ, run.suite.execution.env)
+            # Strays are found by the folder of the run.
+            variables[strays.MARKER] = str(run.folder.path)
+            confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
+        self._open[fresh.folder.path] = replace(run, folder=fresh.folder)
+        return pristine.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def run_command(
         self,
@@ -227,7 +250,7 @@ class Workspaces:
             said = self._redact(NOWHERE)
             return CommandResult(command=shown, exit_code=126, seconds=0, output=said, output_bytes=len(said))
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        with _explained():
+        with explained():
             done = await process.run(
                 workspace.confinement.command(argv, phase=phase),
                 cwd=workspace.path,
@@ -252,7 +275,7 @@ class Workspaces:
         Raises:
             WorkspaceError: There is no place for workspaces.
         """
-        with _explained():
+        with explained():
             swept = [run_id for home in location.project_folders(self._base) for run_id in await _tidied(home)]
             folder.forget_vanished(self._results)
         return tuple(swept)
@@ -267,16 +290,3 @@ async def _tidied(project_home: Path) -> list[str]:
 def _is_there(path: Path) -> bool:
     """A link in its place would lead a command out of the workspace."""
     return path.is_dir() and os.path.realpath(path) == str(path)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """A full disk or a missing permission, told as what it is."""
-    try:
-        yield
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise WorkspaceError(
-            f"The workspace cannot be used: {where}{error.strerror or error}.",
-            hint=git.MAKE_ROOM,
-        ) from error

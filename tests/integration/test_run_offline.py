@@ -1,0 +1,57 @@
+"""`zelda run` of a suite that closes the network: the model is there, and nothing else."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import the_result, transcript, zelda
+from tests.support.projects import repository
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
+from zelda_ci.execution.launch import find_cli
+from zelda_ci.workspace import levels
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder through which every user may pass, unlike pytest's own."""
+    made = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def knock(url: str) -> str:
+    """A shell line that tells whether a server of this machine can be reached."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    return f"bash -c 'echo > /dev/tcp/{host}/{port}' 2>/dev/null && echo it is open || echo it is closed"
+
+
+@pytest.mark.parametrize("level", ["full", "namespaces", "uid", "landlock"])
+def test_a_run_without_network_has_its_model_all_the_same(place: Path, level: str) -> None:
+    if not any(level == offered for offered in levels.probe(os.environ, find_cli()).levels):
+        pytest.skip(f"this machine does not offer the level {level}")
+
+    def script(request: ApiRequest) -> Message:
+        return tool_call("Bash", {"command": knock(api.url)}) if request.index == 0 else text("All quiet.")
+
+    with ScriptedApi(script) as api:
+        suite = f"""\
+prompt: Look around.
+isolation: {{network: {{session: none, test: none}}}}
+buildCommand: {json.dumps(knock(api.url))}
+testCommand: {json.dumps(knock(api.url))}
+"""
+        project = repository(place, {"README.md": "# Sample\n", "zelda/test-offline.yaml": suite})
+        done = zelda(project, "run", "--isolation", level, api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (call,) = [call for entry in transcript(project)["entries"] for call in entry.get("toolCalls", ())]
+    assert call["output"] == "it is closed"
+    said = {step: next(project.results.glob(f"runs/*/{step}.log")).read_text().strip() for step in ("build", "test")}
+    assert said == {"build": "it is open", "test": "it is closed"}
+    assert the_result(project)["isolation"]["network"]["session"] == "none"
+    assert "no network for session, test" in done.stdout

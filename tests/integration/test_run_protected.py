@@ -1,0 +1,83 @@
+"""`zelda run` on a suite that protects its tests: a session that edits them gains nothing, and is told of."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from tests.integration.test_run_correctness import BREAK, PYTHON, TESTS, correctness, line, log, project_with, run
+from tests.support.command import the_result, zelda
+from tests.support.projects import repository
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
+
+PROTECTED = 'protectedPaths: [test_shop.py, "**/conftest.py"]\n'
+CHEAT = f"{BREAK}; echo > test_shop.py; echo 'import os; os._exit(0)' > conftest.py"
+
+
+def test_a_session_that_edits_the_tests_fails_them_all_the_same(tmp_path: Path) -> None:
+    project = project_with(tmp_path, TESTS + PROTECTED)
+    code, output = run(project, CHEAT)
+    found = correctness(project)["details"]
+    assert (code, found["passed"]) == (1, False)
+    assert found["tests"]["runners"][0]["failed"] == 2
+    assert the_result(project)["isolation"]["protected"] == ["conftest.py", "test_shop.py"]
+    assert "2 protected files changed by the session, and restored" in output
+
+
+def test_honest_work_passes_and_setup_is_done_again(tmp_path: Path) -> None:
+    """What setup made lies among ignored files, and those of the session are not taken over."""
+    setup = line("setupCommand", "pwd > out/made && cat out/made")
+    look = line("buildCommand", "cat out/made && test ! -e out/planted && test ! -e $HOME/planted")
+    project = project_with(tmp_path, TESTS + PROTECTED + setup + look, **{"out/.gitignore": "made\nplanted\n"})
+    code, output = run(project, "echo '# better' >> shop.py; touch out/planted $HOME/planted")
+    assert code == 0, output
+    assert correctness(project)["details"]["tests"]["runners"][0]["passed"] == 2
+    assert the_result(project)["isolation"]["protected"] == []
+    assert log(project, "setup") != log(project, "setup-again")
+    assert log(project, "setup-again") in log(project, "build")
+
+
+def test_a_session_that_makes_setup_fail_has_failed(tmp_path: Path) -> None:
+    project = project_with(tmp_path, TESTS + PROTECTED + line("setupCommand", f"{PYTHON} setup.py"), **{"setup.py": ""})
+    code, output = run(project, "rm setup.py")
+    found = correctness(project)
+    assert (code, found["score"]) == (1, 0)
+    assert "In the fresh checkout setupCommand ended with exit code 2." in found["reasoning"]
+    assert "In the fresh checkout setupCommand" in output
+
+
+def test_where_the_checkout_cannot_be_made_nothing_has_passed(tmp_path: Path) -> None:
+    """A session may have found a way to prevent it, so this must never be a way to pass."""
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    (shims / "git").write_text(
+        '#!/bin/sh\ncase " $* " in *" read-tree -m "*) echo "fatal: not today" >&2; exit 128;; esac\n'
+        f'exec "{shutil.which("git")}" "$@"\n'
+    )
+    (shims / "git").chmod(0o755)
+    project = project_with(tmp_path, TESTS + PROTECTED)
+    code, output = run(project, "true", PATH=f"{shims}{os.pathsep}{os.environ['PATH']}")
+    found = correctness(project)
+    assert (code, found["score"], found["details"]["passed"]) == (1, 0, False)
+    assert "Protected files could not be restored: git read-tree failed: fatal: not today" in found["reasoning"]
+    assert "not today" in output
+
+
+def test_the_judge_is_told(tmp_path: Path) -> None:
+    judged: list[str] = []
+
+    def script(request: ApiRequest) -> Message:
+        if "tools" not in request.body or request.body.get("output_config", {}).get("format"):
+            judged.append(json.dumps(request.body))
+            verdict = {"criterion": 1, "verdict": "PASS", "reasoning": "r", "evidence": []}
+            return text(json.dumps({"criteria": [verdict]}))
+        return tool_call("Bash", {"command": CHEAT}) if len(request.messages) < 3 else text("Done.")
+
+    suite = f"prompt: Work.\nacceptanceCriteria: [It works.]\nmetrics: {{toolUsage: false}}\n{TESTS}{PROTECTED}"
+    files: dict[str, str | bytes] = {"shop.py": "def total(p):\n    return sum(p)\n", "test_shop.py": "import shop\n"}
+    project = repository(tmp_path, {**files, "zelda/test-shop.yaml": suite})
+    with ScriptedApi(script) as api:
+        zelda(project, "run", api=api.url)
+    assert judged
+    assert "The session changed protected files, which build and tests saw as they were committed" in judged[0]
+    assert "conftest.py, test_shop.py" in judged[0]

@@ -1,0 +1,163 @@
+"""Secrets that lie about: in variables that a suite passes on, in the project's `.env`, in what git and CI keep.
+
+Nobody needs them here but the redactor. Files are read as they are, small and regular, no link followed.
+"""
+
+import base64
+import binascii
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from zelda_ci.redact import LONG_SECRET, SHORTEST_SECRET, Secret
+
+LARGEST_FILE = 256_000
+MOST_FILES = 20
+MOST_CHARACTERS = 8_000
+"""Of all short secrets together; each has two dozen spellings, and the redactor takes only so many."""
+
+MOST_LONG_CHARACTERS = 60_000
+
+_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s?(.*)")
+_GIT_SETTING = re.compile(r"\s*([A-Za-z][\w.-]*)\s*=\s*(.*)")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s\"']+", re.IGNORECASE)
+_WORDS = re.compile(
+    r"[A-Za-z]{1,15}(?:[-_. ,/][A-Za-z]{1,15}|[-_.]\d{1,3})*|\d{1,9}|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?"
+)
+_PATHS = re.compile(r"(?:~|\.{0,2}/)[^:]*(?::(?:~|\.{0,2}/)[^:]*)*")
+_PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*", re.IGNORECASE)
+"""Without user and query, and with no part long enough to be a key."""
+
+_EXAMPLES = (".example", ".sample", ".template", ".dist")
+
+
+@dataclass(frozen=True)
+class FoundSecrets:
+    """What was found; of too much, the first, and how many are left."""
+
+    secrets: tuple[Secret, ...]
+    left_out: int = 0
+
+
+def find(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
+    """Look in every place.
+
+    Args:
+        root: The project's folder; git's configuration may lie above it.
+        environ: The user's environment.
+        passed_on: Names of variables that suites pass on to sessions.
+    """
+    named = [environ[name] for name in passed_on if name in environ]
+    texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
+    values = [*named, *(value for found in texts for value in found)]
+    return _bounded(dict.fromkeys(secret for value in values for secret in _worth_masking(value)))
+
+
+def _bounded(values: Iterable[str]) -> FoundSecrets:
+    room = {False: MOST_CHARACTERS, True: MOST_LONG_CHARACTERS}
+    taken, left_out = list[Secret](), 0
+    for value in values:
+        is_long = len(value) > LONG_SECRET
+        if len(value) > room[is_long]:
+            left_out += 1
+            continue
+        room[is_long] -= len(value)
+        taken.append(Secret(value))
+    return FoundSecrets(tuple(taken), left_out)
+
+
+def _worth_masking(value: str) -> Iterator[str]:
+    """The value, unless masking it would only blot out ordinary words, paths and addresses; and passwords inside."""
+    for address in _ADDRESS.findall(value):
+        yield from _passwords(address)
+    harmless = any(shape.fullmatch(value) for shape in (_WORDS, _PATHS, _PLAIN_ADDRESS))
+    if not harmless and len(value) >= SHORTEST_SECRET:
+        yield value
+
+
+def _passwords(address: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(address)
+        given = (parts.password, parts.username if parts.password is None else None)
+    except ValueError:
+        return
+    for part in given:
+        if part and len(part) >= SHORTEST_SECRET and part != "x-access-token":
+            yield from {part, unquote(part)}
+
+
+def _env_values(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        found = _ASSIGNMENT.fullmatch(line)
+        if found and not line.lstrip().startswith("#"):
+            value = found[1].strip()
+            quoted = re.match(r"""(["'])(.*?)\1""", value)
+            yield quoted[2] if quoted else value.split(" #")[0].strip()
+
+
+def _git_values(text: str) -> Iterator[str]:
+    """Headers with which git authenticates, and passwords in addresses; everything else is no secret."""
+    for address in _ADDRESS.findall(text):
+        yield from _passwords(address)
+    for line in text.splitlines():
+        found = _GIT_SETTING.fullmatch(line)
+        name = found[1].lower() if found else ""
+        if found and (name.endswith(("extraheader", "token")) or "password" in name):
+            yield from _in_header(found[2].strip().strip('"'))
+
+
+def _in_header(value: str) -> Iterator[str]:
+    """`AUTHORIZATION: basic dXNlcjp0b2tlbg==`: as it stands, and what it means."""
+    told = value.rpartition(" ")[2]
+    yield told
+    try:
+        user, _, password = base64.b64decode(told, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return
+    yield password or user
+
+
+def _env_files(root: Path) -> Iterator[Path]:
+    try:
+        names = sorted(entry.name for entry in islice(os.scandir(root), 10_000) if entry.name.startswith(".env"))
+    except OSError:
+        return
+    for name in names:
+        if name == ".env" or (name.startswith(".env.") and not name.endswith(_EXAMPLES)):
+            yield root / name
+
+
+def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder / ".git"):
+            yield from _configurations(folder / ".git")
+            break
+    if runner := environ.get("RUNNER_TEMP"):
+        yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MOST_FILES))
+
+
+def _configurations(git: Path) -> Iterator[Path]:
+    """Of a repository, or of a linked work tree, which shares that of its main one."""
+    pointer = next(iter(_texts([git])), "")
+    own = git.parent / pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else git
+    shared = next(iter(_texts([own / "commondir"])), "").strip()
+    for folder in (own, own / shared) if shared else (own,):
+        yield from (folder / "config", folder / "config.worktree")
+
+
+def _texts(files: Iterable[Path]) -> Iterator[str]:
+    for file in islice(files, MOST_FILES):
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            continue
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                yield os.read(descriptor, LARGEST_FILE).decode("utf-8", "replace")
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,145 @@
+"""A fresh checkout of what a session changed, but for protected files, which are as they were committed.
+
+Nothing else of the session is in it: no ignored file, no HOME, no configuration or hook of its repository.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pathspec import PathSpec
+
+from zelda_ci.domain.workspace import Confinement, Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.workspace import bare
+from zelda_ci.workspace.changes import Start, measured
+from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.git import Git
+
+NAME = "checked"
+RAW = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+ABSENT = b"000000"
+
+
+@dataclass(frozen=True)
+class Pristine:
+    """The checkout, and what it does not hold of the session's work."""
+
+    folder: RunFolder
+    restored: tuple[str, ...]
+    """Protected files that the session had changed, added or removed, relative to the top of the tree."""
+    left_out: tuple[str, ...]
+    """Changes that could not be taken over, such as very large files."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A fresh checkout of what a session changed."""
+
+    workspace: Workspace
+    restored: tuple[SafeText, ...]
+    """Protected files that the session had changed."""
+    left_out: tuple[SafeText, ...]
+    """Changes that are not in it, such as very large files."""
+
+
+async def check_out(
+    run: RunFolder, start: Start, protected: Sequence[str], prefix: str, scratch: Path, plumbing: Git
+) -> Pristine:
+    """Make the checkout inside the run's folder, where no session could reach.
+
+    Args:
+        run: The run's own folder.
+        start: The state before the session.
+        protected: Globs as in `.gitignore`, relative to the project's folder.
+        prefix: The project's folder, relative to the top of the tree.
+        scratch: An empty folder to work in.
+        plumbing: Git of Zelda's own.
+
+    Raises:
+        WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
+    """
+    taken = await measured(run, start, scratch, plumbing)
+    git = taken.git
+    changed = _changed(await git(*RAW, start.commit))
+    spec = _spec(protected, prefix)
+    restored = [path for path in changed if spec.match_file(os.fsdecode(path))]
+    await _restore(git, [(path, *changed[path]) for path in restored])
+    tree = (await git("write-tree")).decode().strip()
+    folder = RunFolder(run.path / NAME, run.number)
+    await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
+    names = sorted(map(os.fsdecode, restored))
+    return Pristine(folder, tuple(names), tuple(sorted(map(os.fsdecode, taken.left_out))))
+
+
+def checked(workspace: Workspace, fresh: Pristine, prefix: Path, confinement: Confinement, redact: Redactor) -> Checked:
+    """The checkout as a workspace."""
+    folder = fresh.folder
+    place = replace(
+        workspace,
+        base=folder.path,
+        root=folder.root,
+        path=folder.root / prefix,
+        home=folder.home,
+        tmp=folder.tmp,
+        git_dir=folder.git_dir,
+        confinement=confinement,
+    )
+    return Checked(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)))
+
+
+async def _restore(git: Git, entries: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+    """Put index entries back; a file or link that has taken the place of a folder gives way."""
+    gone = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, mode, blob in entries if mode == ABSENT]
+    kept = [b"%b %b 0\t%b" % (mode, blob, path) for path, mode, blob in entries if mode != ABSENT]
+    if gone or kept:
+        options = ("update-index", "-z", "--replace", "--index-info")
+        done = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*gone, *kept]))
+        if done.exit_code != 0:
+            raise git.failure(options, done)
+
+
+async def _fill(folder: RunFolder, start: Start, tree: str, objects: Path, plumbing: Git) -> None:
+    folder.path.mkdir(mode=0o700)
+    for place in (folder.home, folder.tmp):
+        place.mkdir(mode=0o700)
+    bare.create(
+        folder.git_dir,
+        object_format=start.object_format,
+        settings=start.settings,
+        borrow=start.store.objects,
+        shallow=start.store.shallow,
+    )
+    ignored = shutil.ignore_patterns("info", "tmp_*")
+    shutil.copytree(objects, folder.git_dir / "objects", dirs_exist_ok=True, ignore=ignored)
+    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
+    inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
+    # From there to the session's state: what is the same in both is not written again, and so keeps the bytes that the
+    # committed attributes give it, whatever the session's own say.
+    await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
+    if not folder.is_intact():
+        raise WorkspaceError("The fresh checkout is not where it should be.")
+
+
+def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes]]:
+    """Path → mode and blob at the start, from `:oldmode newmode oldblob newblob status`, then the path."""
+    fields = raw.split(b"\0")[:-1]
+    return {path: (told[1:7], told.split(b" ")[2]) for told, path in zip(fields[::2], fields[1::2], strict=True)}
+
+
+def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
+    """The globs from the top of the tree; without a slash in front, gitignore takes a name to fit in every folder."""
+    return PathSpec.from_lines("gitignore", _rooted(globs, prefix), backend="simple")
+
+
+def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
+    # The project's own folder is a name, not a pattern.
+    prefix = prefix.removeprefix(".")
+    above = "".join(f"\\{sign}" if sign in "*?[]\\!# " else sign for sign in prefix)
+    for glob in globs:
+        yield f"/{above}/{glob}" if above else f"/{glob}"
