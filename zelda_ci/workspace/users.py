@@ -64,10 +64,15 @@ def hand_over(run: RunFolder, base: Path, objects: Sequence[Path], uid: int) -> 
     Raises:
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
-    for folder in objects:
+    for folder in (*objects, run.path / "inner"):
         _show(folder)
-    for place in (run.path, *objects):
+    if (shell := run.path / "shell").exists():
+        _allow(shell, 0o555)
+    for place in (run.path.parent, *objects):
         _open_way(place, base)
+    # No other run's user comes through here, whatever it knows of the path.
+    os.chown(run.path, -1, uid)
+    run.path.chmod(0o710)
     for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
         if top.exists():
             _give(top, uid)
