@@ -16,6 +16,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint
+from zelda_ci.model_proxy.place import PREFIX, place
 from zelda_ci.model_proxy.proxy import Live, ModelProxy, Models
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +57,28 @@ async def test_where_temporary_files_lie_too_deep_the_socket_lies_elsewhere(
             assert not meter.socket.is_relative_to(deep)
 
 
+def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = Path(tempfile.mkdtemp(dir="/tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    dead = short / f"{PREFIX}12345678"
+    dead.mkdir()
+    (dead / "s").touch()
+    target = tmp_path / "target"
+    target.mkdir()
+    (short / f"{PREFIX}link").symlink_to(target)
+    try:
+        with place() as first, place() as second:
+            assert first
+            assert second
+            assert {entry.name for entry in short.iterdir()} == {first.parent.name, second.parent.name, f"{PREFIX}link"}
+        assert [entry.name for entry in short.iterdir()] == [f"{PREFIX}link"]
+        assert target.is_dir()
+    finally:
+        shutil.rmtree(short)
+
+
 async def test_a_dearer_model_is_refused_and_told() -> None:
     with ScriptedApi([text("Hello.")]) as api:
         async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
@@ -88,7 +111,8 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
         async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
             models = Models.of("claude-sonnet-5-5")
             with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=models) as meter:
-                session = Session(make_workspace(tmp_path, files), meter.base_url, cli=_offline(tmp_path))
+                workspace = make_workspace(tmp_path, files, level="none")
+                session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
                 session.endpoint = ModelEndpoint(meter.base_url, meter.token, meter.socket)
                 outcome = await session.lead()
     said = str(session.records)

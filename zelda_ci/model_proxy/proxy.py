@@ -12,6 +12,7 @@ from zelda_ci.model_proxy.cassette import cassette_file, load
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.models import Models
 from zelda_ci.model_proxy.modes import Live, Mode, Record, Replay, Upstream
+from zelda_ci.model_proxy.place import place
 from zelda_ci.model_proxy.placeholders import Placeholders
 from zelda_ci.model_proxy.recording import RecordingSource
 from zelda_ci.model_proxy.replay import ReplaySource
@@ -47,7 +48,7 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        from zelda_ci.model_proxy.server import place, serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, Replay):

@@ -1,12 +1,9 @@
 """The HTTP server: uvicorn on a loopback socket of our own, inside the running event loop."""
 
 import asyncio
-import os
-import shutil
 import socket
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -16,33 +13,8 @@ from starlette.types import ASGIApp
 from zelda_ci.model_proxy.endpoint import Endpoint
 from zelda_ci.model_proxy.run import Run
 
-LONGEST_ADDRESS = 103
-"""Bytes of a socket's path that every kernel takes; Linux takes four more."""
-
 KEEP_ALIVE_SECONDS = 24 * 3600
 """An idle connection that the server closes can meet the session's next request half-way, and cost a retry."""
-
-
-@contextmanager
-def place() -> Iterator[Path | None]:
-    """A path for a socket, in a folder that only this user can list; None where every such path is too long."""
-    folder = _short_folder()
-    try:
-        yield folder and folder / "api"
-    finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _short_folder() -> Path | None:
-    for top in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - mkdtemp makes a private folder in it
-        if len(os.fsencode(top)) + len("/zelda-12345678/api") <= LONGEST_ADDRESS:
-            with suppress(OSError):
-                folder = Path(tempfile.mkdtemp(prefix="zelda-", dir=top))
-                # A session may run as another user, whom its token admits: those who know the name may pass.
-                folder.chmod(0o711)
-                return folder
-    return None
 
 
 @asynccontextmanager

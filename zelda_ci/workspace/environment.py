@@ -34,11 +34,22 @@ TOOLCHAINS = {
 
 REFUSED = frozenset({
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
-    "HOME", "PATH", "PWD", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", MARKER,
+    "BASH_ENV", "GLIBC_TUNABLES", "HOME", "PATH", "PWD", "SSH_AUTH_SOCK", "TMPDIR", "XDG_CONFIG_HOME",
+    "XDG_RUNTIME_DIR", MARKER,
 })  # fmt: skip
 """Zelda's own business: a session never holds the key, and has folders of its own."""
 
-REFUSED_STARTS = ("GIT_", "LD_", "DYLD_", "ACTIONS_", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB")
+REFUSED_STARTS = (
+    "GIT_", "LD_", "DYLD_", "ACTIONS_", "ANTHROPIC_UNIX_SOCKET",
+    "CLAUDE_CODE_API_", "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_PROVIDER_", "CLAUDE_CODE_SHELL", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "CLAUDE_CODE_TMPDIR",
+)  # fmt: skip
+
+OTHER_PROVIDERS = (
+    "ANTHROPIC_BEDROCK_", "ANTHROPIC_FOUNDRY_", "ANTHROPIC_VERTEX_", "AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_SKIP_",
+    "CLAUDE_CODE_USE_",
+)  # fmt: skip
+"""With these the CLI would go to another provider, past the proxy that holds the key and counts the cost."""
 
 GIT_IDENTITY = """\
 [user]
@@ -94,6 +105,12 @@ def check(names: Iterable[str]) -> None:
         WorkspaceError: One of them is Zelda's own business.
     """
     for name in names:
+        if name.startswith(OTHER_PROVIDERS):
+            raise WorkspaceError(
+                f"execution.env lists {name}, but sessions go through Zelda's own proxy to the Anthropic API only.",
+                hint="Remove it: Amazon Bedrock, Google Vertex and other providers are not supported.",
+                code="ENVIRONMENT_REFUSED",
+            )
         if name in REFUSED or name.startswith(REFUSED_STARTS):
             raise WorkspaceError(
                 f"execution.env lists {name}, which a session never gets.",

@@ -1,6 +1,6 @@
 """The small programs that every process of a run goes through, and the Python that runs them."""
 
-import json
+import marshal
 import os
 import sys
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def is_open(file: Path) -> bool:
 
 def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:
     """What starts a program that first gives up rights; `anybody` as in `python`."""
-    return [*python(anybody=anybody), str(INSIDE), json.dumps(policy, separators=(",", ":")), "--"]
+    return [*python(anybody=anybody), str(INSIDE), marshal.dumps(dict(policy), 2).hex(), "--"]
 
 
 def supervisor(parent: int) -> list[str]:

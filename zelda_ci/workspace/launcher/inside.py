@@ -1,16 +1,15 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
-Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a JSON object, it imports nothing of Zelda. A right
-that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
+Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in hexadecimal. It
+imports nothing of Zelda, and little of the standard library, since every command waits for it. A right that cannot be
+given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
 """
 
-import contextlib
 import ctypes
 import errno
-import json
+import marshal
 import os
 import resource
-import signal
 import stat
 import sys
 
@@ -31,7 +30,8 @@ FILTER = 2
 MOST_CAPABILITIES = 64
 CAPABILITIES_V3 = 0x20080522
 
-RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
+RESTORED = (SIGPIPE, SIGXFSZ)
 """What Python ignores, and a program expects to find at its default."""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -56,7 +56,7 @@ class Refused(Exception):  # noqa: N818  # reads as what happened
 
 def main(arguments: list[str]) -> None:
     """Confine this process, then become the program."""
-    policy = json.loads(arguments[0])
+    policy = marshal.loads(bytes.fromhex(arguments[0]))  # noqa: S302  # Zelda's own
     argv = arguments[arguments.index("--") + 1 :]
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
@@ -70,10 +70,9 @@ def main(arguments: list[str]) -> None:
         _landlock(policy["landlock"])
     if "seccomp" in policy:
         _seccomp(bytes.fromhex(policy["seccomp"]))
-    with contextlib.suppress(PermissionError):  # a leader already
-        os.setsid()
+    LIBC.setsid()  # fails for who is a leader already
     for number in RESTORED:
-        signal.signal(number, signal.SIG_DFL)
+        LIBC.signal(number, None)
     if "ready" in policy:
         os.write(policy["ready"], b"R")
         os.close(policy["ready"])
@@ -122,9 +121,9 @@ def _become(uid: int) -> None:
 
 def _die_with(parent: int) -> None:
     """What the kernel forgets when a process becomes another user's."""
-    _prctl("parent death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != parent:
-        os._exit(128 + signal.SIGKILL)
+        os._exit(128 + SIGKILL)
 
 
 def _check_powerless() -> None:

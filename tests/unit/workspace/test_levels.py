@@ -1,0 +1,60 @@
+"""Which level a run gets."""
+
+import pytest
+
+from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.errors import ConfigError
+from zelda_ci.workspace.levels import STRENGTH, Offered, choose
+
+WEAK = Offered(frozenset({"none", "degraded", "landlock"}), ("Allow user namespaces.",))
+ALL = Offered(frozenset(STRENGTH))
+NOTHING = Offered(frozenset({"none"}), ("The kernel has no Landlock.",))
+
+
+@pytest.mark.parametrize(
+    ("offered", "wanted", "require", "level"),
+    [
+        (ALL, "auto", None, "full"),
+        (WEAK, "auto", None, "landlock"),
+        (WEAK, "auto", "degraded", "landlock"),
+        (ALL, "uid", None, "uid"),
+        (ALL, "uid", "landlock", "uid"),
+        (ALL, "namespaces", "namespaces", "namespaces"),
+    ],
+)
+def test_the_best_or_what_is_asked_for(
+    offered: Offered, wanted: str, require: IsolationLevel | None, level: str
+) -> None:
+    assert choose(offered, wanted, require, unsafe=False) == level
+
+
+@pytest.mark.parametrize(
+    ("offered", "wanted", "require", "sentence"),
+    [
+        (WEAK, "full", None, "Isolation level full is not available on this machine."),
+        (WEAK, "auto", "full", "Isolation level full is required, and the best that this machine offers is landlock."),
+        (ALL, "landlock", "uid", "Isolation level uid is required, and what isolation.level asks for is landlock."),
+        (NOTHING, "auto", "uid", "Isolation level uid is required, and the best that this machine offers is none."),
+    ],
+)  # fmt: skip
+def test_less_than_asked_for_is_refused_even_where_unsafe_is_allowed(
+    offered: Offered, wanted: str, require: IsolationLevel | None, sentence: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        choose(offered, wanted, require, unsafe=True)
+    assert (caught.value.message, caught.value.code) == (sentence, "ISOLATION_UNAVAILABLE")
+    assert caught.value.hint
+    assert all(reason in caught.value.hint for reason in offered.reasons)
+
+
+@pytest.mark.parametrize(("offered", "wanted"), [(NOTHING, "auto"), (ALL, "none")])
+def test_no_isolation_must_be_said_out_loud(offered: Offered, wanted: str) -> None:
+    with pytest.raises(ConfigError, match="would run as you"):
+        choose(offered, wanted, None, unsafe=False)
+    assert choose(offered, wanted, None, unsafe=True) == "none"
+
+
+def test_the_best_level_is_the_strongest() -> None:
+    assert (ALL.level, WEAK.level, NOTHING.level) == ("full", "landlock", "none")
+    assert WEAK.offers("degraded")
+    assert not WEAK.offers("uid")

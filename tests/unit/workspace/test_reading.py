@@ -1,0 +1,99 @@
+"""What a run may read beside its own folders."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.errors import ConfigError
+from zelda_ci.workspace import reading
+from zelda_ci.workspace.reading import Grounds
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A developer's, with programs and secrets of many kinds."""
+    home = tmp_path / "home"
+    for folder in (
+        ".local/bin", ".local/share/keyrings", ".local/share/pipx/venvs/black/bin", ".local/lib/python3",
+        ".cargo/bin", ".nvm/versions/node/v20/bin", "go/bin", "bin", ".ssh", "project/.venv/bin", ".cache/zelda/runs",
+        "notes",
+    ):  # fmt: skip
+        (home / folder).mkdir(parents=True)
+    (home / ".cargo/credentials.toml").write_text("token")
+    (home / ".local/share/pipx/venvs/black/bin/black").write_text("")
+    (home / ".local/bin/black").symlink_to(home / ".local/share/pipx/venvs/black/bin/black")
+    (home / "notes/tool.sh").write_text("")
+    (home / ".local/bin/tool").symlink_to(home / "notes/tool.sh")
+    return home
+
+
+def grounds(home: Path) -> Grounds:
+    return Grounds.of(home / "project", home / ".cache/zelda", {"HOME": str(home)})
+
+
+def seen(home: Path, path: str, *, ours: tuple[Path, ...] = (), **more: str) -> list[str]:
+    """Readable folders below the home, relative to it."""
+    environment = {"PATH": os.pathsep.join(str(home / entry) for entry in path.split(":")), **more}
+    found = reading.readable(environment, grounds(home), ours)
+    return [str(place.relative_to(home)) for place in found if place.is_relative_to(home)]
+
+
+def test_programs_of_a_home_bring_their_libraries_and_nothing_else(home: Path) -> None:
+    assert seen(home, ".local/bin") == [
+        ".local/bin", ".local/lib", ".local/share/pipx/venvs/black/bin", "notes/tool.sh",
+    ]  # fmt: skip
+    assert seen(home, ".cargo/bin:bin:go/bin") == [".cargo/bin", "bin", "go/bin"]
+
+
+def test_a_version_manager_is_readable_as_a_whole(home: Path) -> None:
+    assert seen(home, ".nvm/versions/node/v20/bin", NVM_DIR=str(home / ".nvm")) == [".nvm"]
+
+
+def test_home_project_and_workspaces_are_never_readable_whatever_path_holds(home: Path) -> None:
+    assert seen(home, ".:project/.venv/bin:project:.cache/zelda/runs:..:.cache") == []
+
+
+def test_what_is_ours_is_readable_even_there(home: Path) -> None:
+    cli = home / "project/.venv/bin/claude"
+    cli.write_text("")
+    assert seen(home, "bin", ours=(cli,)) == ["bin", "project/.venv/bin/claude"]
+
+
+def test_no_key_of_the_system_is_readable() -> None:
+    found = reading.readable({"PATH": "/usr/bin"}, Grounds(Path("/p"), Path("/h"), Path("/b")), [])
+    assert Path("/etc") not in found
+    assert Path("/usr") in found
+    for secret in ("shadow", "gshadow", "ssh", "ssl/private", "sudoers", "environment"):
+        assert not any(Path("/etc", secret).is_relative_to(place) for place in found)
+
+
+def test_a_project_inside_a_system_folder_stays_hidden() -> None:
+    inside = Grounds(Path("/usr/lib/app"), None, Path("/var/tmp/zelda"))
+    found = list(reading.without(Path("/usr"), inside))
+    assert Path("/usr/bin") in found
+    assert not any(Path("/usr/lib/app").is_relative_to(place) for place in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("relative/folder", "is not absolute"),
+        ("/no/such/folder", "does not exist"),
+        ("/", "would show the project"),
+        ("{home}", "would show the project"),
+        ("{home}/project/.venv", "would show the project"),
+        ("{home}/.cache/zelda", "would show the project"),
+        ("{home}/.ssh", "is a place for credentials"),
+    ],
+)
+def test_a_suite_may_not_ask_for_everything(home: Path, path: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        reading.check([path.replace("{home}", str(home))], grounds(home))
+    assert caught.value.code == "READ_PATH_REFUSED"
+
+
+def test_a_suite_may_ask_for_more(home: Path) -> None:
+    asked = [str(home / "notes"), "/usr/share"]
+    reading.check(asked, grounds(home))
+    assert home / "notes" in reading.readable({}, grounds(home), [], asked)

@@ -1,0 +1,84 @@
+"""The filter program, run step by step as the kernel runs it."""
+
+import errno
+import struct
+
+import pytest
+
+from zelda_ci.workspace import seccomp
+from zelda_ci.workspace.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL
+
+READ = {"x86_64": 0, "aarch64": 63}
+MOUNT = {"x86_64": 165, "aarch64": 40}
+FORK, THREAD, NEW_USER, NEW_NET = 17, 0x3D0F00, 0x10000000, 0x40000000
+REFUSED = ERRNO | errno.EPERM
+
+
+def verdict(machine: str, number: int, *arguments: int, architecture: int | None = None, internet: bool = True) -> int:
+    """What the kernel does with a call."""
+    found = ARCHITECTURES[machine] if architecture is None else architecture
+    data = struct.pack("=IIQ6Q", number, found, 0, *arguments, *[0] * (6 - len(arguments)))
+    program = seccomp.program(machine, internet=internet)
+    steps = [struct.unpack_from("=HBBI", program, place) for place in range(0, len(program), 8)]
+    value, place = 0, 0
+    for _ in range(len(steps)):
+        code, then, otherwise, operand = steps[place]
+        place += 1
+        if code == 0x06:
+            return int(operand)
+        if code == 0x20:
+            (value,) = struct.unpack_from("=I", data, operand)
+        else:
+            holds = {0x15: value == operand, 0x35: value >= operand, 0x45: bool(value & operand)}[code]
+            place += then if holds else otherwise
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def machine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_ordinary_calls_are_allowed(machine: str) -> None:
+    assert verdict(machine, READ[machine], 0, 0, 100) == ALLOW
+    assert verdict(machine, seccomp.CLONE[machine], FORK) == ALLOW
+    assert verdict(machine, seccomp.CLONE[machine], THREAD) == ALLOW
+    assert verdict(machine, seccomp.UNSHARE[machine], 0x400) == ALLOW
+    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5413) == ALLOW
+
+
+def test_what_would_leave_the_sandbox_is_refused(machine: str) -> None:
+    assert verdict(machine, MOUNT[machine]) == REFUSED
+    for number in seccomp.FORBIDDEN[machine]:
+        assert verdict(machine, number) == REFUSED
+    for flag in (NEW_USER, NEW_NET, 0x20000, 0x20000000 | FORK):
+        assert verdict(machine, seccomp.CLONE[machine], flag) == REFUSED
+        assert verdict(machine, seccomp.UNSHARE[machine], flag) == REFUSED
+    assert verdict(machine, seccomp.UNSHARE[machine], 0x80) == REFUSED
+    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5412) == REFUSED
+    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5412 | 1 << 40) == REFUSED
+
+
+def test_the_call_whose_flags_cannot_be_seen_does_not_exist(machine: str) -> None:
+    assert verdict(machine, seccomp.CLONE3) == ERRNO | errno.ENOSYS
+
+
+def test_other_ways_to_make_a_call_are_closed(machine: str) -> None:
+    assert verdict(machine, READ[machine], architecture=0x40000003) == KILL
+    assert verdict(machine, 0x40000000 | MOUNT[machine]) == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("family", "internet", "allowed"),
+    [(1, False, True), (16, False, True), (2, True, True), (10, True, True), (2, False, False), (10, False, False),
+     (40, True, False), (38, True, False), (17, True, False)],
+)  # fmt: skip
+def test_sockets_are_of_few_families(machine: str, family: int, internet: bool, allowed: bool) -> None:  # noqa: FBT001  # a table
+    found = verdict(machine, seccomp.SOCKET[machine], family, 1, 0, internet=internet)
+    assert found == (ALLOW if allowed else ERRNO | errno.EAFNOSUPPORT)
+
+
+def test_the_kernels_own_names_of_the_forbidden_calls() -> None:
+    assert {165, 166, 155, 308, 321, 323, 425, 304, 175, 246} <= set(seccomp.FORBIDDEN["x86_64"])
+    assert {40, 39, 41, 268, 280, 282, 425, 265, 105, 104} <= set(seccomp.FORBIDDEN["aarch64"])
+    assert len(seccomp.FORBIDDEN["x86_64"]) == len(seccomp.FORBIDDEN["aarch64"]) + 2  # two for I/O ports
