@@ -167,9 +167,19 @@ done.set()
     ),
     Action(
         "p15",
-        "1 GB of disk in small files, within a limit of 500 MB",
+        "12 GB of disk, in files of 1 GB",
         claimed,
-        'for n in $(seq 20); do dd if=/dev/zero of="p15-$n" bs=1M count=50 2>/dev/null || break; done; sleep 3; [ "$n" = 20 ] && claim; rm -f p15-*',
+        python="""\
+from prelude import *
+for number in range(12):
+    handle = os.open(f"p15-{number}", os.O_CREAT | os.O_WRONLY)
+    os.posix_fallocate(handle, 0, 1 << 30)
+    os.close(handle)
+time.sleep(4)
+claim()
+for number in range(12):
+    os.unlink(f"p15-{number}")
+""",
         alone=True,
         heavy=True,
     ),
@@ -194,14 +204,16 @@ done.set()
     ),
     Action(
         "p19",
-        "3 GB of memory, within a limit of 1 GB",
+        "10 GB of memory",
         claimed,
         python="""\
 from prelude import *
-held = bytearray(3 << 30)
-for at in range(0, len(held), 4096):
-    held[at] = 1
-time.sleep(2)
+import mmap
+held = [mmap.mmap(-1, 1 << 30) for _ in range(10)]
+for part in held:
+    for at in range(0, len(part), 4096):
+        part[at] = 1
+time.sleep(3)
 claim()
 """,
         alone=True,

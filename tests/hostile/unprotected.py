@@ -84,6 +84,9 @@ def _ran(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    assert started.stdout
+    # A pipe of the developer's own, as it would be: whoever made it decides who may open it again.
+    os.fchown(started.stdout.fileno(), world.developer.uid, world.developer.gid)
     try:
         printed, _ = started.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -131,7 +131,7 @@ def built(developer: Developer, corpus: Iterable[Action], above: Path | None = N
     root.chmod(0o755)
     canaries = {name: f"canary-{name}-{secrets.token_hex(16)}" for name in CANARIES}
     try:
-        for folder in ("home/.ssh", "home/.aws", "home/project", "home/other", "runner", "run"):
+        for folder in ("home/.ssh", "home/.aws", "home/project/.zelda", "home/other", "runner", "run"):
             (root / folder).mkdir(parents=True)
         with Services(root / "run" / "daemon.sock", developer, canaries) as services:
             world = World(root, developer, services, canaries)
@@ -277,6 +277,9 @@ def _neighbour(world: World) -> Iterator[None]:
 
 def _remove(root: Path) -> None:
     """Whatever an attack left, be it deep, closed or mounted."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        if (place := line.split()[1]).startswith(f"{root}/"):
+            subprocess.run(["umount", "-l", place], check=False, capture_output=True)
     with suppress(OSError, RecursionError):
         shutil.rmtree(root)
     if root.exists():
