@@ -34,7 +34,7 @@ unit: .venv/dev
 	$(BIN)/pytest -n $(WORKERS)
 
 image-test: ## Build the image for real and use it (Docker, or buildah and debootstrap as root)
-	@$(PYTHON) scripts/image-test || test $$? -eq 77
+	@$(PYTHON) scripts/image-test/image_test.py || test $$? -eq 77
 
 format: .venv/dev ## Format the code and apply safe fixes
 	$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""Build the image and use it: `python3 scripts/image-test [CHECK...]`.
+"""Build the image and use it: `python3 scripts/image-test/image_test.py [CHECK...]`.
 
 With Docker where its daemon answers; else, as root, with buildah, on a base made of Debian packages (`--base NAME`
 takes another one). Needs nothing but Python. Exit code 0: all well; 1: a check failed; 77: neither engine is here, and
