@@ -78,6 +78,9 @@ BREACHES = {
     "network sockets of the kernel": "python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'",
     "ring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(425, 1, 0) == -1)'",
     "keyring": "python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(250, 0, -4, 1) == -1)'",
+    "sysctl": "exec 3>/proc/sys/kernel/core_pattern",
+    "sysrq": "exec 3>/proc/sysrq-trigger",
+    "terminal of another": "exec 3>{terminal}",
     "core": 'test "$(ulimit -c)" != 0',
 }
 WEAKER = {
@@ -106,11 +109,15 @@ def test_what_a_level_promises_it_keeps(project: Project) -> None:
     script = "\n".join(f"({line}) >/dev/null 2>&1 && echo '{attack}'" for attack, line in (BREACHES | WEAKER).items())
     for name, value in values.items():
         script = script.replace(name, value)
+    keeper, terminal = os.openpty()
+    script = script.replace("{terminal}", os.ttyname(terminal))
     with socket.socket(socket.AF_UNIX) as hidden, socket.socket(socket.AF_UNIX) as door, contextlib.chdir(project.path):
         hidden.bind(f"\0{abstract}")
         door.bind("door")
         for listener in (hidden, door):
             listener.listen()
         result = run(project, f"{script}\ntrue")
+    os.close(keeper)
+    os.close(terminal)
     assert result.exit_code == 0
     assert set(result.output.splitlines()) == HOLES[project.level]

@@ -14,13 +14,14 @@ from tests.builders import suite
 from zelda_ci.errors import ZeldaError
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import levels
-from zelda_ci.workspace.workspaces import Isolation, Workspaces
+from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.workspace.workspaces import Workspaces
 
 
 async def main() -> None:
     project, level, line = sys.argv[1:]
     offered = levels.probe(os.environ)
-    told = {"best": offered.level, "reasons": offered.reasons}
+    told: dict[str, object] = {"best": offered.level, "reasons": offered.reasons}
     workspaces = Workspaces(Path(project), Path(".zelda"), os.environ, Redactor(), Isolation(offered))
     try:
         async with workspaces.open("run-1", suite(isolation={"level": level})) as workspace:

@@ -16,7 +16,8 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import levels
-from zelda_ci.workspace.workspaces import Isolation, Workspaces
+from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.workspace.workspaces import Workspaces
 
 ENVIRON = {
     "PATH": os.environ["PATH"],

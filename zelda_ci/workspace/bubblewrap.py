@@ -8,6 +8,12 @@ SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Where the system's folders are merged into /usr, these are links."""
 
 NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+# Some of these ask who is root outside, and for no capability: what is written there would run outside.
+SEALED = tuple(
+    word
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs")
+    for word in ("--ro-bind" if name == "sys" else "--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+)
 INNER_SOCKET = Path("/run/zelda/api.sock")
 
 
@@ -32,7 +38,7 @@ def command(program: str, world: World, *, internet: bool) -> list[str]:
     network = () if internet else ("--unshare-net",)
     return [
         program, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var",
+        "--proc", "/proc", *SEALED, "--dev", "/dev", "--dir", "/run", "--dir", "/var",
         *_mounts(world),
         "--remount-ro", "/dev", "--remount-ro", "/", "--",
     ]  # fmt: skip

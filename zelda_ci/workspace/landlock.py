@@ -44,8 +44,19 @@ def rights(abi: int) -> int:
     return sum(bits for since, bits in RIGHTS.items() if since <= abi)
 
 
-def policy(abi: int, readable: Iterable[Path], writable: Iterable[Path], *, internet: bool) -> Mapping[str, Any]:
-    """The rules of a run: what is not named cannot be opened at all."""
+def policy(
+    abi: int, readable: Iterable[Path], writable: Iterable[Path], *, internet: bool, terminals: bool = True
+) -> Mapping[str, Any]:
+    """The rules of a run: what is not named cannot be opened at all.
+
+    Args:
+        abi: Version of Landlock, whose rights are all taken away first.
+        readable: Files and folders given back for reading and running.
+        writable: The same, with all that can be done with files and folders.
+        internet: Whether TCP is left as it is.
+        terminals: Whether terminals may be opened: they are the run's own, or closed to its user otherwise.
+    """
+    devices = [name for name in DEVICES if terminals or name != "pts"]
     every = rights(min(abi, NEWEST))
     write = every & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     return {
@@ -54,7 +65,7 @@ def policy(abi: int, readable: Iterable[Path], writable: Iterable[Path], *, inte
         "rules": [
             [READ, [*map(str, readable), "/proc"]],
             [write, list(map(str, writable))],
-            [every & (READ_FILE | WRITE_FILE | READ_DIR | IOCTL_DEV), [f"/dev/{name}" for name in DEVICES]],
+            [every & (READ_FILE | WRITE_FILE | READ_DIR | IOCTL_DEV), [f"/dev/{name}" for name in devices]],
         ],
     }
 

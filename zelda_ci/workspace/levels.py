@@ -23,7 +23,7 @@ UNSAFE_HINT = (
 )
 USER_NAMESPACES = (
     "Allow user namespaces: on Ubuntu, sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; in a container, "
-    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined."
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined."
 )
 
 
@@ -142,7 +142,8 @@ def _namespaces_problem(path: str) -> str | None:
         return "bubblewrap is not installed: install the package bubblewrap."
     trial = [
         program, *bubblewrap.NAMESPACES, "--unshare-net", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--", "true",
+        "--ro-bind", "/", "/", "--proc", "/proc", *bubblewrap.SEALED, "--dev", "/dev", "--remount-ro", "/dev",
+        "--", "true",
     ]  # fmt: skip
     said = _tried(trial)
     return None if said is None else f"bubblewrap cannot make namespaces here ({said}). {USER_NAMESPACES}"

@@ -17,8 +17,13 @@ Not the rest of `.claude`: skills, agents, commands and settings of an outer fol
 HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 
 
-def choose(project: Path, environ: Mapping[str, str]) -> Path:
+def choose(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
+
+    Args:
+        project: The user's.
+        environ: The user's environment.
+        passable: Whether runs are other users', who must come through to it.
 
     Raises:
         WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
@@ -26,13 +31,13 @@ def choose(project: Path, environ: Mapping[str, str]) -> Path:
     explicit = environ.get("ZELDA_WORKSPACES")
     if explicit:
         base = Path(os.path.realpath(project / Path(explicit).expanduser()))
-        if problem := _problem(base, project):
+        if problem := _problem(base, project, passable=passable):
             raise WorkspaceError(f"ZELDA_WORKSPACES cannot be used: {problem}.", hint=HINT, code="WORKSPACE_LOCATION")
         return base
     problems = []
     for candidate in _candidates(environ):
         base = Path(os.path.realpath(candidate.parent)) / candidate.name
-        problem = _problem(base, project)
+        problem = _problem(base, project, passable=passable)
         if problem is None:
             return base
         problems.append(problem)
@@ -59,7 +64,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(folder, f"zelda-{os.getuid()}")
 
 
-def _problem(base: Path, project: Path) -> str | None:
+def _problem(base: Path, project: Path, *, passable: bool) -> str | None:
     """Why the folder cannot be used, in a few words; creates it where nothing speaks against it."""
     if not base.is_absolute() or not str(base).isprintable():
         return f"{str(base)!r} is not a plain absolute path"
@@ -70,6 +75,9 @@ def _problem(base: Path, project: Path) -> str | None:
         for name in STEERING:
             if os.path.lexists(folder / name):
                 return f"Claude Code would read {folder / name} in every workspace below {folder}"
+    closed = next((folder for folder in base.parents if folder.exists() and not folder.stat().st_mode & 0o001), None)
+    if passable and closed:
+        return f"{closed} is closed to other users, and runs are other users' here"
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         return next(_objections(base), None)

@@ -147,7 +147,8 @@ class _Arrangement:
     def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
         temporary = bubblewrap.TEMPORARY if self.bwrap else self._shared()
         writable = [*self.world.writable, *temporary]
-        return landlock.policy(abi, self.world.readable, writable, internet=internet)
+        own = self.bwrap is not None or self.needs.uid is not None
+        return landlock.policy(abi, self.world.readable, writable, internet=internet, terminals=own)
 
     def _shared(self) -> Sequence[Path]:
         """The system's temporary folders: another user is a guest there, as long as nothing of ours lies in them."""

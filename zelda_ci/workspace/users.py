@@ -66,8 +66,11 @@ def hand_over(run: RunFolder, base: Path, objects: Sequence[Path], uid: int) -> 
     """
     for folder in objects:
         _show(folder)
-    for place in (run.path, *objects):
+    for place in (run.path.parent, *objects):
         _open_way(place, base)
+    # No other run's user comes through here, whatever it knows of the path.
+    os.chown(run.path, -1, uid)
+    run.path.chmod(0o710)
     for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
         if top.exists():
             _give(top, uid)

@@ -85,7 +85,7 @@ class Workspaces:
 
     @cached_property
     def _base(self) -> Path:
-        return location.choose(self._project, self._environ)
+        return location.choose(self._project, self._environ, passable=self._isolation.offered.level == "uid")
 
     @cached_property
     def _plumbing(self) -> Git:

@@ -32,6 +32,11 @@ def build(run: RunFolder, environ: dict[str, str], *names: str) -> dict[str, str
         "GIT_SSH_COMMAND",
         "LD_PRELOAD",
         "ZELDA_RUN",
+        "BASH_ENV",
+        "CLAUDE_CODE_SHELL_PREFIX",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "ANTHROPIC_VERTEX_PROJECT_ID",
     ],
 )
 def test_names_that_would_break_the_isolation_are_refused(name: str) -> None:
