@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.scenarios.stage import Stage, results
+from tests.scenarios.stage import BAD, Stage, results
 
 HOSTILE = (
     "<!-- zelda-ci:sticky:v1 id=0000000000000000 -->",
@@ -50,6 +50,23 @@ def test_results_of_a_fork_are_compared_and_told_by_the_second_workflow(tmp_path
         again = stage.finished(pull, artifact)
         assert "unchanged" in again.printed
         assert len(stage.bodies()) == 1
+
+
+def test_what_a_forks_run_could_not_say_itself_the_second_workflow_says(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull(fork=True)
+        stage.github.permissions["pull_requests"] = "read"
+        run = stage.pull_request(pull, BAD)
+        assert run.code == 1, run.printed
+        assert "mode: comment" in run.told("notice")[0].data
+        assert stage.bodies() == []
+        stage.github.permissions["pull_requests"] = "write"
+        done = stage.finished(pull, stage.stored[-1])
+        assert done.code == 0, done.printed
+        (body,) = stage.bodies()
+        assert "1 regression" in body
+        assert f"main@{stage.tip[:7]}" in body
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -118,7 +119,7 @@ class Inputs:
             self.reject(name, str(wrong), given)
             return None
 
-    def choose(self, name: str, kind: type["E"]) -> "E | None":
+    def choose(self, name: str, kind: type[E]) -> E | None:
         """One of a few words."""
         return self.take(name, lambda given: _member(kind, given))
 
@@ -126,9 +127,6 @@ class Inputs:
         """Note that an input is wrong, and what would be right."""
         shown = "" if INPUTS[name].secret else f" is {_short(given)}, which"
         self.problems.append(f"The input {name}{shown} cannot be used: {allowed}.")
-
-
-E = TypeVar("E", bound=StrEnum)
 
 
 def variable(name: str) -> str:

@@ -71,20 +71,21 @@ def comment(case: Case, found: Findings) -> None:
         if number is None:
             case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
             return
-        if _wanted(case.settings.comment, ci_view(report_of(case, found))) or _is_told(case, case.api, number):
-            publish_to(case, case.api, found, number, order)
+        publish_to(case, case.api, found, number, order)
     except GitHubError as problem:
         refused(case, found, problem)
 
 
 def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order) -> None:
-    """Make the pull request's comment tell what was found.
+    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
 
     Raises:
         GitHubError: It does not.
     """
-    body = render_comment(ci_view(report_of(case, found)))
-    published = publish(api, number, key=_key(case), order=order, body=body)
+    view, when = ci_view(report_of(case, found)), case.settings.comment
+    if when is CommentWhen.OFF or not (_wanted(when, view) or _is_told(case, api, number)):
+        return
+    published = publish(api, number, key=_key(case), order=order, body=render_comment(view))
     found.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
 
