@@ -1,5 +1,6 @@
 """The small programs that every process of a run goes through, and the Python that runs them."""
 
+import binascii
 import marshal
 import os
 import sys
@@ -39,7 +40,12 @@ def is_open(file: Path) -> bool:
 
 def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:
     """What starts a program that first gives up rights; `anybody` as in `python`."""
-    return [*python(anybody=anybody), str(INSIDE), marshal.dumps(dict(policy), 2).hex(), "--"]
+    return [*python(anybody=anybody), str(INSIDE), _packed(policy), "--"]
+
+
+def _packed(policy: Mapping[str, Any]) -> str:
+    """As one argument, which may not be long, and in a form that is read fast."""
+    return binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
 
 
 def supervisor(parent: int) -> list[str]:

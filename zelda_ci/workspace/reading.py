@@ -37,7 +37,8 @@ PARTS = (
 """Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
 
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
-MOST_LINKS = 2000
+MOST_LINKS = 400
+"""Whose targets are readable: all paths must fit into one argument of a program."""
 
 SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",

@@ -64,8 +64,10 @@ def hand_over(run: RunFolder, base: Path, objects: Sequence[Path], uid: int) -> 
     Raises:
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
-    for folder in objects:
+    for folder in (*objects, run.path / "inner"):
         _show(folder)
+    if (shell := run.path / "shell").exists():
+        _allow(shell, 0o555)
     for place in (run.path.parent, *objects):
         _open_way(place, base)
     # No other run's user comes through here, whatever it knows of the path.

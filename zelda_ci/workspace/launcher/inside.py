@@ -1,10 +1,11 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
-Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in hexadecimal. It
+Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64. It
 imports nothing of Zelda, and little of the standard library, since every command waits for it. A right that cannot be
 given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
 """
 
+import binascii
 import ctypes
 import errno
 import marshal
@@ -56,7 +57,7 @@ class Refused(Exception):  # noqa: N818  # reads as what happened
 
 def main(arguments: list[str]) -> None:
     """Confine this process, then become the program."""
-    policy = marshal.loads(bytes.fromhex(arguments[0]))  # noqa: S302  # Zelda's own
+    policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
     argv = arguments[arguments.index("--") + 1 :]
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
