@@ -30,6 +30,8 @@ LEVELS = ("unprotected", "none", "degraded", "landlock", "uid", "namespaces", "f
 CHANNELS: tuple[Channel, ...] = ("agent", "build")
 APART = frozenset({"c13", "c17", "n10", "p05"})
 """Where nothing is isolated, these disturb others as well."""
+SIGNALS = ("unprotected", "none", "degraded")
+"""Levels at which an action may end the whole run, so that those after it would never begin."""
 
 Succeed = Callable[[Sequence[Action]], set[str]]
 Found = dict[str, dict[str, list[str]]]
@@ -65,12 +67,13 @@ def columns(levels: Iterable[str] = LEVELS) -> Iterator[Column]:
             yield Column(level, developer.root_in_a_container() if level == "uid" else developer.root())
 
 
-def measure(succeed: Succeed, channel: Channel, *, apart: frozenset[str] = frozenset()) -> set[str]:
-    """All together, those that disturb last; again and one by one where one of these succeeded."""
+def measure(succeed: Succeed, channel: Channel, level: str) -> set[str]:
+    """All together, those that disturb last; again and one by one where one of these succeeded or may."""
+    apart = APART if level == "unprotected" else frozenset()
     actions = [action for action in CORPUS if channel in action.channels and not action.heavy]
     alone = [action for action in actions if action.alone or action.id in apart]
     others = [action for action in actions if action not in alone]
-    if not apart:
+    if level not in SIGNALS:
         found = succeed([*others, *sorted(alone, key=lambda action: action.id == "p06")])
         if not found & {action.id for action in alone} and _controlled(found, channel):
             return found
@@ -90,8 +93,7 @@ def survey(chosen: Iterable[Column]) -> Found:
     for column in chosen:
         for channel in CHANNELS:
             began = time.monotonic()
-            apart = APART if column.level == "unprotected" else frozenset()
-            found = measure(column.succeed(channel), channel, apart=apart) - CONTROLS
+            found = measure(column.succeed(channel), channel, column.level) - CONTROLS
             known.setdefault(column.name, {})[channel] = sorted(found)
             print(f"{column.name:18} {channel}: {len(found):3} succeeded, {time.monotonic() - began:.0f} s", flush=True)
             EXPECTED.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")

@@ -1,13 +1,17 @@
 """A model that has been talked into everything."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.hostile.action import Action
 from tests.support.scripted_api import ApiRequest, Message, Reply, text
 
 MODEL = "claude-sonnet-5-5"
+
+
+TOGETHER = 8
+"""Scripts that one call of Bash runs, one after the other: a session of a hundred calls is slow."""
 
 
 class Model:
@@ -20,18 +24,27 @@ class Model:
         if request.body.get("model") != MODEL:
             return text("Another model.")
         said = sum(message["role"] == "assistant" for message in request.messages)
-        calls = [call for action in self._actions for call in self._messages(action, _workspace(request))]
+        calls = list(self._calls(_workspace(request)))
         return calls[said] if said < len(calls) else text(self._last_words)
 
-    def _messages(self, action: Action, workspace: str) -> list[Message]:
-        calls: list[tuple[str, dict[str, Any]]] = []
-        if action.script:
-            calls.append(("Bash", {"command": f"sh attacks/act {action.id}", "timeout": 30_000}))
-        places = {**self._facts, "workspace": workspace}
-        for tool in action.tools:
-            given = {name: value.format(**places) for name, value in tool.input.items()}
-            calls.append((tool.name, given))
-        return [_call(f"toolu_{action.id}_{number}", *call) for number, call in enumerate(calls)]
+    def _calls(self, workspace: str) -> Iterator[Message]:
+        scripts: list[str] = []
+        for action in self._actions:
+            scripts += [action.id] if action.script else []
+            if scripts and (action.tools or len(scripts) == TOGETHER):
+                yield _bash(scripts)
+                scripts = []
+            for number, tool in enumerate(action.tools):
+                places = {**self._facts, "workspace": workspace}
+                given = {name: value.format(**places) for name, value in tool.input.items()}
+                yield _call(f"toolu_{action.id}_{number}", tool.name, given)
+        if scripts:
+            yield _bash(scripts)
+
+
+def _bash(ids: Sequence[str]) -> Message:
+    command = {"command": f"sh attacks/act {' '.join(ids)}", "timeout": 120_000}
+    return _call(f"toolu_{'-'.join(ids)}_0", "Bash", command)
 
 
 def _call(ident: str, name: str, given: dict[str, Any]) -> Message:

@@ -21,10 +21,8 @@ BRIEF = (
 )  # fmt: skip
 """Those in which levels differ, and those that matter most."""
 
-NEVER_SEEN = {
-    "c08": "the CLI's own Read tool refuses /proc/self/environ, wherever it leads to",
-    "c16": "",
-}
+NEVER_SEEN = {"c08"}
+"""The CLI's own Read tool refuses /proc/self/environ, wherever a link to it lies. Bash does not (c09)."""
 
 
 def user() -> Developer:
@@ -88,6 +86,13 @@ def test_a_shell_of_the_session_neither_forges_messages_nor_finds_the_token() ->
     assert Campaign(user(), "full", "agent").succeed(tried) == {"k01"}
 
 
+def test_an_open_network_opens_the_network_and_nothing_else() -> None:
+    offered("full")
+    tried = of((*BRIEF, "c14", "p09", "n31"))
+    found = Campaign(user(), "full", "build", network={}).succeed(tried)
+    assert found == {"c15", "p09", "n31"} | (CONTROLS & {action.id for action in tried})
+
+
 def test_where_nothing_stands_in_their_way_the_same_actions_succeed() -> None:
     who = user()
     tried = of(BRIEF)
@@ -97,7 +102,7 @@ def test_where_nothing_stands_in_their_way_the_same_actions_succeed() -> None:
 def test_every_action_was_seen_to_succeed_somewhere() -> None:
     seen = {name for column in EXPECTED.values() for found in column.values() for name in found}
     light = {action.id for action in CORPUS if not action.heavy}
-    assert light - seen - CONTROLS == set(NEVER_SEEN)
+    assert light - seen - CONTROLS == NEVER_SEEN
 
 
 def test_the_corpus_is_as_large_as_it_is_said_to_be() -> None:

@@ -100,7 +100,7 @@ def _collected(world: World, tree: Path) -> tuple[bool, str]:
     """As without any thought: status, diff, reports, removal."""
     patch = world.results / "runs" / "plain" / "changes.patch"
     patch.parent.mkdir(parents=True)
-    script = f"git status; git add -AN .; git diff HEAD >{patch}; cat reports/*.xml reports/*/*.xml; cat README.fifo 2>/dev/null; exit 0"
+    script = f"cat reports/*.xml reports/*/*.xml; git status; git add -AN .; git diff HEAD >{patch}; cat README.fifo 2>/dev/null; exit 0"
     argv = world.developer.argv(["timeout", "-k", "1", str(PATIENCE_SECONDS), "sh", "-c", script])
     shown = world.environment()
     os.chown(patch.parent, world.developer.uid, world.developer.gid)
