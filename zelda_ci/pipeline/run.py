@@ -98,8 +98,7 @@ class Run:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
                     await lead(self.planned, workspace, self.tools, self.ledger, self.emit)
-                    if limit := self.tools.workspaces.limit(workspace):
-                        self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
+                    self._heed_bounds(workspace)
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)
@@ -109,6 +108,13 @@ class Run:
                 with anyio.move_on_after(self.tools.conclusion_seconds, shield=True):
                     await self._conclude(workspace)
             raise
+
+    def _heed_bounds(self, workspace: Workspace) -> None:
+        """A session that was ended for what it took of the machine looks like a crash of the CLI otherwise."""
+        if limit := self.tools.workspaces.limit(workspace):
+            self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
+            if self.ledger.known.status is SessionStatus.FAILED:
+                self.ledger.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
 
     async def _set_up(self, workspace: Workspace) -> None:
         command, limit = self.suite.setup_command, self.suite.command_timeout_seconds
