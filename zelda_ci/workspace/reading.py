@@ -12,17 +12,19 @@ from zelda_ci.workspace.environment import TOOLCHAINS
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
 
 CONFIGURATION = (
-    "ImageMagick-6", "ImageMagick-7", "R", "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf",
-    "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts", "gai.conf", "gcrypt", "group", "gss",
-    "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "lighttpd",
-    "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "magic.mime", "mailcap", "maven",
-    "mime.types", "netconfig", "networks", "nsswitch.conf", "os-release", "passwd", "perl", "php", "pki/ca-trust",
-    "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3",
-    "redhat-release", "resolv.conf", "rpc", "sensors3.conf", "services", "sgml", "shells", "ssl/cert.pem", "ssl/certs",
-    "ssl/openssl.cnf", "terminfo", "timezone", "vim", "xml",
+    "R", "alternatives", "bash.bashrc", "bashrc", "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts",
+    "gai.conf", "group", "gss", "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "mailcap",
+    "maven", "mime.types", "networks", "nsswitch.conf", "os-release", "passwd", "perl", "pki/ca-trust",
+    "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "redhat-release",
+    "resolv.conf", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vim",
+    "xml", "zsh",
 )  # fmt: skip
-"""Of /etc. No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for."""
-FAMILIES = ("java-*", "jvm-*", "python3*", "php*")
+"""Of /etc, and little of it: every mount takes time.
+
+No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for.
+"""
+FAMILIES = ("ImageMagick-*", "java-*", "jvm-*", "php*", "python3*")
 
 PLACES = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", *TOOLCHAINS)
 """Variables that name a toolchain's folder."""

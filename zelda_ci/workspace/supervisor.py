@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> int:
     _let_go_of_streams()
     status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants(child)
+    _reaped()
     if bounds:
         bounds.close()
     if launcher and not launcher.has_confined() and status >= 0:

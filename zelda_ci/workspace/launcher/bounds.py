@@ -15,6 +15,8 @@ LEAST_FREE = 1 << 30
 """Bytes on the disk below which a run that has taken its share is ended, wherever its files are."""
 
 WALK_SECONDS = 30.0
+PATIENCE = 50
+"""How often a control group that is still in use is tried to be removed."""
 LIMITS = {
     "memory": {"memory.limit_in_bytes": "memory", "memory.max": "memory", "memory.swap.max": "none"},
     "pids": {"pids.max": "processes"},
@@ -59,8 +61,7 @@ class Bounds:
                 f"The kernel ended a process of it: {_gib(self._order['memory'])} of memory are all that it may take."
             )
         for group in self._groups.values():
-            with contextlib.suppress(OSError):
-                os.rmdir(group)  # noqa: PTH106  # pathlib would slow the start
+            _remove(group)
 
     def _told(self, sentence: str) -> bool:
         with contextlib.suppress(OSError), open(self._order["report"], "w") as file:  # noqa: PTH123  # as above
@@ -108,6 +109,23 @@ def _groups(order: "Mapping[str, Any]") -> Iterator[tuple[str, str]]:
                 break
 
 
+def _remove(group: str) -> None:
+    """Whoever has just died may still be counted for a moment."""
+    for _ in range(PATIENCE):
+        with contextlib.suppress(OSError):
+            os.rmdir(group)  # noqa: PTH106  # pathlib would slow the start
+            return
+        time.sleep(0.002)
+
+
+def _forget_dead(above: str) -> None:
+    """Groups of supervisors that were killed; those that still hold processes cannot be removed, and are not."""
+    for name in os.listdir(above):  # noqa: PTH208  # as above
+        if name.startswith("zelda-") and not os.path.exists(f"/proc/{name[6:]}"):  # noqa: PTH110  # as above
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{above}/{name}")  # noqa: PTH106  # as above
+
+
 def _homes(controller: str) -> Iterator[str]:
     with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:  # noqa: PTH123  # as above
         for line in file:
@@ -120,6 +138,7 @@ def _homes(controller: str) -> Iterator[str]:
 
 def _made(group: str, values: Mapping[str, str]) -> bool:
     try:
+        _forget_dead(group.rpartition("/")[0])
         os.makedirs(group, exist_ok=True)  # noqa: PTH103  # as above
         known = [name for name in values if os.path.exists(f"{group}/{name}")]  # noqa: PTH110  # as above
         for name in known:
