@@ -1,6 +1,6 @@
 """p: staying, spreading to the developer's other programs, taking all there is."""
 
-from tests.hostile.action import Action, Tool, claimed, exists, holds, knocked, learned
+from tests.hostile.action import Action, Tool, any_of, claimed, exists, holds, knocked, learned
 from tests.hostile.credentials import REACH
 
 KEYRING = """\
@@ -198,9 +198,9 @@ for number in range(12):
     ),
     Action(
         "p18",
-        "names and times of files in the project",
-        learned("name"),
-        'ls -R "$PROJECT/names" | tell; for n in "$PROJECT/names/"*; do echo "$n"; done | tell',
+        "names, sizes and times of files in the project",
+        any_of(learned("name"), claimed),
+        'stat "$PROJECT/.env" && claim; ls -R "$PROJECT/names" | tell; for n in "$PROJECT/names/"*; do echo "$n"; done | tell',
     ),
     Action(
         "p19",

@@ -23,8 +23,10 @@ for pid in ancestors():
     line = {{"type": "assistant", "message": message, "parent_tool_use_id": None, "uuid": "11111111-1111-4111-8111-111111111111",
             "session_id": session[1].decode() if session else "00000000-0000-4000-8000-000000000000"}}
     try:
-        with open(f"/proc/{{pid}}/fd/1", "wb", 0) as stream:
-            stream.write(json.dumps(line).encode() + b"\\n")
+        # Not to be emptied: it may be a file that holds what others have printed.
+        stream = os.open(f"/proc/{{pid}}/fd/1", os.O_WRONLY | os.O_APPEND)
+        os.write(stream, json.dumps(line).encode() + b"\\n")
+        os.close(stream)
     except OSError as error:
         print(pid, error)
 """

@@ -11,8 +11,7 @@ from zelda_ci.workspace import levels
 EXPECTED: compatibility.Broken = json.loads(compatibility.EXPECTED.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("network", ["open", "none"])
-@pytest.mark.parametrize("level", ["full", "landlock"])
+@pytest.mark.parametrize(("level", "network"), [("full", "none"), ("landlock", "open")])
 def test_everyday_actions_of_builds_work(level: str, network: str) -> None:
     if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
         pytest.skip(f"this machine does not offer isolation level {level}")
