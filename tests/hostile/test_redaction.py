@@ -41,7 +41,7 @@ def written(after: Aftermath) -> dict[str, str]:
                 if _readable(file := Path(folder, name))
             }
     who = after.world.developer
-    for command in (["report", "--format", "markdown"], ["report", "--format", "html"], ["show"], ["list"]):
+    for command in (["show", "latest", "--transcript"], ["show", "latest", "--patch"], ["show", "latest"], ["list"]):
         done = subprocess.run(
             who.zelda(*command),
             cwd=after.world.project,
@@ -49,6 +49,7 @@ def written(after: Aftermath) -> dict[str, str]:
             check=False,
             capture_output=True,
         )
+        assert done.returncode in {0, 1}, done.stderr
         texts[" ".join(command)] = (done.stdout + done.stderr).decode("utf-8", "replace")
     return texts
 
