@@ -78,7 +78,7 @@ def test_a_session_edits_runs_a_command_and_commits(tmp_path: Path) -> None:
     assert isinstance(ended, Ended)
     assert ended.model_usage["claude-sonnet-5-5"].output_tokens == 80
     assert [record.at for record in session.records] == sorted(record.at for record in session.records)
-    assert ended.at <= outcome.wall_seconds
+    assert ended.at <= round(outcome.wall_seconds, 3)
 
 
 def test_the_model_is_asked_as_claude_code_asks_it_and_with_the_token_of_the_run(tmp_path: Path) -> None:

@@ -98,12 +98,13 @@ def gone(project: Project) -> bool:
 
 
 def slow_git(folder: Path, word: str, reached: Path) -> str:
-    """A PATH whose git takes four seconds longer, and says so first, when it is asked for `word`."""
+    """A PATH whose git takes four seconds longer, and says so, the first time it is asked for `word`."""
     folder.mkdir()
     real = next(path for path in os.environ["PATH"].split(os.pathsep) if Path(path, "git").exists())
     shim = folder / "git"
     shim.write_text(
-        f'#!/bin/sh\ncase " $* " in *" {word} "*) touch "{reached}"; sleep 4;; esac\nexec "{real}/git" "$@"\n'
+        f'#!/bin/sh\ncase " $* " in *" {word} "*) [ -e "{reached}" ] || {{ touch "{reached}"; sleep 4; }};; esac\n'
+        f'exec "{real}/git" "$@"\n'
     )
     shim.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
