@@ -2,10 +2,11 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.run import BatchResult
-from zelda_ci.errors import GitHubError, StorageError
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.baseline import Search, Stored, find_baseline
 from zelda_ci.github.commits import merge_base
 from zelda_ci.github.events import Wanted
@@ -38,14 +39,12 @@ def given(case: Case) -> Found | None:
     """The baseline that the workflow names, read before anything is spent; absent where it names none.
 
     Raises:
-        StorageError: It cannot be read.
+        ConfigError: It holds no results.
     """
     path = case.settings.baseline
     if path is None:
         return None
-    runs = read_results(path)
-    if not runs:
-        raise StorageError(f"{path.name} holds no run.", hint="Give a file of results as `baseline`.", code="NO_RUNS")
+    runs = _runs_in(path)
     batch = BatchResult(
         batch_id=runs[0].batch_id,
         started_at=min(run.started_at for run in runs),
@@ -55,6 +54,18 @@ def given(case: Case) -> Found | None:
     sentence = f"Compared with the file {path.name}."
     origin = BaselineOrigin(state=BaselineState.FOUND, sentence=sentence, created_at=batch.finished_at)
     return _counted(Stored(origin, batch))
+
+
+def _runs_in(path: Path) -> tuple[RunResult, ...]:
+    try:
+        runs = read_results(path)
+        why = "" if runs else f"{path} holds no run."
+    except StorageError as problem:
+        runs, why = (), problem.message
+    if not runs:
+        hint = "It takes a zelda-results.json that `zelda ci` left, or what `zelda run --json` printed."
+        raise ConfigError(f"The input baseline cannot be used: {why}", hint=hint, code="INPUT_INVALID")
+    return runs
 
 
 def read_batch(data: bytes) -> BatchResult:

@@ -48,9 +48,11 @@ def comment(case: Case) -> int:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
     found = _findings(case, read_batch(results), artifact)
     _compare(case, found, _wanted(api, origin, pull_request))
-    telling.summarise(case.settings.context, case.log, render_summary(ci_view(telling.report_of(case, found))))
+    summary = render_summary(ci_view(telling.report_of(case, found)))
+    telling.warn(case.log, telling.summarise(case.settings.context, summary))
     telling.publish_to(case, api, found, pull_request, _order(case))
-    telling.conclude(case, found, gated=False)
+    if found.comment_url:
+        telling.warn(case.log, telling.hand_over(case.settings.context, {"comment-url": found.comment_url}))
     return 0
 
 

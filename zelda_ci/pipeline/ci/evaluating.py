@@ -17,6 +17,7 @@ from zelda_ci.storage.references import Side
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANCELLED = nothing_to_compare("Nothing was compared: the run was cancelled.")
+"""Also what stays if the step is killed from here on."""
 
 
 def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
@@ -35,12 +36,13 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
         write(files.results, json_of(batch))
+        telling.record(case, files, Findings(batch, CANCELLED, cancelled=True))
     _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
     with _undisturbed():
         telling.tell(case, files, found)
     _until_cancelled(case, found, lambda: telling.comment(case, found))
     with _undisturbed():
-        telling.conclude(case, found)
+        telling.conclude(case, files, found)
     return found.exit_code
 
 
@@ -71,9 +73,9 @@ def _store(case: Case, files: Files, found: Findings) -> None:
         found.notes.append(f"The results were not stored as an artifact: {problem.message}")
         # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
         expected = problem.code == "ARTIFACTS_UNAVAILABLE"
-        message = (
-            f"{problem.user_message}\nThe results are in {files.results.parent}." if expected else problem.user_message
-        )
+        message = problem.user_message
+        if expected:
+            message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
         case.log.tell("notice" if expected else "warning", message, title="The results were not stored as an artifact")
         return
     found.artifact_id = uploaded.id
