@@ -13,7 +13,7 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import GateReason, GateResult
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.isolation import IsolationReport, SettingFinding, TreeChange, Tripwire
-from zelda_ci.domain.run import Failure, RunResult
+from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.reporter.ci_markdown import render_comment, render_summary
 from zelda_ci.reporter.junit import render_junit
@@ -265,10 +265,6 @@ def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> Non
     assert titles[-1] == "More than 500 of them: all are in the artifact"
 
 
-class Confined(RunResult):
-    isolation: IsolationReport | None = None
-
-
 def test_isolation_is_told_where_results_have_it() -> None:
     found = IsolationReport(
         level="landlock",
@@ -277,7 +273,7 @@ def test_isolation_is_told_where_results_have_it() -> None:
         tripwire=Tripwire(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
     )
     plain = trial("add-logging", "P")
-    told = report((), [Confined(**dict(plain), isolation=found), plain])
+    told = report((), [plain.model_copy(update={"isolation": found}), plain])
     about = ci_view(told).folds[-1].sections[0].rows
     row = next(row for row in about if row.label == "Isolation")
     assert [cell.text for cell in row.cells] == ["landlock (1 run)"]

@@ -32,6 +32,8 @@ def find(case: Case, wanted: Wanted | None, own_run_id: int) -> Found:
         own_run_id=own_run_id,
     )
     found = find_baseline(case.api, search, read=read_batch, now=case.now())
+    if found.origin.state is BaselineState.NONE_YET:
+        case.log.say(f"Looked for: the artifact {search.artifact_name} of this workflow's runs on {search.branch}.")
     return _counted(found)
 
 
@@ -80,11 +82,17 @@ def read_batch(data: bytes) -> BatchResult:
     return batch
 
 
-def alike(stored: BatchResult, batch: BatchResult) -> BatchResult:
+def of_chosen(case: Case, found: Found, batch: BatchResult) -> Found:
     """Of the stored results, those of the suites that were run: where some were chosen, the others were not removed."""
+    if found.results is None or not case.settings.suites:
+        return found
     names = {run.suite for run in batch.runs}
-    chosen = tuple(run for run in stored.runs if run.suite in names)
-    return stored.model_copy(update={"runs": chosen or stored.runs})
+    chosen = tuple(run for run in found.results.runs if run.suite in names)
+    if chosen:
+        return replace(found, results=found.results.model_copy(update={"runs": chosen}))
+    sentence = f"no baseline yet: the stored results ({found.origin.sentence}) are of other suites"
+    told = {"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None}
+    return Stored(found.origin.model_copy(update=told), None)
 
 
 def _commit(case: Case, wanted: Wanted) -> str | None:

@@ -8,7 +8,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.command_files import empty
 from zelda_ci.pipeline.ci import baseline, telling
-from zelda_ci.pipeline.ci.baseline import Found, alike
+from zelda_ci.pipeline.ci.baseline import Found, of_chosen
 from zelda_ci.pipeline.ci.case import Case, Findings, nothing_to_compare
 from zelda_ci.pipeline.ci.files import Files, json_of, members, provenance, write
 from zelda_ci.pipeline.comparing import compare_sides
@@ -47,13 +47,12 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
 
 
 def _compare(case: Case, files: Files, found: Findings, given: Found | None) -> None:
-    stored = given or baseline.find(case, case.decision.wanted, case.run_id)
+    stored = of_chosen(case, given or baseline.find(case, case.decision.wanted, case.run_id), found.batch)
     found.baseline, found.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results is None or not found.batch.runs:
         return
-    old = alike(stored.results, found.batch) if case.settings.suites else stored.results
-    sides = Side("the baseline", old.runs), Side("this run", found.batch.runs)
+    sides = Side("the baseline", stored.results.runs), Side("this run", found.batch.runs)
     found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
     write(files.comparison, json_of(found.compared.comparison))
 

@@ -25,6 +25,9 @@ from zelda_ci.pipeline.ci.files import Files, write
 from zelda_ci.reporter.ci_markdown import render_comment, render_summary
 from zelda_ci.reporter.junit import render_junit
 from zelda_ci.reporter.view.ci import CiView, annotations, ci_view
+from zelda_ci.reporter.view.nouns import RunFiles
+from zelda_ci.reporter.view.problems import problem
+from zelda_ci.storage.result_store import RUNS
 
 LARGEST_SUITE = 1_000_000
 NOT_TOLD = "The pull request was not told"
@@ -43,10 +46,22 @@ def tell(case: Case, files: Files, found: Findings) -> None:
     case.log.say(ci_view(report).sentence)
     for sentence in figures.sentences(found):
         case.log.say(sentence)
+    _show_output(case, found)
     told = _annotate(case, report)
     # A step that ends with a code has no message of its own.
     if found.exit_code and "error" not in told:
         case.log.tell("error", figures.ending(found), title="Zelda")
+
+
+def _show_output(case: Case, found: Findings) -> None:
+    """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
+    for run in found.batch.runs:
+        told = problem(run, RunFiles())
+        if told and told.output:
+            with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
+                case.log.say("\n".join(told.output))
+                where = case.results_dir / RUNS / run.run_id
+                case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
 
 
 def record(case: Case, files: Files, found: Findings) -> list[str]:
@@ -75,8 +90,8 @@ def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[st
 
 def warn(log: Log, problems: Iterable[str]) -> None:
     """Of what costs nothing else."""
-    for problem in problems:
-        log.tell("warning", problem, title="Zelda")
+    for each in problems:
+        log.tell("warning", each, title="Zelda")
 
 
 def comment(case: Case, found: Findings) -> None:
