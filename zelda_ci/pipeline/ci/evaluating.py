@@ -61,11 +61,12 @@ def _store(case: Case, files: Files, found: Findings) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
     settings = case.settings
     wanted = found.baseline.wanted or (case.decision.wanted.commit if case.decision.wanted else None)
-    write(files.provenance, json_of(provenance(case, found.batch, wanted)))
+    origin = provenance(case, found.batch, wanted)
+    write(files.provenance, json_of(origin))
     try:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
-            members(case, files, found.batch),
+            members(case, files, found.batch, origin),
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:
