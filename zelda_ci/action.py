@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.resolver import LoadedSuite
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github import settings as action_settings
 from zelda_ci.github.api import Api
@@ -66,6 +68,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 
 def _evaluate(case: Case, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
+    _need_files(settings.project)
     loaded = _configured(app.load(settings.project), settings)
     required = settings.isolation_require
     order = RunOrder(
@@ -82,6 +85,13 @@ def _evaluate(case: Case, environ: Mapping[str, str], emit: Emit) -> int:
         return app.run(loaded, order, action_settings.credentials(environ, settings), emit)
 
     return evaluating.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
+
+
+def _need_files(project: Path) -> None:
+    """Before suites are looked for in vain: GitHub's workspace is there before anything is in it."""
+    if not any(project.iterdir()):
+        hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
+        raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> Case:
@@ -145,9 +155,9 @@ def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuit
 
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     log.tell("notice", decision.sentence, title="Zelda did not run")
-    telling.hand_over(settings.context, {"verdict": "skipped"})
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    telling.summarise(settings.context, log, notice)
+    telling.warn(log, telling.summarise(settings.context, notice))
+    telling.warn(log, telling.hand_over(settings.context, {"verdict": "skipped"}))
     return 0
 
 
@@ -157,8 +167,11 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
         Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
     )
     told = "\n\n".join(gfm(sentence(line)) for line in why.splitlines())
-    try:
-        Summary(summary).write(f"### Zelda could not do its work\n\n{told}\n")
-        OutputFile(outputs).write("verdict", verdict)
-    except OSError as problem:
-        log.say(f"The runner could not be told: {problem.strerror or problem}.")
+    for write in (
+        partial(Summary(summary).write, f"### Zelda could not do its work\n\n{told}\n"),
+        partial(OutputFile(outputs).write, "verdict", verdict),
+    ):
+        try:
+            write()
+        except OSError as problem:
+            log.say(f"The runner could not be told: {problem.strerror or problem}.")

@@ -1,5 +1,6 @@
 """action.yml, its reference in docs/action.md, the README, the examples and the settings say the same."""
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,27 @@ def test_the_image_is_made_of_locked_packages_only() -> None:
     pips = [command for command in re.split(r"&&|\n", lines) if "bin/pip" in command and " install " in command]
     assert len(pips) == 3
     assert all("--require-hashes" in each or "--no-deps" in each for each in pips)
+
+
+def spoken() -> str:
+    """All texts in our code, with a mark wherever something is put in."""
+    found = []
+    for path in sorted((REPOSITORY / "zelda_ci").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "\0" for part in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_messages_that_troubleshooting_explains_are_ours() -> None:
+    (_, section) = REFERENCE.split("## Troubleshooting\n")
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    ours = [row for row in rows if not row.endswith("'s)")]
+    assert len(ours) > 15
+    quoted = [message for row in ours for message in re.findall(r"`([^`]+)`", row)]
+    said = spoken().replace("`", "")
+    parts = [part.strip() for message in quoted for part in re.split(r"\.\.\.|, ", message)]
+    assert [part for part in parts if part not in said] == []

@@ -1,5 +1,6 @@
 """`zelda ci` for everything that is no pull request of this repository."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,30 @@ def test_no_suites_and_broken_ones_are_never_green(tmp_path: Path, files: dict[s
         assert done.code == 2
         (error,) = done.told("error")
         assert sentence in error.data.lower()
+
+
+def test_a_forgotten_checkout_is_named_as_such(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        shutil.rmtree(stage.project.path)
+        stage.project.path.mkdir()
+        run = stage.github.repository.add_run(stage.tip)
+        done = stage.job("push", events.push(after=stage.tip), run, sha=stage.tip, ref="refs/heads/main")
+        assert done.code == 2
+        (error,) = done.told("error")
+        assert "nothing in the workspace" in error.data
+        assert "actions/checkout" in error.data
+
+
+@pytest.mark.parametrize("content", ["{}", "no JSON", '{"runs": []}', '{"runs": [{}]}'])
+def test_a_baseline_that_holds_no_results_costs_nothing(tmp_path: Path, content: str) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        (stage.project.path / "main.json").write_text(content)
+        done = stage.pull_request(pull, (), baseline="main.json")
+        assert done.code == 2
+        (error,) = done.told("error")
+        assert error.data.startswith("The input baseline cannot be used: ")
+        assert "zelda-results.json" in error.data
 
 
 def test_every_wrong_input_is_told_at_once_and_costs_nothing(tmp_path: Path) -> None:

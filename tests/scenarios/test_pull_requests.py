@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-from tests.scenarios.stage import BAD, GOOD, Stage
+from tests.scenarios.stage import BAD, GOOD, GREETING, Stage, results
 
 
 def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: Path) -> None:
@@ -107,6 +108,38 @@ def test_a_baseline_from_a_file_needs_no_github(tmp_path: Path) -> None:
         assert not stage.bodies()
 
 
+def other_suites(batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["suite"] = "farewell"
+
+
+def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, content=results(100, other_suites))
+        pull = stage.open_pull()
+        done = stage.pull_request(pull, GOOD, suites="greeting")
+        assert done.code == 0, done.printed
+        assert done.outputs["verdict"] == "passed"
+        assert "are of other suites" in done.summary
+        assert "farewell" not in done.summary
+        assert "baseline-sha" not in done.outputs
+        done = stage.pull_request(pull, GOOD)
+        assert "### Zelda: nothing that the baseline knows in 1 suite" in done.summary
+        assert "| farewell | removed |" in done.summary
+
+
+def test_what_failed_tests_printed_is_in_the_log(tmp_path: Path) -> None:
+    suite = GREETING.replace("test -f greeting.txt", "echo ::error::Nobody greets; exit 3")
+    with Stage(tmp_path, {"zelda/test-greeting.yaml": suite}) as stage:
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1
+        lines = done.printed.splitlines()
+        group = lines.index("::group::greeting, trial 1: testCommand ended with exit code 3.")
+        assert "Nobody greets" in lines[group + 1]
+        assert "runs/greeting-" in lines[group + 2]
+        assert lines[group + 3] == "::endgroup::"
+
+
 def test_a_job_that_is_run_again_updates_its_comment_and_replaces_its_artifact(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)
@@ -130,7 +163,7 @@ def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Pat
         other = stage.pull_request(pull, BAD, run=run, comment_id="opus @team")
         assert (one.code, other.code) == (0, 1), other.printed
         assert len(stage.bodies()) == 2
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results-sonnet", "zelda-results-opus--team"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results-sonnet", "zelda-results-opus @team"]
         assert "@team" not in stage.bodies()[1].replace("@\u200bteam", "")
         assert one.outputs["baseline-sha"] == stage.tip
         assert "baseline-sha" not in other.outputs

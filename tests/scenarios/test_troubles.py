@@ -21,6 +21,7 @@ def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path:
         (notice,) = done.told("notice")
         assert "pull-requests: write" in notice.data
         assert "1 regression" in done.summary
+        assert "The pull request was not told" in done.summary
         assert "comment-url" not in done.outputs
 
 
@@ -107,6 +108,46 @@ def test_a_run_that_is_cancelled_while_github_is_slow_is_told_without_it(tmp_pat
         assert "cancelled" in done.summary
         assert (stage.project.path / done.outputs["junit-path"]).is_file()
         assert not stage.github.calls("POST")
+
+
+def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
+
+        def kill(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+            after(lambda: not stage.github.failures)
+            os.kill(process.pid, signal.SIGKILL)
+
+        done = stage.pull_request(stage.open_pull(), GOOD, during=kill)
+        assert done.code == -signal.SIGKILL
+        assert done.outputs["verdict"] == "cancelled"
+        assert done.outputs["score"]
+        assert (stage.project.path / done.outputs["results-path"]).is_file()
+        assert done.summary.count("### Zelda") == 1
+        assert "| greeting |" in done.summary
+
+
+def test_a_token_that_is_not_valid_is_named_as_the_cause(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        done = stage.pull_request(stage.open_pull(), GOOD, github_token="ghs_fakeAndNobodys")
+        assert done.code == 0, done.printed
+        assert "no baseline: the token is wrong" in done.printed
+        (warning,) = done.told("warning")
+        assert "The token is missing, wrong or no longer valid." in warning.data
+
+
+def test_files_for_the_runner_that_cannot_be_written_are_named_once(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        nowhere = {f"GITHUB_{name}": str(tmp_path / "nowhere" / name) for name in ("OUTPUT", "STEP_SUMMARY")}
+        done = stage.pull_request(stage.open_pull(), GOOD, variables=nowhere)
+        assert done.code == 0, done.printed
+        told = [warning.data for warning in done.told("warning")]
+        assert told == [
+            f"The {what} could not be written: No such file or directory." for what in ("summary", "outputs")
+        ]
+        assert stage.bodies()
 
 
 def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ exactly when the gate says so. A workflow is all it takes:
     zelda:
       runs-on: ubuntu-latest
       steps:
-        - uses: actions/checkout@v7
+        - uses: actions/checkout@v6
         - uses: zelda-ci/zelda-ci@v1
           with:
             anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}

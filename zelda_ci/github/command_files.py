@@ -40,12 +40,15 @@ class Summary:
 
     def write(self, markdown: str) -> None:
         """Add Markdown; what would not fit is cut between two lines, since too much would be taken as nothing."""
-        data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
-        room = self._limit - _size(self._path)
-        if len(data) > room:
-            kept = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
-            data = kept + CUT.encode() if kept else b""
-        _append(self._path, data)
+        _append(self._path, _fitting(markdown, self._limit - _size(self._path)))
+
+    def replace(self, markdown: str) -> None:
+        """Write Markdown in the place of what is there; at no time is there nothing."""
+        if self._path is None:
+            return
+        with open(_open(self._path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+            file.write(_fitting(markdown, self._limit))
+            file.truncate()
 
 
 def empty(paths: Iterable[Path]) -> None:
@@ -57,6 +60,14 @@ def empty(paths: Iterable[Path]) -> None:
                 os.ftruncate(handle, 0)
             finally:
                 os.close(handle)
+
+
+def _fitting(markdown: str, room: int) -> bytes:
+    data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
+    if len(data) <= room:
+        return data
+    kept = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
+    return kept + CUT.encode() if kept else b""
 
 
 def _append(path: Path | None, data: bytes) -> None:

@@ -2,10 +2,12 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
+
+from zelda_ci.github.names import is_artifact_name
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -91,7 +93,6 @@ OUTPUTS: tuple[str, ...] = (
 
 FINDINGS = ("regression", "evaluation")
 NEVER = "never"
-_FORBIDDEN_IN_ARTIFACTS = '":<>|*?\\/'
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
@@ -132,6 +133,14 @@ class Inputs:
 def variable(name: str) -> str:
     """The environment variable of an input: hyphens stay."""
     return f"INPUT_{name.replace(' ', '_').upper()}"
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that were meant as inputs and are none: a gate that nobody heeds is worse than an error."""
+    for name in map(variable, INPUTS):
+        wrong = name.replace("-", "_")
+        if wrong != name and environ.get(wrong):
+            yield f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -179,9 +188,14 @@ def findings(given: str) -> tuple[str, ...]:
 
 def artifact_name(given: str) -> str:
     """A name that GitHub accepts for an artifact."""
-    if len(given) > 128 or not given.isprintable() or set(given) & set(_FORBIDDEN_IN_ARTIFACTS):
+    if len(given) > 128 or not given.isprintable() or not is_artifact_name(given):
         raise ValueError('allowed are up to 128 printable characters without " : < > | * ? \\ /')
     return given
+
+
+def is_credential(given: str) -> bool:
+    """Whether a key or token can be sent in a header."""
+    return re.fullmatch(r"[!-~]+", given) is not None
 
 
 def label(given: str) -> str:
@@ -214,4 +228,4 @@ def _member(kind: type[E], given: str) -> E:
 
 
 def _short(given: str) -> str:
-    return ascii(given if len(given) <= 60 else given[:59] + "...")
+    return ascii(str(given) if len(given) <= 60 else given[:59] + "...")

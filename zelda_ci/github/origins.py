@@ -5,6 +5,8 @@ from datetime import timedelta
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.errors import GitHubError, ZeldaError
 
+WRONG_TOKEN = 401
+
 SHORT = 7
 """Characters of a commit's name that people read."""
 
@@ -53,6 +55,9 @@ def refused(branch: str, wanted: str, commit: str, error: ZeldaError) -> Baselin
 
 def not_told(branch: str, wanted: str | None, error: GitHubError) -> BaselineOrigin:
     """GitHub did not tell; its own words are left out of a text that a bot will post."""
+    if error.status == WRONG_TOKEN:
+        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
+        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
     if error.code in _NOT_PERMITTED:
         sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
         return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)

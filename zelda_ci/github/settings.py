@@ -10,6 +10,7 @@ from typing import Any
 from zelda_ci.errors import ConfigError
 from zelda_ci.github import inputs
 from zelda_ci.github.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Level, Mode
+from zelda_ci.github.names import artifact_name
 from zelda_ci.redact import Secret
 
 __all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read"]
@@ -107,6 +108,7 @@ def read(environ: Mapping[str, str], read_file: Read) -> ActionSettings:
             code="NOT_IN_ACTIONS",
         )
     given = Inputs(environ)
+    given.problems += inputs.misspelt(environ)
     event = _event(environ, read_file, given.problems)
     context = _context(environ, event, given.problems)
     settings = _settings(given, context, event, environ)
@@ -135,7 +137,7 @@ def _settings(given: Inputs, context: Context, event: Mapping[str, Any], environ
         baseline_branch=given.take("baseline-branch", inputs.branch),
         baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
         compare=baseline != "none",
-        artifact_name=given.take("artifact-name", inputs.artifact_name) or default_artifact(comment_id),
+        artifact_name=given.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
         retention_days=given.take("retention-days", inputs.whole(1, 400)),
         comment=given.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
         comment_id=comment_id,
@@ -150,12 +152,9 @@ def _settings(given: Inputs, context: Context, event: Mapping[str, Any], environ
     )
 
 
-def default_artifact(comment_id: str) -> str:
+def _artifact(comment_id: str) -> str:
     """Jobs that comment apart store apart, too."""
-    if not comment_id:
-        return "zelda-results"
-    readable = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in comment_id)
-    return f"zelda-results-{readable}"
+    return artifact_name(f"zelda-results-{comment_id}") if comment_id else "zelda-results"
 
 
 def _required_level(given: Inputs) -> Level | None:
@@ -168,6 +167,9 @@ def _required_level(given: Inputs) -> Level | None:
 
 def _secret(given: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
     value = given.text(name) or environ.get(fallback, "").strip()
+    if value and not inputs.is_credential(value):
+        given.reject(name, "it holds blanks or characters that no key has; store the secret again", "")
+        return None
     return Secret(value) if value else None
 
 

@@ -64,3 +64,9 @@ def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: B
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence
+
+
+def test_a_token_that_is_not_valid_is_told_as_such() -> None:
+    origin = origins.not_told("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
+    assert origin.state is BaselineState.NOT_PERMITTED
+    assert "the token is wrong" in origin.sentence

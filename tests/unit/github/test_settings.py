@@ -7,6 +7,7 @@ import pytest
 
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.inputs import CommentWhen, Level, Mode
+from zelda_ci.github.names import artifact_name
 from zelda_ci.github.settings import INPUTS, OUTPUTS, ActionSettings, credentials, read
 
 TOKEN = "ghs_faketoken0123456789012345678901234567"
@@ -73,7 +74,7 @@ def test_inputs_arrive(tmp_path: Path) -> None:
     assert found.anthropic_api_key.reveal() == "sk-ant-fake-key"
     assert (found.trials, found.max_cost_usd, found.retention_days) == (3, 2.5, 14)
     assert (found.baseline, found.compare) == (tmp_path / "shop/../main.json", True)
-    assert found.artifact_name == "zelda-results-node-20---linux"
+    assert found.artifact_name == artifact_name("zelda-results-node 20 / linux")
     assert found.fail_on == ("regression",)
     assert found.replay == tmp_path / "shop/cassettes"
     assert found.isolation_require is Level.LANDLOCK
@@ -119,6 +120,7 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert len(lines) == len(wrong)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
     assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment." in lines
+    assert any(line.startswith("The input isolation-require is 'auto', which cannot") for line in lines)
     assert caught.value.code == "INPUT_INVALID"
 
 
@@ -130,8 +132,22 @@ def test_a_link_does_not_lead_out_of_the_workspace(tmp_path: Path) -> None:
 
 
 def test_hyphens_stay_in_the_names_of_inputs(tmp_path: Path) -> None:
-    assert read(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes).fail_on is None
     assert read(environ(tmp_path) | {"INPUT_FAIL-ON": "never"}, Path.read_bytes).fail_on == ()
+    with pytest.raises(ConfigError, match=r"INPUT_FAIL_ON is not read: .* \(INPUT_FAIL-ON\)"):
+        read(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes)
+
+
+@pytest.mark.parametrize("name", ["anthropic_api_key", "github_token", "portkey_api_key"])
+@pytest.mark.parametrize("secret", ["sk-ant-fake key", "ghs_fake\nghs_fake", "ghs_f\u00e4ke"])
+def test_a_secret_that_cannot_be_sent_is_told_without_it(tmp_path: Path, name: str, secret: str) -> None:
+    with pytest.raises(ConfigError, match=f"input {name.replace('_', '-')} cannot be used: it holds blanks") as caught:
+        settings(tmp_path, **{name: secret})
+    assert "fake" not in caught.value.message
+
+
+def test_comment_ids_that_look_alike_store_apart(tmp_path: Path) -> None:
+    ids = ["a/b", "a:b", "a-b", "a b"]
+    assert len({settings(tmp_path, comment_id=each).artifact_name for each in ids}) == 4
 
 
 def test_outside_a_workflow_the_error_says_what_is_missing() -> None:

@@ -13,7 +13,7 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import GateReason, GateResult
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.isolation import IsolationReport, SettingFinding, TreeChange, Tripwire
-from zelda_ci.domain.run import Failure, RunResult
+from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.reporter.ci_markdown import render_comment, render_summary
 from zelda_ci.reporter.junit import render_junit

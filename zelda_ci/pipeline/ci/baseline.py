@@ -2,10 +2,11 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.run import BatchResult
-from zelda_ci.errors import GitHubError, StorageError
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.baseline import Search, Stored, find_baseline
 from zelda_ci.github.commits import merge_base
 from zelda_ci.github.events import Wanted
@@ -31,6 +32,8 @@ def find(case: Case, wanted: Wanted | None, own_run_id: int) -> Found:
         own_run_id=own_run_id,
     )
     found = find_baseline(case.api, search, read=read_batch, now=case.now())
+    if found.origin.state is BaselineState.NONE_YET:
+        case.log.say(f"Looked for: the artifact {search.artifact_name} of this workflow's runs on {search.branch}.")
     return _counted(found)
 
 
@@ -38,14 +41,12 @@ def given(case: Case) -> Found | None:
     """The baseline that the workflow names, read before anything is spent; absent where it names none.
 
     Raises:
-        StorageError: It cannot be read.
+        ConfigError: It holds no results.
     """
     path = case.settings.baseline
     if path is None:
         return None
-    runs = read_results(path)
-    if not runs:
-        raise StorageError(f"{path.name} holds no run.", hint="Give a file of results as `baseline`.", code="NO_RUNS")
+    runs = _runs_in(path)
     batch = BatchResult(
         batch_id=runs[0].batch_id,
         started_at=min(run.started_at for run in runs),
@@ -55,6 +56,18 @@ def given(case: Case) -> Found | None:
     sentence = f"Compared with the file {path.name}."
     origin = BaselineOrigin(state=BaselineState.FOUND, sentence=sentence, created_at=batch.finished_at)
     return _counted(Stored(origin, batch))
+
+
+def _runs_in(path: Path) -> tuple[RunResult, ...]:
+    try:
+        runs = read_results(path)
+        why = "" if runs else f"{path} holds no run."
+    except StorageError as problem:
+        runs, why = (), problem.message
+    if not runs:
+        hint = "It takes a zelda-results.json that `zelda ci` left, or what `zelda run --json` printed."
+        raise ConfigError(f"The input baseline cannot be used: {why}", hint=hint, code="INPUT_INVALID")
+    return runs
 
 
 def read_batch(data: bytes) -> BatchResult:
@@ -69,11 +82,17 @@ def read_batch(data: bytes) -> BatchResult:
     return batch
 
 
-def alike(stored: BatchResult, batch: BatchResult) -> BatchResult:
+def of_chosen(case: Case, found: Found, batch: BatchResult) -> Found:
     """Of the stored results, those of the suites that were run: where some were chosen, the others were not removed."""
+    if found.results is None or not case.settings.suites:
+        return found
     names = {run.suite for run in batch.runs}
-    chosen = tuple(run for run in stored.runs if run.suite in names)
-    return stored.model_copy(update={"runs": chosen or stored.runs})
+    chosen = tuple(run for run in found.results.runs if run.suite in names)
+    if chosen:
+        return replace(found, results=found.results.model_copy(update={"runs": chosen}))
+    sentence = f"no baseline yet: the stored results ({found.origin.sentence}) are of other suites"
+    told = {"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None}
+    return Stored(found.origin.model_copy(update=told), None)
 
 
 def _commit(case: Case, wanted: Wanted) -> str | None:

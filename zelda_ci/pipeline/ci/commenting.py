@@ -20,7 +20,7 @@ from zelda_ci.github.pull_requests import of_workflow_run
 from zelda_ci.github.schemas import Artifact, understand
 from zelda_ci.github.sticky import Order
 from zelda_ci.pipeline.ci import baseline, telling
-from zelda_ci.pipeline.ci.baseline import alike, read_batch
+from zelda_ci.pipeline.ci.baseline import of_chosen, read_batch
 from zelda_ci.pipeline.ci.case import Case, Findings, nothing_to_compare
 from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.reporter.ci_markdown import render_summary
@@ -48,9 +48,11 @@ def comment(case: Case) -> int:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
     found = _findings(case, read_batch(results), artifact)
     _compare(case, found, _wanted(api, origin, pull_request))
-    telling.summarise(case.settings.context, case.log, render_summary(ci_view(telling.report_of(case, found))))
+    summary = render_summary(ci_view(telling.report_of(case, found)))
+    telling.warn(case.log, telling.summarise(case.settings.context, summary))
     telling.publish_to(case, api, found, pull_request, _order(case))
-    telling.conclude(case, found, gated=False)
+    if found.comment_url:
+        telling.warn(case.log, telling.hand_over(case.settings.context, {"comment-url": found.comment_url}))
     return 0
 
 
@@ -105,11 +107,11 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
 def _compare(case: Case, found: Findings, wanted: Wanted) -> None:
     asked = replace(wanted, branch=case.settings.baseline_branch or wanted.branch)
     stored = baseline.find(case, asked if case.settings.compare else None, _run_id(case))
+    stored = of_chosen(case, stored, found.batch)
     found.baseline, found.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results:
-        old = alike(stored.results, found.batch) if case.settings.suites else stored.results
-        sides = Side("the baseline", old.runs), Side("the pull request", found.batch.runs)
+        sides = Side("the baseline", stored.results.runs), Side("the pull request", found.batch.runs)
         found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
 
 

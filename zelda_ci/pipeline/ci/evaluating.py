@@ -8,7 +8,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.command_files import empty
 from zelda_ci.pipeline.ci import baseline, telling
-from zelda_ci.pipeline.ci.baseline import Found, alike
+from zelda_ci.pipeline.ci.baseline import Found, of_chosen
 from zelda_ci.pipeline.ci.case import Case, Findings, nothing_to_compare
 from zelda_ci.pipeline.ci.files import Files, json_of, members, provenance, write
 from zelda_ci.pipeline.comparing import compare_sides
@@ -17,6 +17,7 @@ from zelda_ci.storage.references import Side
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 CANCELLED = nothing_to_compare("Nothing was compared: the run was cancelled.")
+"""Also what stays if the step is killed from here on."""
 
 
 def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
@@ -35,23 +36,23 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
         write(files.results, json_of(batch))
+        telling.record(case, files, Findings(batch, CANCELLED, cancelled=True))
     _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
     with _undisturbed():
         telling.tell(case, files, found)
     _until_cancelled(case, found, lambda: telling.comment(case, found))
     with _undisturbed():
-        telling.conclude(case, found)
+        telling.conclude(case, files, found)
     return found.exit_code
 
 
 def _compare(case: Case, files: Files, found: Findings, given: Found | None) -> None:
-    stored = given or baseline.find(case, case.decision.wanted, case.run_id)
+    stored = of_chosen(case, given or baseline.find(case, case.decision.wanted, case.run_id), found.batch)
     found.baseline, found.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results is None or not found.batch.runs:
         return
-    old = alike(stored.results, found.batch) if case.settings.suites else stored.results
-    sides = Side("the baseline", old.runs), Side("this run", found.batch.runs)
+    sides = Side("the baseline", stored.results.runs), Side("this run", found.batch.runs)
     found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
     write(files.comparison, json_of(found.compared.comparison))
 
@@ -60,20 +61,21 @@ def _store(case: Case, files: Files, found: Findings) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
     settings = case.settings
     wanted = found.baseline.wanted or (case.decision.wanted.commit if case.decision.wanted else None)
-    write(files.provenance, json_of(provenance(case, found.batch, wanted)))
+    origin = provenance(case, found.batch, wanted)
+    write(files.provenance, json_of(origin))
     try:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
-            members(case, files, found.batch),
+            members(case, files, found.batch, origin),
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:
         found.notes.append(f"The results were not stored as an artifact: {problem.message}")
         # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
         expected = problem.code == "ARTIFACTS_UNAVAILABLE"
-        message = (
-            f"{problem.user_message}\nThe results are in {files.results.parent}." if expected else problem.user_message
-        )
+        message = problem.user_message
+        if expected:
+            message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
         case.log.tell("notice" if expected else "warning", message, title="The results were not stored as an artifact")
         return
     found.artifact_id = uploaded.id

@@ -20,7 +20,7 @@ from zelda_ci.storage.result_store import RUNS
 COMPARISON = "comparison.json"
 JUNIT = "junit.xml"
 FOLDER = "ci"
-LOGS = ("setup", "build", "test")
+LOGS = ("setup", "setup-again", "build", "test")
 INVALID = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
@@ -95,9 +95,9 @@ def provenance(case: Case, batch: BatchResult, wanted: str | None) -> Provenance
     )
 
 
-def members(case: Case, files: Files, batch: BatchResult) -> Mapping[str, Path | bytes]:
-    """What goes into the artifact, by path within it."""
-    found: dict[str, Path | bytes] = {PROVENANCE: files.provenance, RESULTS: files.results}
+def members(case: Case, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
+    """What goes into the artifact, by path within it; what makes it a baseline comes from us, not from disk."""
+    found: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
     if files.comparison.is_file():
         found[COMPARISON] = files.comparison
     names = [run_folder.RESULT]

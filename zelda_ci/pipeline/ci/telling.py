@@ -1,7 +1,7 @@
 """A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from zelda_ci.github.command_files import OutputFile, Summary
 from zelda_ci.github.commands import Log
 from zelda_ci.github.comment import publish
 from zelda_ci.github.inputs import CommentWhen
+from zelda_ci.github.origins import WRONG_TOKEN
 from zelda_ci.github.pull_requests import of_commit
 from zelda_ci.github.settings import Context
 from zelda_ci.github.sticky import Order, is_marked
@@ -24,6 +25,9 @@ from zelda_ci.pipeline.ci.files import Files, write
 from zelda_ci.reporter.ci_markdown import render_comment, render_summary
 from zelda_ci.reporter.junit import render_junit
 from zelda_ci.reporter.view.ci import CiView, annotations, ci_view
+from zelda_ci.reporter.view.nouns import RunFiles
+from zelda_ci.reporter.view.problems import problem
+from zelda_ci.storage.result_store import RUNS
 
 LARGEST_SUITE = 1_000_000
 NOT_TOLD = "The pull request was not told"
@@ -37,24 +41,57 @@ def tell(case: Case, files: Files, found: Findings) -> None:
     except ZeldaError as problem:
         found.notes.append(f"There is no JUnit XML: {problem.message}")
         case.log.tell("warning", problem.user_message, title="No JUnit XML")
-    view = ci_view(report_of(case, found))
-    summarise(case.settings.context, case.log, render_summary(view))
-    hand_over(case.settings.context, {**figures.outputs(found), **_paths(case.settings.context, files)})
-    case.log.say(view.sentence)
+    report = report_of(case, found)
+    warn(case.log, record(case, files, found))
+    case.log.say(ci_view(report).sentence)
     for sentence in figures.sentences(found):
         case.log.say(sentence)
+    _show_output(case, found)
     told = _annotate(case, report)
     # A step that ends with a code has no message of its own.
     if found.exit_code and "error" not in told:
         case.log.tell("error", figures.ending(found), title="Zelda")
 
 
-def summarise(context: Context, log: Log, markdown: str) -> None:
-    """Write to the summary; a summary that cannot be written costs nothing else."""
+def _show_output(case: Case, found: Findings) -> None:
+    """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
+    for run in found.batch.runs:
+        told = problem(run, RunFiles())
+        if told and told.output:
+            with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
+                case.log.say("\n".join(told.output))
+                where = case.results_dir / RUNS / run.run_id
+                case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
+
+
+def record(case: Case, files: Files, found: Findings) -> list[str]:
+    """Summary and outputs in the place of those recorded before: whenever the step is killed, its last ones are there.
+
+    Returns:
+        What could not be written.
+    """
+    context = case.settings.context
+    markdown = render_summary(ci_view(report_of(case, found)))
+    outputs = {**figures.outputs(found), **_paths(context, files)}
+    if found.comment_url:
+        outputs["comment-url"] = found.comment_url
+    return [*summarise(context, markdown, anew=True), *hand_over(context, outputs)]
+
+
+def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[str]:
+    """Write to the summary; returns why that was not possible, which costs nothing else."""
+    summary = Summary(context.command_files.get("STEP_SUMMARY"))
     try:
-        Summary(context.command_files.get("STEP_SUMMARY")).write(markdown)
+        (summary.replace if anew else summary.write)(markdown)
     except OSError as problem:
-        log.tell("warning", f"The summary could not be written: {problem.strerror or problem}.")
+        return [f"The summary could not be written: {problem.strerror or problem}."]
+    return []
+
+
+def warn(log: Log, problems: Iterable[str]) -> None:
+    """Of what costs nothing else."""
+    for each in problems:
+        log.tell("warning", each, title="Zelda")
 
 
 def comment(case: Case, found: Findings) -> None:
@@ -92,19 +129,17 @@ def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order)
 
 def refused(case: Case, found: Findings, problem: GitHubError) -> None:
     """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
-    expected = problem.code == "GITHUB_NOT_PERMITTED"
+    expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
     found.notes.append(f"{NOT_TOLD}: {problem.message}")
     hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
     message = f"{problem.message}\n{hint}" if expected else problem.user_message
     case.log.tell("notice" if expected else "warning", message, title=NOT_TOLD)
 
 
-def conclude(case: Case, found: Findings, *, gated: bool = True) -> None:
+def conclude(case: Case, files: Files, found: Findings) -> None:
     """What is known only now, and why the step ends as it does."""
-    if found.comment_url:
-        hand_over(case.settings.context, {"comment-url": found.comment_url})
-    if gated:
-        case.log.say(figures.ending(found))
+    record(case, files, found)
+    case.log.say(figures.ending(found))
 
 
 def report_of(case: Case, found: Findings) -> CiReport:
@@ -152,12 +187,15 @@ def _relative(path: Path, workspace: Path) -> str:
     return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
 
 
-def hand_over(context: Context, outputs: Mapping[str, str]) -> None:
-    """Write outputs for later steps; a file that cannot be written costs nothing else."""
+def hand_over(context: Context, outputs: Mapping[str, str]) -> list[str]:
+    """Write outputs for later steps, the last of a name counts; returns why that was not possible."""
     file = OutputFile(context.command_files.get("OUTPUT"))
-    for name, value in outputs.items():
-        with suppress(OSError):
+    try:
+        for name, value in outputs.items():
             file.write(name, value)
+    except OSError as problem:
+        return [f"The outputs could not be written: {problem.strerror or problem}."]
+    return []
 
 
 def _annotate(case: Case, report: CiReport) -> set[str]:

@@ -92,7 +92,7 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
 
 def _isolation(batch: BatchResult) -> Iterator[Row]:
     """How sessions and commands were confined, and what stood out; results of older versions do not say it."""
-    reports = [found for run in batch.runs if (found := getattr(run, "isolation", None)) is not None]
+    reports = [found for run in batch.runs if (found := run.isolation) is not None]
     if reports:
         levels = Counter(str(found.level) for found in reports)
         told = tuple(Cell(f"{visible(level)} ({numbers.count(runs, 'run')})") for level, runs in levels.items())

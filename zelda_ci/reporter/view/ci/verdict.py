@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.comparison import Comparison
+from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
@@ -71,6 +71,8 @@ def _findings(report: CiReport) -> Iterator[Cell]:
 
 def _counted(comparison: Comparison) -> list[Cell]:
     counts = comparison.counts
+    if all(suite.verdict in {Verdict.NEW, Verdict.REMOVED} for suite in comparison.suites):
+        return [Cell("nothing that the baseline knows", Tone.WARN)]
     together = sum(row.gates for row in comparison.overall)
     found = []
     if counts.regressed:
