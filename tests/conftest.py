@@ -1,4 +1,4 @@
-"""What holds for every test: none is measured by a clock, none ignores SIGINT, and garbage is not looked for among them."""
+"""What holds for every test: none is measured by a clock, and garbage is not looked for among them."""
 
 import gc
 import signal
