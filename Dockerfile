@@ -33,16 +33,16 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap ca-certificates git tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log \
     && git config --system --add safe.directory '*' \
-    && install --directory --mode 1777 /var/lib/zelda \
-    && ln -s /opt/zelda/bin/zelda /usr/local/bin/zelda
+    && ln -s /opt/zelda/bin/zelda /usr/local/bin/zelda \
+    && mkdir -m 1777 /var/lib/zelda
 
 COPY --from=dependencies /opt/zelda/ /opt/zelda/
 COPY --from=package /package/ /opt/zelda/
 
 # Only the link is on the PATH: the commands of a suite get the base's Python, not Zelda's. Worktrees vanish with the container, and lie
-# where the unprivileged user of a session can reach them: neither below root's HOME, nor in the mounted folders of a runner, nor in /tmp,
-# which such a session could not have for itself then.
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_WORKSPACES=/var/lib/zelda/workspaces
+# where the unprivileged user of a session can reach them: neither below root's HOME, nor in the mounted folders of a runner. And not in
+# /tmp, which a run at level uid has for itself only where nothing else of Zelda's lies in it.
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_WORKSPACES=/var/lib/zelda/runs
 
 # The folder that GitHub's runner mounts and starts in; on a laptop it is for -v "$PWD:/github/workspace".
 WORKDIR /github/workspace

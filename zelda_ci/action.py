@@ -128,8 +128,9 @@ def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> A
 
 
 def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
-    found = anyio.run(head_commit, settings.context.workspace, environ)
-    return Checkout(found[0], merge_parents(found[1])) if found else Checkout()
+    project = anyio.run(head_commit, settings.project, environ)
+    found = anyio.run(head_commit, settings.context.workspace, environ) or project
+    return Checkout(found[0], merge_parents(found[1]), project[0] if project else None) if found else Checkout()
 
 
 def _configured(loaded: LoadedProject, settings: ActionSettings) -> LoadedProject:

@@ -78,7 +78,8 @@ def test_the_action_starts_what_the_image_offers_and_passes_nothing_by_argument(
     assert (runs["using"], runs["image"], runs["args"]) == ("docker", "Dockerfile", ["ci"])
     dockerfile = (REPOSITORY / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["/usr/bin/tini", "-s", "--", "zelda"]' in dockerfile
-    assert " ZELDA_WORKSPACES=/var/lib/zelda/workspaces\n" in dockerfile
+    assert " ZELDA_WORKSPACES=/var/lib/zelda/runs\n" in dockerfile
+    assert "mkdir -m 1777 /var/lib/zelda\n" in dockerfile
     assert not re.search(r"^USER ", dockerfile, re.MULTILINE)
 
 

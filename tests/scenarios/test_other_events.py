@@ -90,6 +90,24 @@ def test_no_suites_and_broken_ones_are_never_green(tmp_path: Path, files: dict[s
         assert sentence in error.data.lower()
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_pull_requests_code_in_a_folder_is_not_run_where_secrets_are(tmp_path: Path, *, beside: bool) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull(fork=True)
+        shutil.copytree(stage.project.path, tmp_path / "pull")
+        if beside:
+            stage.check_out(stage.tip, "refs/remotes/origin/main")
+        else:
+            shutil.rmtree(stage.project.path)
+        shutil.copytree(tmp_path / "pull", stage.project.path / "pull")
+        event = {"action": "created", "repository": events.REPOSITORY, "issue": {"number": pull.number}}
+        run = stage.github.repository.add_run(stage.tip, event="issue_comment")
+        inputs = {"mode": "run", "working_directory": "pull"}
+        done = stage.job("issue_comment", event, run, (), sha=stage.tip, ref="refs/heads/main", **inputs)
+        assert done.code == 2, done.printed
+        assert "must not run with them" in done.told("error")[0].data
+
+
 def test_a_forgotten_checkout_is_named_as_such(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         shutil.rmtree(stage.project.path)

@@ -128,6 +128,20 @@ def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already
         assert "| greeting |" in done.summary
 
 
+def test_results_that_cannot_be_written_are_in_the_summary_all_the_same(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+
+        def obstruct(_: subprocess.Popen[str], api: ScriptedApi) -> None:
+            after(lambda: bool(api.requests))
+            (stage.project.results / "ci/zelda-results.json").mkdir(parents=True)
+
+        done = stage.pull_request(stage.open_pull(), GOOD, during=obstruct)
+        assert done.code == 2, done.printed
+        assert done.outputs["verdict"] == "broken"
+        assert "| greeting |" in done.summary
+        assert "could not do its work" in done.summary
+
+
 def test_a_token_that_is_not_valid_is_named_as_the_cause(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)

@@ -18,6 +18,8 @@ class Checkout:
 
     head: str | None = None
     parents: tuple[str, ...] = ()
+    project: str | None = None
+    """HEAD of the repository that the project lies in: a second checkout has one of its own."""
 
 
 @dataclass(frozen=True)
@@ -201,9 +203,11 @@ def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
             "It knows pull_request, push, merge_group, schedule, workflow_dispatch and workflow_run; with mode: run "
             "the commit of any other event is evaluated.",
         )
-    if checkout.head is not None and checkout.head != sha:
+    other = [head for head in (checkout.head, checkout.project) if head != sha]
+    if other:
+        what = f"The commit {other[0][:7]}" if other[0] else "No commit that git could name"
         raise _refused(
-            f"The commit {checkout.head[:7]} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
+            f"{what} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
             "secrets, and code that anybody may have written must not run with them.",
             "Evaluate pull requests in a workflow that is started by pull_request.",
         )

@@ -9,7 +9,6 @@ from pydantic import Field
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import Described, PullRequest, Repository, Side, understand
 
-_QUEUE_BRANCH = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,10})-[0-9a-f]{40,64}")
 _PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 
 
@@ -65,13 +64,6 @@ def of_commit(api: Api, sha: str) -> int | None:
     """The open pull request whose head a commit of this repository is; None where there are several or none."""
     listed = _understood(api.pages(f"commits/{sha}/pulls", limit=1))
     return _only({each.number for each in listed if each.state == "open" and each.head.sha == sha}, None)
-
-
-def of_merge_group(event: Mapping[str, Any]) -> int | None:
-    """The last pull request in a merge queue's group, as the name of its branch tells."""
-    group = event.get("merge_group")
-    named = _QUEUE_BRANCH.fullmatch(str(group.get("head_ref"))) if isinstance(group, Mapping) else None
-    return int(named[1]) if named else None
 
 
 def merge_parents(commit_object: bytes) -> tuple[str, ...]:

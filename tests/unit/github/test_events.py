@@ -1,6 +1,7 @@
 """What each event asks for, from payloads as GitHub sends them, cut down to what is read."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +150,11 @@ def test_a_privileged_run_for_a_branch_of_this_repository_is_like_any_other() ->
 def test_an_unknown_event_runs_only_when_told_to_and_only_its_own_commit() -> None:
     with pytest.raises(ConfigError, match="does not know what issue_comment asks for"):
         decided("issue_comment", payload("push"))
-    assert decided("issue_comment", payload("push"), Checkout(TIP), mode="run").activity == "run"
-    for name in ("issue_comment", "workflow_run"):
+    assert decided("issue_comment", payload("push"), Checkout(TIP, project=TIP), mode="run").activity == "run"
+    strange = (Checkout(HEAD, project=HEAD), Checkout(TIP, project=HEAD), Checkout())
+    for name, checkout in product(("issue_comment", "workflow_run"), strange):
         with pytest.raises(ConfigError, match="must not run with them"):
-            decided(name, payload("workflow_run"), Checkout(HEAD), mode="run")
+            decided(name, payload("workflow_run"), checkout, mode="run")
 
 
 def test_comments_and_comparison_can_be_turned_off() -> None:

@@ -1,13 +1,10 @@
-"""What a commit object and a merge group's event tell of a pull request."""
-
-from typing import Any
+"""What a commit object tells of a pull request."""
 
 import pytest
 
-from zelda_ci.github.pull_requests import merge_parents, of_merge_group
+from zelda_ci.github.pull_requests import merge_parents
 
 ONE, TWO, TREE = "1" * 40, "2" * 40, "3" * 40
-QUEUE = "refs/heads/gh-readonly-queue"
 
 MERGE = f"""\
 tree {TREE}
@@ -40,24 +37,3 @@ def test_commits_of_a_sha256_repository_are_read_too() -> None:
 @pytest.mark.parametrize("garbage", [b"", b"\n\n", b"parent \xff\xfe", b"parent " + b"z" * 40, b"parent " + b"1" * 41])
 def test_garbage_has_no_parents(garbage: bytes) -> None:
     assert merge_parents(garbage) == ()
-
-
-@pytest.mark.parametrize(
-    ("ref", "number"),
-    [
-        (f"{QUEUE}/main/pr-104-{ONE}", 104),
-        (f"{QUEUE}/release/pr-1-{TWO}/pr-105-{ONE}", 105),
-        (f"{QUEUE}/main/pr-x-{ONE}", None),
-        (f"{QUEUE}/main/pr-104-{ONE}/more", None),
-        (f"refs/heads/feature/pr-104-{ONE}", None),
-        (f"{QUEUE}/main/pr-{'9' * 5000}-{ONE}", None),
-        (None, None),
-    ],
-)
-def test_a_merge_group_names_its_last_pull_request(ref: str | None, number: int | None) -> None:
-    assert of_merge_group({"merge_group": {"head_ref": ref}}) == number
-
-
-@pytest.mark.parametrize("event", [{}, {"merge_group": None}, {"merge_group": []}, {"merge_group": {}}])
-def test_an_event_of_another_kind_names_none(event: dict[str, Any]) -> None:
-    assert of_merge_group(event) is None

@@ -35,8 +35,10 @@ def evaluate(case: Case, run: Callable[[], BatchResult]) -> int:
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
-        write(files.results, json_of(batch))
-        telling.record(case, files, Findings(batch, CANCELLED, cancelled=True))
+        try:
+            write(files.results, json_of(batch))
+        finally:
+            telling.record(case, files, Findings(batch, CANCELLED, cancelled=True))
     _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
     with _undisturbed():
         telling.tell(case, files, found)

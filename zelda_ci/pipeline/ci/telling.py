@@ -29,6 +29,7 @@ from zelda_ci.reporter.view.nouns import RunFiles
 from zelda_ci.reporter.view.problems import problem
 from zelda_ci.storage.result_store import RUNS
 
+MOST_OUTPUTS = 20
 LARGEST_SUITE = 1_000_000
 NOT_TOLD = "The pull request was not told"
 
@@ -55,13 +56,15 @@ def tell(case: Case, files: Files, found: Findings) -> None:
 
 def _show_output(case: Case, found: Findings) -> None:
     """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
-    for run in found.batch.runs:
-        told = problem(run, RunFiles())
-        if told and told.output:
-            with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
-                case.log.say("\n".join(told.output))
-                where = case.results_dir / RUNS / run.run_id
-                case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
+    problems = ((run, problem(run, RunFiles())) for run in found.batch.runs)
+    failed = [(run, told) for run, told in problems if told and told.output]
+    for run, told in failed[:MOST_OUTPUTS]:
+        with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
+            case.log.say("\n".join(told.output))
+            where = case.results_dir / RUNS / run.run_id
+            case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
+    if len(failed) > MOST_OUTPUTS:
+        case.log.say(f"{len(failed) - MOST_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
 def record(case: Case, files: Files, found: Findings) -> list[str]:

@@ -30,12 +30,6 @@ def about_fold(report: CiReport) -> Fold:
     return Fold(title, Worth.ABOUT, (Section("", tuple(rows)),))
 
 
-def cost_of(batch: BatchResult) -> float:
-    """Of all sessions and judgements together."""
-    sessions = sum(use.cost_usd for run in batch.runs if (use := used(run)))
-    return sessions + sum(run.judge.cost_usd for run in batch.runs if run.judge)
-
-
 def _baseline(report: CiReport) -> Iterator[Row]:
     origin = report.baseline
     cells = []
