@@ -66,6 +66,15 @@ UNSET = (
 from the project; these it does not know."""
 
 
+GUARDS = {
+    # Its own sandbox would need what Zelda's takes away.
+    "sandbox": {"enabled": False},
+    # A hook or server could otherwise talk to the model through the CLI's inbox, and no message of the stream tells.
+    "crossSessionInbound": "refuse",
+}
+"""Settings beside the variables."""
+
+
 def config_dir(request: SessionRequest) -> Path:
     """The session's own Claude Code folder."""
     return request.workspace.home / ".claude"
@@ -99,8 +108,8 @@ def settings(request: SessionRequest) -> str:
     plumbing = _plumbing(request)
     known = {**request.workspace.confinement.environment, MARKER: request.session_id}
     pinned = {name: known.get(name, "") for name in request.pinned if name not in OWN}
-    # Claude Code's own sandbox would need what Zelda's takes away.
-    return json.dumps({"env": {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}, "sandbox": {"enabled": False}})
+    variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
+    return json.dumps({"env": variables, **GUARDS})
 
 
 def trust(request: SessionRequest) -> str:

@@ -8,14 +8,20 @@ import anyio
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from zelda_ci.model_proxy import json_text
+from zelda_ci.model_proxy import connections, json_text
 from zelda_ci.model_proxy.run import Run
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, send_error
 
 log = logging.getLogger(__name__)
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
+LARGEST_BODY = 48 << 20
+"""Bytes of a request: half as much again as the API takes."""
+
 LOCAL_NAMES = ("127.0.0.1", "localhost")
+
+
+CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 
 class Endpoint:
@@ -52,7 +58,14 @@ class Endpoint:
         run = self._run_of(request)
         if run is None:
             return await send_error(client, 401, "authentication_error", "this is not the token of a running session")
-        body = json_text.read_object(raw := await request.body())
+        connections.belongs(request.scope, run.meter.token)
+        return await self._pass_to(run, request, client)
+
+    async def _pass_to(self, run: Run, request: Request, client: "_Client") -> None:
+        raw = await _whole(request)
+        if raw is None:
+            return await send_error(client, 413, "request_too_large", "the request is too large", CLOSE)
+        body = json_text.read_object(raw)
         if body is None:
             return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -67,6 +80,17 @@ class Endpoint:
                 if hmac.compare_digest(token.encode(), run.meter.token.encode()):
                     found = run
         return found
+
+
+async def _whole(request: Request) -> bytes | None:
+    """The body; None where it is larger than any request, and the rest is not read."""
+    parts, size = [], 0
+    async for part in request.stream():
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST_BODY:
+            return None
+    return b"".join(parts)
 
 
 async def _unless_it_leaves(receive: Receive, run: Run, call: Call, client: "_Client") -> None:

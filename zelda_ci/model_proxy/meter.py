@@ -18,6 +18,10 @@ USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
 
 MOST_REFUSED = 5
 
+BYTES_PER_TOKEN = 4
+TOKENS_PER_SECOND = 100
+"""What a model hardly writes."""
+
 ERROR_STATUS = {
     "invalid_request_error": "400",
     "authentication_error": "401",
@@ -81,8 +85,9 @@ class Meter:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the cost has reached the budget."""
-        return self.budget_usd is not None and self.cost_usd >= self.budget_usd
+        """Whether the cost, with what answers that nobody waited for must have cost, has reached the budget."""
+        unseen = sum(exchange.unseen_usd for exchange in self._exchanges)
+        return self.budget_usd is not None and self.cost_usd + unseen >= self.budget_usd
 
     def usage(self) -> ApiUsage:
         """Everything counted so far."""
@@ -125,6 +130,9 @@ class MeteredExchange:
         self.error: str | None = None
         """HTTP status or `connection`."""
         self.tokens: tokens.Tokens | None = None
+        self._told = False
+        self.unseen_usd = 0.0
+        """A guess at what an answer has cost that was left before it told."""
         self._usage: dict[str, Any] = {}
         self._events: EventReader | None = None
         self._body: bytearray | None = None
@@ -164,6 +172,19 @@ class MeteredExchange:
         self.is_failed = True
         self.error = error or self.error
 
+    def leave(self, call: Call) -> None:
+        """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
+        self.fail(None)
+        if self._told:
+            return
+        wanted = call.body.get("max_tokens")
+        most = wanted if isinstance(wanted, int) else 0
+        written = tokens.Tokens(
+            input=0 if self.tokens else len(call.raw_body) // BYTES_PER_TOKEN,
+            output=max(0, min(most, round(self.seconds * TOKENS_PER_SECOND))),
+        )
+        self.unseen_usd = pricing.cost_usd(self.model, written)
+
     def end(self) -> None:
         """Nothing more will come."""
         self._ended_at = time.monotonic()
@@ -176,6 +197,7 @@ class MeteredExchange:
             case {"type": "message_start", "message": dict(message)}:
                 self._message(message)
             case {"type": "message_delta", "usage": dict(usage)}:
+                self._told = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.fail(ERROR_STATUS.get(kind, "500"))

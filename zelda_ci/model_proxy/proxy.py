@@ -67,7 +67,13 @@ class ModelProxy:
 
     @contextmanager
     def session(
-        self, *, run_label: str, budget_usd: float | None, placeholders: Mapping[str, str], models: Models | None = None
+        self,
+        *,
+        run_label: str,
+        budget_usd: float | None,
+        placeholders: Mapping[str, str],
+        models: Models | None = None,
+        web: bool = True,
     ) -> Iterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
@@ -78,6 +84,7 @@ class ModelProxy:
             budget_usd: Cost at which further requests are refused; None for no limit.
             placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
             models: Those that may be asked; None for any.
+            web: Whether requests may make the API turn to addresses.
 
         Raises:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
@@ -85,7 +92,7 @@ class ModelProxy:
         token = secrets.token_urlsafe(32)
         known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, known) as source:
-            run = Run(Meter(self._base_url, token, budget_usd, source, self.socket), source, models)
+            run = Run(Meter(self._base_url, token, budget_usd, source, self.socket), source, models, web=web)
             self._runs[token] = run
             try:
                 yield run.meter

@@ -2,24 +2,30 @@
 
 import anyio
 
+from zelda_ci.model_proxy import reach
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.models import Models
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Sink, Source, Tap, Unreachable, send_error
 
 MOST_OF_A_NAME = 100
 
+MOST_AT_ONCE = 24
+"""Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most."""
+
 
 class Run:
     """Serves the calls that carry one run's token."""
 
-    def __init__(self, meter: Meter, source: Source, models: Models | None = None) -> None:
+    def __init__(self, meter: Meter, source: Source, models: Models | None = None, *, web: bool = True) -> None:
         self.meter = meter
+        self._web = web
+        self._room = anyio.CapacityLimiter(MOST_AT_ONCE)
         self._models = models
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
 
     async def serve(self, call: Call, client: Sink) -> None:
-        """Answer a call, or refuse it: for its model, or because the budget is spent.
+        """Answer a call, or refuse it: for its model, for what it reaches, or because the budget is spent.
 
         Raises:
             BrokenOff: The answer is incomplete; the client's connection has to break too.
@@ -43,9 +49,16 @@ class Run:
         if self._models and not self._models.allow(asked):
             self.meter.refuse(str(asked))
             await send_error(client, 403, "permission_error", _not_allowed(str(asked), self._models), DO_NOT_RETRY)
+        elif not self._web and (what := reach.beyond(call.body)):
+            await send_error(client, 403, "permission_error", f"this run may not use {what}", DO_NOT_RETRY)
         elif call.counts_tokens:
             await self._ask(call, client)
-        elif self.meter.is_spent:
+        else:
+            async with self._room:
+                await self._ask_within_budget(call, client)
+
+    async def _ask_within_budget(self, call: Call, client: Sink) -> None:
+        if self.meter.is_spent:
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
         else:
@@ -62,7 +75,7 @@ class Run:
             exchange.fail("connection")
             raise
         except anyio.get_cancelled_exc_class():
-            exchange.fail(None)
+            exchange.leave(call)
             raise
         finally:
             self.meter.end(exchange)

@@ -10,6 +10,7 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
+from zelda_ci.model_proxy.connections import AT_ONCE, Connection
 from zelda_ci.model_proxy.endpoint import Endpoint
 from zelda_ci.model_proxy.run import Run
 
@@ -52,7 +53,8 @@ def _bound(place: Path) -> socket.socket:
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
+        backlog=AT_ONCE,
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -16,6 +16,9 @@ from zelda_ci.pipeline import isolation
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.ledger import RunLedger
 
+WEB = {"WebFetch", "WebSearch"}
+"""Tools with which a session may make the API turn to addresses."""
+
 MOST_DIFFERENCES = 5
 """Of a replay from its recording that are told one by one."""
 
@@ -36,6 +39,7 @@ async def lead(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: 
         budget_usd=suite.execution.max_cost_usd,
         placeholders=places,
         models=Models.of(suite.execution.model, suite.execution.extra_models),
+        web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
     ) as meter:
 
         def hear(record: SessionRecord) -> None:

@@ -151,6 +151,11 @@ async def sweep(project_home: Path) -> list[str]:
     return swept
 
 
+def is_there(place: Path) -> bool:
+    """Whether a folder is where it should be; a link there would lead a command out of the workspace."""
+    return place.is_dir() and os.path.realpath(place) == str(place)
+
+
 def forget_vanished(results_dir: Path) -> None:
     """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
     for lease in _entries(results_dir / "workspaces"):

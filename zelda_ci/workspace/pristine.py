@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import Confinement, Workspace
@@ -19,6 +20,7 @@ from zelda_ci.workspace import bare
 from zelda_ci.workspace.changes import Start, measured
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.guard import Guard
 
 NAME = "checked"
 RAW = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
@@ -34,6 +36,8 @@ class Pristine:
     """Protected files that the session had changed, added or removed, relative to the top of the tree."""
     left_out: tuple[str, ...]
     """Changes that could not be taken over, such as very large files."""
+    guard: Guard
+    """Over the protected files."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,11 @@ async def check_out(
     tree = (await git("write-tree")).decode().strip()
     folder = RunFolder(run.path / NAME, run.number)
     await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
-    names = sorted(map(os.fsdecode, restored))
-    return Pristine(folder, tuple(names), tuple(sorted(map(os.fsdecode, taken.left_out))))
+    tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
+    protected_files = [path for path in tracked if spec.match_file(os.fsdecode(path))]
+    guard = await anyio.to_thread.run_sync(Guard.over, folder.root, folder.path / "kept", protected_files)
+    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (restored, taken.left_out))
+    return Pristine(folder, names, left_out, guard)
 
 
 def checked(workspace: Workspace, fresh: Pristine, prefix: Path, confinement: Confinement, redact: Redactor) -> Checked:

@@ -10,6 +10,7 @@ from typing import Any
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
+SHARED = INSIDE.with_name("shared.py")
 
 READY = 3
 """The descriptor on which a program tells the supervisor that it is confined."""

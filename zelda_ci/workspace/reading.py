@@ -1,6 +1,7 @@
 """What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole."""
 
 import os
+import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +40,12 @@ PARTS = (
 """Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
 
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
+PACKAGES = Path("/opt")
 MOST_LINKS = 400
 """Whose targets are readable: all paths must fit into one argument of a program."""
+
+FIRST_PERSON, NOBODY = 1000, 65534
+"""User ids of people lie from the one to below the other."""
 
 SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
@@ -58,16 +63,18 @@ class Grounds:
     """The user's."""
     base: Path
     """Of all workspaces."""
+    homes: tuple[Path, ...] = ()
+    """Of others, and of the user where HOME says something else, as in a job's container or under sudo."""
 
     @classmethod
     def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "Grounds":
         """With the user's environment."""
         home = environ.get("HOME")
-        return cls(_real(project), _real(Path(home)) if home else None, _real(base))
+        return cls(_real(project), _real(Path(home)) if home else None, _real(base), _homes())
 
     def hidden(self) -> Sequence[Path]:
         """Folders that nothing readable may contain."""
-        return [path for path in (self.project, self.home, self.base) if path and path != Path("/")]
+        return [path for path in (self.project, self.home, self.base, *self.homes) if path and path != Path("/")]
 
     def is_private(self, path: Path) -> bool:
         """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
@@ -76,8 +83,22 @@ class Grounds:
         return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())
 
     def in_home(self, path: Path) -> bool:
-        """Whether it lies in the user's home."""
-        return self.home is not None and self.home != Path("/") and _real(path).is_relative_to(self.home)
+        """Whether it lies in somebody's home."""
+        return self.home_of(path) is not None
+
+    def home_of(self, path: Path) -> Path | None:
+        """The home in which it lies."""
+        real = _real(path)
+        homes = [home for home in (self.home, *self.homes) if home and home != Path("/")]
+        return next((home for home in homes if real.is_relative_to(home)), None)
+
+
+def _homes() -> tuple[Path, ...]:
+    """Of people and root, as the system knows them; those of daemons may be anything, even /usr/bin."""
+    found = {
+        Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_uid == 0 or FIRST_PERSON <= entry.pw_uid < NOBODY
+    }
+    return tuple(sorted(_real(home) for home in found if home.is_absolute() and not _is_system(home)))
 
 
 def _real(path: Path) -> Path:
@@ -108,8 +129,8 @@ def check(asked: Iterable[str], grounds: Grounds) -> None:
 
 
 def _is_secret(path: Path, grounds: Grounds) -> bool:
-    real, home = _real(path), grounds.home
-    return home is not None and real.is_relative_to(home) and real.relative_to(home).parts[0] in SECRETS
+    home = grounds.home_of(path)
+    return home is not None and _real(path).relative_to(home).parts[0] in SECRETS
 
 
 def readable(
@@ -159,18 +180,23 @@ def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
         if name in environment:
             yield Path(environment[name])
     left = MOST_LINKS
-    for entry in map(Path, environment.get("PATH", "").split(os.pathsep)):
-        if not entry.is_absolute() or _is_system(entry):
-            continue
-        yield entry
-        yield _real(entry)
+    entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
+    # /bin and /usr/bin are one.
+    for entry in {_real(entry): entry for entry in entries if entry.is_absolute()}.values():
+        if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
+            yield entry
+            yield _real(entry)
         for target in _targets(entry, left):
             left -= 1
             yield target
 
 
 def _is_system(path: Path) -> bool:
-    return any(path.is_relative_to(place) for place in SYSTEM) and not path.is_symlink()
+    return _is_below(path, SYSTEM) and not path.is_symlink()
+
+
+def _is_below(path: Path, places: Iterable[str]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
 
 
 def _targets(folder: Path, most: int) -> Iterator[Path]:
@@ -183,7 +209,8 @@ def _targets(folder: Path, most: int) -> Iterator[Path]:
     for target in {Path(os.path.realpath(link)) for link in links}:
         if not _is_system(target) and not target.is_relative_to(folder):
             yield target
-            if target.parent.name in PROGRAM_FOLDERS:
+            # A package's own folder holds what its program needs; it is never /opt itself, which holds all packages.
+            if target.parent.name in PROGRAM_FOLDERS or PACKAGES in target.parent.parents:
                 yield target.parent
 
 
@@ -194,7 +221,7 @@ def _installation(folder: Path, grounds: Grounds) -> Iterator[Path]:
         return
     prefix = folder.parent
     if grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
-        yield from (prefix / part for part in PARTS if prefix != grounds.home)
+        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), grounds.home, *grounds.homes})
     else:
         yield prefix
 

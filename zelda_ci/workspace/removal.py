@@ -31,7 +31,7 @@ def _moved(path: Path, trash: Path) -> bool:
         log.warning("%s cannot be removed: %s", path, error.strerror)
         return False
     try:
-        _move(path.name, parent, _name(), top)
+        move(path.name, parent, _name(), top)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -108,7 +108,7 @@ def _emptied(folder: int, top: int) -> tuple[list[str], int]:
             continue
         fresh = _name()
         try:
-            _move(name, folder, fresh, top)
+            move(name, folder, fresh, top)
             moved.append(fresh)
         except FileNotFoundError:
             continue
@@ -117,8 +117,8 @@ def _emptied(folder: int, top: int) -> tuple[list[str], int]:
     return moved, stuck
 
 
-def _move(name: str, folder: int, fresh: str, top: int) -> None:
-    """Moving a folder means writing its `..`, which its own mode may forbid."""
+def move(name: str, folder: int, fresh: str, top: int) -> None:
+    """Move an entry of one folder to another; of a folder this writes its `..`, which its own mode may forbid."""
     try:
         os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
     except PermissionError:

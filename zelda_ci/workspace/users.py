@@ -9,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from zelda_ci import process
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import lock
+from zelda_ci.workspace import lock, programs
 from zelda_ci.workspace.bubblewrap import TEMPORARY
 from zelda_ci.workspace.folder import RunFolder
+from zelda_ci.workspace.launcher import shared
 from zelda_ci.workspace.levels import USERS
 
 ATTEMPTS = 100
+REMOVAL_SECONDS = 10
 
 
 @contextmanager
@@ -41,7 +44,9 @@ def borrowed(base: Path) -> Iterator[int]:
 
 
 def _forget(uid: int) -> None:
-    """Remove what it has left in the system's temporary folders, where the next run may get its number."""
+    """Remove what it has left beyond its run's folder, where the next run may get its number."""
+    if any(shared.owned(table, uid) for table in shared.TABLES):
+        _remove_shared(uid)
     for place in TEMPORARY:
         with suppress(OSError), os.scandir(place) as entries:
             for entry in [entry for entry in entries if entry.stat(follow_symlinks=False).st_uid == uid]:
@@ -49,6 +54,13 @@ def _forget(uid: int) -> None:
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
                     Path(entry.path).unlink(missing_ok=True)
+
+
+def _remove_shared(uid: int) -> None:
+    policy = {"uid": uid}
+    argv = [*programs.inside(policy, anybody=True), *programs.python(anybody=True), str(programs.SHARED)]
+    with suppress(OSError, TimeoutError):
+        process.answer(argv, timeout_seconds=REMOVAL_SECONDS)
 
 
 def _is_known(uid: int) -> bool:

@@ -23,6 +23,7 @@ from zelda_ci.workspace import (
     environment,
     folder,
     git,
+    guard,
     levels,
     location,
     pristine,
@@ -61,6 +62,7 @@ class _Open:
     suite: ResolvedSuite
     prefix: Path
     needs: Needs
+    protected: guard.Guard | None = None
 
 
 class Workspaces:
@@ -229,7 +231,7 @@ class Workspaces:
             # Strays are found by the folder of the run.
             variables[strays.MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
-        self._open[fresh.folder.path] = replace(run, folder=fresh.folder)
+        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.guard)
         return pristine.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def run_command(
@@ -254,11 +256,12 @@ class Workspaces:
             if when_cut_short:
                 when_cut_short(CommandResult(command=shown, **vars(done)))
 
-        if not _is_there(workspace.path):
+        if not folder.is_there(workspace.path):
             said = self._redact(NOWHERE)
             return CommandResult(command=shown, exit_code=126, seconds=0, output=said, output_bytes=len(said))
         argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
         with explained():
+            restored = await guard.restored(self._open[workspace.base].protected)
             done = await process.run(
                 workspace.confinement.command(argv, phase=phase),
                 cwd=workspace.path,
@@ -268,8 +271,8 @@ class Workspaces:
                 keep_bytes=KEPT_BYTES,
                 when_cut_short=told,
             )
-        limit = self.limit(workspace)
-        output = self._redact(f"{done.output.rstrip()}\n{limit}\n") if limit else done.output
+        notes = [*restored, *filter(None, [self.limit(workspace)])]
+        output = self._redact("\n".join([done.output.rstrip(), *notes, ""])) if notes else done.output
         return CommandResult(command=shown, **{**vars(done), "output": output})
 
     def limit(self, workspace: Workspace) -> SafeText | None:
@@ -293,8 +296,3 @@ async def _tidied(project_home: Path) -> list[str]:
     swept = await folder.sweep(project_home)
     await store.prune(project_home)
     return swept
-
-
-def _is_there(path: Path) -> bool:
-    """A link in its place would lead a command out of the workspace."""
-    return path.is_dir() and os.path.realpath(path) == str(path)

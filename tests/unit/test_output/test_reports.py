@@ -6,7 +6,7 @@ from zelda_ci.redact import Redactor, Secret
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.reports.xml import RefusedXmlError, parse
+from zelda_ci.test_output.reports.xml import MOST_ELEMENTS, RefusedXmlError, parse
 from zelda_ci.test_output.text import Output
 
 NOTHING = Output("")
@@ -128,3 +128,9 @@ def test_hostile_coverage_gives_no_number() -> None:
     found = read_coverage(NOTHING, [ReportFile("coverage.xml", laughs.encode())])
     assert found.lines is None
     assert "coverageReport" in str(found.note)
+
+
+def test_a_report_of_a_million_elements_is_refused_before_it_fills_the_memory() -> None:
+    raw = b"<testsuite>" + b"<a/>" * MOST_ELEMENTS + b"</testsuite>"
+    with pytest.raises(RefusedXmlError, match="too many elements"):
+        parse(raw)

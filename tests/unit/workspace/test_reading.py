@@ -75,6 +75,29 @@ def test_a_project_inside_a_system_folder_stays_hidden() -> None:
     assert not any(Path("/usr/lib/app").is_relative_to(place) for place in found)
 
 
+def test_folders_of_programs_at_the_top_do_not_open_opt() -> None:
+    found = reading.readable({"PATH": "/bin:/sbin:/usr/bin"}, Grounds(Path("/p"), Path("/h"), Path("/b")), [])
+    assert Path("/opt") not in found
+    assert not any(Path("/opt").is_relative_to(place) for place in found)
+
+
+def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: Path) -> None:
+    """As in a container of GitHub's, with HOME=/github/home, or under sudo."""
+    elsewhere = Grounds(tmp_path / "p", tmp_path / "github/home", tmp_path / "b", (home,))
+    environment = {"PATH": f"{home}/.cargo/bin:{home}/.local/bin:{home}/bin:{home}"}
+    found = reading.readable(environment, elsewhere, [])
+    assert home / ".cargo/bin" in found
+    secrets = [home / ".cargo/credentials.toml", home / ".local/share/keyrings", home / ".ssh"]
+    assert not [secret for secret in secrets if any(secret.is_relative_to(place) for place in found)]
+    for path in (home, home / ".ssh"):
+        with pytest.raises(ConfigError):
+            reading.check([str(path)], elsewhere)
+
+
+def test_the_homes_of_the_system_are_known() -> None:
+    assert Path(os.path.realpath(Path("~root").expanduser())) in Grounds.of(Path("/p"), Path("/b"), {}).homes
+
+
 @pytest.mark.parametrize(
     ("path", "problem"),
     [

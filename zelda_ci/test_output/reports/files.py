@@ -36,6 +36,10 @@ TEST_REPORTS = (
 """Globs of well-known places, for files written after the command started."""
 
 
+MOST_CASES = 1_000_000
+"""Of all reports together, give or take one report: whoever writes them may want to fill the memory."""
+
+
 @dataclass(frozen=True)
 class ReportFile:
     """A report that the caller found and read safely; `path` is relative to the project."""
@@ -57,10 +61,15 @@ def read(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally]
     cases: defaultdict[tuple[str, str], list[junit.Outcome]] = defaultdict(list)
     tallies: list[Tally] = []
     problems: list[Problem] = []
+    left = MOST_CASES
     for report in {report.raw: report for report in reports}.values():
+        if left < 0:
+            problems.append(Problem(report.path, f"there are more than {MOST_CASES} test cases before it"))
+            continue
         folder = str(PurePosixPath(report.path).parent)
         try:
             form, outcomes = _cases(report.raw)
+            left -= len(outcomes)
             cases[form, folder].extend(outcomes)
         except ValueError as problem:
             found = list(_other(report.raw))

@@ -7,8 +7,12 @@ DEEPEST = 100
 """Elements inside of each other; reports need about ten, a parser's stack bears thousands."""
 
 
+MOST_ELEMENTS = 1_000_000
+"""Of a document; each costs a hundred times its bytes."""
+
+
 class RefusedXmlError(ValueError):
-    """A document that is not read: not well-formed, with entities, or nested too deep."""
+    """A document that is not read: not well-formed, with entities, nested too deep, or endless."""
 
 
 def check(raw: bytes) -> None:
@@ -28,7 +32,7 @@ def check(raw: bytes) -> None:
 
 
 def _watch(parser: expat.XMLParserType) -> None:
-    depth = 0
+    depth = count = 0
 
     def declare(_name: str, _system: str | None, _public: str | None, internal: int) -> None:
         # A reference to a DTD elsewhere is harmless, for nothing is ever fetched: JaCoCo and Cobertura write one.
@@ -39,10 +43,13 @@ def _watch(parser: expat.XMLParserType) -> None:
         raise RefusedXmlError("it declares entities")
 
     def enter(*_: object) -> None:
-        nonlocal depth
+        nonlocal depth, count
         depth += 1
+        count += 1
         if depth > DEEPEST:
             raise RefusedXmlError("it is nested too deep")
+        if count > MOST_ELEMENTS:
+            raise RefusedXmlError("it has too many elements")
 
     def leave(*_: object) -> None:
         nonlocal depth

@@ -14,6 +14,9 @@ CGROUPS = "/sys/fs/cgroup"
 LEAST_FREE = 1 << 30
 """Bytes on the disk below which a run that has taken its share is ended, wherever its files are."""
 
+LEAST_AVAILABLE = 1 << 30
+"""Bytes of memory below which a run is ended since whose start more than its share is gone, whoever has it."""
+
 WALK_SECONDS = 30.0
 PATIENCE = 50
 """How often a control group that is still in use is tried to be removed."""
@@ -37,6 +40,7 @@ class Bounds:
         self._order = order
         self._groups = dict(_groups(order)) if order.get("cgroups", True) else {}
         self._free = _free(order["folder"])
+        self._available = _available()
         self._next_walk = time.monotonic() + WALK_SECONDS
         self._next_look = time.monotonic() + 1
 
@@ -78,9 +82,14 @@ class Bounds:
     def _memory(self, pids: Sequence[int]) -> str | None:
         """Shared pages count once, which is costly to find out, so only where it matters."""
         most = self._order["memory"]
-        if "memory" in self._groups or sum(map(_resident, pids)) <= most or sum(map(_share, pids)) <= most:
+        if "memory" in self._groups:
             return None
-        return self._sentence("memory", most)
+        if sum(map(_resident, pids)) > most and sum(map(_share, pids)) > most:
+            return self._sentence("memory", most)
+        # What is in files of memory, sockets and pipes is no process's.
+        available = _available()
+        gone = self._available - available > most and available < LEAST_AVAILABLE
+        return self._sentence("memory", most) if gone else None
 
     def _disk(self) -> str | None:
         most, free = self._order["disk"], _free(self._order["folder"])
@@ -168,6 +177,13 @@ def _killed(group: str) -> bool:
 def _resident(pid: int) -> int:
     with contextlib.suppress(OSError), open(f"/proc/{pid}/statm") as file:  # noqa: PTH123  # as above
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _available() -> int:
+    """Bytes of memory that are to be had on the machine; 0 where the kernel does not tell."""
+    with contextlib.suppress(OSError), open("/proc/meminfo") as file:  # noqa: PTH123  # as above
+        return next((int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:")), 0)
     return 0
 
 

@@ -1,0 +1,65 @@
+"""Protected files, put back where a command has changed them."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.workspace.guard import Guard
+
+NAME = "tests/deep/test_a.py"
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    root = tmp_path / "root"
+    (root / "tests/deep").mkdir(parents=True)
+    (root / NAME).write_text("strict")
+    (root / "run.sh").write_text("#!/bin/sh")
+    (root / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("nowhere")
+    return Guard.over(root, tmp_path / "kept", [NAME.encode(), b"run.sh", b"link"])
+
+
+def put(file: Path, kind: str) -> None:
+    file.unlink()
+    outside = file.parents[2] / "outside"
+    outside.mkdir(exist_ok=True)
+    makers: dict[str, Callable[[], object]] = {
+        "removed": lambda: None,
+        "text": lambda: file.write_text("easy"),
+        "longer": lambda: file.write_text("strict no more"),
+        "link": lambda: file.symlink_to(outside / "victim"),
+        "pipe": lambda: os.mkfifo(file),
+        "folder": lambda: (file / "x").mkdir(parents=True),
+    }
+    makers[kind]()
+
+
+@pytest.mark.parametrize("kind", ["removed", "text", "longer", "link", "pipe", "folder"])
+def test_whatever_has_taken_the_place_of_a_file_gives_way(guard: Guard, kind: str) -> None:
+    put(guard.root / NAME, kind)
+    assert guard.restore() == [NAME]
+    assert (guard.root / NAME).read_text() == "strict"
+    assert stat.S_ISREG((guard.root / NAME).lstat().st_mode)
+    assert guard.restore() == []
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(guard: Guard, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    (guard.root / "tests").rename(victim)
+    (guard.root / "tests").symlink_to(victim)
+    (victim / "deep/test_a.py").write_text("yours")
+    (guard.root / "run.sh").unlink()
+    assert guard.restore() == [NAME, "run.sh"]
+    assert (guard.root / NAME).read_text() == "strict"
+    assert (victim / "deep/test_a.py").read_text() == "yours"
+    assert os.access(guard.root / "run.sh", os.X_OK)
+
+
+def test_what_is_as_it_was_is_left_alone(guard: Guard) -> None:
+    before = (guard.root / NAME).stat()
+    assert guard.restore() == []
+    assert (guard.root / NAME).stat() == before
