@@ -268,7 +268,6 @@ def test_one_that_expires_during_the_lookup_has_expired(world: World) -> None:
     [
         *((path, status) for path in ("*/actions/runs/*", "*/actions/artifacts", "*/zip") for status in (403, 404)),
         ("*/commits", 403),
-        ("*", 401),
     ],
 )
 def test_a_token_that_may_not_read_is_told_what_it_needs(world: World, path: str, status: int) -> None:
@@ -277,6 +276,15 @@ def test_a_token_that_may_not_read_is_told_what_it_needs(world: World, path: str
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.NOT_PERMITTED
     assert "permissions: actions: read" in found.origin.sentence
+
+
+def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) -> None:
+    store(world.repository.add_run(world.commits[3]))
+    world.github.script_failures([answered(401, on="GET *")])
+    origin = look(world.github, world.own, world.commits[4]).origin
+    assert origin.state is BaselineState.NOT_PERMITTED
+    assert "no longer valid" in origin.sentence
+    assert "permissions" not in origin.sentence
 
 
 def test_a_wanted_commit_that_was_rewritten_has_no_ancestors(world: World) -> None:
