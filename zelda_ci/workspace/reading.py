@@ -40,6 +40,8 @@ PARTS = (
 """Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
 
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
+SHIMS = "shims"
+"""Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it."""
 PACKAGES = Path("/opt")
 MOST_LINKS = 400
 """Whose targets are readable: all paths must fit into one argument of a program."""
@@ -215,12 +217,14 @@ def _targets(folder: Path, most: int) -> Iterator[Path]:
 
 
 def _installation(folder: Path, grounds: Grounds) -> Iterator[Path]:
-    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; in a home, only parts of it."""
+    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; in a home, only parts of that."""
     yield folder
     if folder.name not in PROGRAM_FOLDERS:
         return
     prefix = folder.parent
-    if grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
+    if folder.name == SHIMS and not grounds.is_private(prefix) and not _is_secret(prefix, grounds):
+        yield prefix
+    elif grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
         yield from (prefix / part for part in PARTS if prefix not in {Path("/"), grounds.home, *grounds.homes})
     else:
         yield prefix

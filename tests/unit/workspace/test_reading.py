@@ -94,6 +94,18 @@ def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: P
             reading.check([str(path)], elsewhere)
 
 
+def test_what_a_version_manager_needs_is_readable_in_whosever_home_it_lies(home: Path, tmp_path: Path) -> None:
+    for place in (".pyenv/shims", ".pyenv/versions/3.13", "shims", ".config/shims"):
+        (home / place).mkdir(parents=True)
+    elsewhere = Grounds(tmp_path / "p", tmp_path / "h", tmp_path / "b", (home,))
+    for grounds in (elsewhere, Grounds(tmp_path / "p", home, tmp_path / "b")):
+        environment = {"PATH": f"{home}/.pyenv/shims:{home}/shims:{home}/.config/shims"}
+        found = reading.readable(environment, grounds, [])
+        assert home / ".pyenv" in found
+        assert home not in found
+        assert home / ".config" not in found
+
+
 def test_the_homes_of_the_system_are_known() -> None:
     assert Path(os.path.realpath(Path("~root").expanduser())) in Grounds.of(Path("/p"), Path("/b"), {}).homes
 
