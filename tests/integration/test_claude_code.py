@@ -56,14 +56,13 @@ def test_a_session_edits_runs_a_command_and_commits(tmp_path: Path) -> None:
 
     assert (outcome.status, outcome.reason, outcome.code) == (SessionStatus.COMPLETED, None, None)
     assert git(workspace, "show", "HEAD:app.py") == "answer = 42"
-    assert [type(record).__name__ for record in session.records] == [
-        "Started",
-        *["ToolCalled", "ResponseEnded", "ToolReturned"] * 3,
-        "AssistantSaid",
-        "AssistantSaid",
-        "ResponseEnded",
-        "Ended",
-    ]
+    # A tool may be done before the response that called it has ended: of these two either comes first.
+    names = [type(record).__name__ for record in session.records]
+    said = ["AssistantSaid", "AssistantSaid"]
+    returned = ["Started", *["ToolCalled", "ToolReturned"] * 3, *said, "Ended"]
+    assert [name for name in names if name != "ResponseEnded"] == returned
+    responded = ["Started", *["ToolCalled", "ResponseEnded"] * 3, *said, "ResponseEnded", "Ended"]
+    assert [name for name in names if name != "ToolReturned"] == responded
     started, ended = session.records[0], session.records[-1]
     assert isinstance(started, Started)
     assert (started.session_id, started.permission_mode) == (session.session_id, "bypassPermissions")
