@@ -204,15 +204,7 @@ from prelude import *
 run = os.getcwd()
 if os.fork() == 0:
     os.setsid()
-    os.environ.clear()
-    for number in range(3):
-        os.dup2(os.open("/dev/null", os.O_RDWR), number)
-    os.chdir("/")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and os.path.isdir(run):
-        time.sleep(0.05)
-    if not os.path.isdir(run):
-        open(FACTS["project"] + "/n36", "w").close()
+    outlive(run, "n36")
     os._exit(0)
 for pid in ancestors():
     if b"supervisor" in read(f"/proc/{pid}/cmdline") or b"bwrap" in read(f"/proc/{pid}/cmdline"):

@@ -77,15 +77,7 @@ run = os.getcwd()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.environ.clear()
-        for number in range(3):
-            os.dup2(os.open("/dev/null", os.O_RDWR), number)
-        os.chdir("/")
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and os.path.isdir(run):
-            time.sleep(0.05)
-        if not os.path.isdir(run):
-            open(FACTS["project"] + "/p05", "w").close()
+        outlive(run, "p05")
     os._exit(0)
 os.wait()
 """,

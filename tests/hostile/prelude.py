@@ -31,6 +31,18 @@ def tell(data):
     for found in set(re.findall(rb"canary-[a-z]+-[0-9a-f]{32}", data)):
         print(f"proof {ID} {hashlib.sha256(found).hexdigest()}", flush=True)
 
+def outlive(run, sign):
+    # No trace of where this came from; once the run is gone, a file in the developer's project.
+    os.environ.clear()
+    for number in range(3):
+        os.dup2(os.open("/dev/null", os.O_RDWR), number)
+    os.chdir("/")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and os.path.isdir(run):
+        time.sleep(0.05)
+    if not os.path.isdir(run):
+        open(FACTS["project"] + "/" + sign, "w").close()
+
 def processes():
     return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
 

@@ -12,14 +12,13 @@ the script is answered with HTTP 400 and fails the test when the `with` block en
 import json
 import select
 import socket
-import socketserver
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Any, Self
 
+from tests.support.loopback import POLL_SECONDS, Loopback
 from tests.support.scripted_replies import (
     ApiRequest,
     Message,
@@ -53,8 +52,6 @@ __all__ = [
 Script = Sequence[Reply] | Callable[[ApiRequest], Reply]
 """Replies in the order of the requests, or a function that chooses them."""
 
-POLL_SECONDS = 0.05
-
 
 class ScriptedApi:
     """The server, as a context manager; everything it was sent is in `requests`."""
@@ -73,12 +70,11 @@ class ScriptedApi:
         self._agents: list[str] = []
         self._lock = threading.Lock()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(POLL_SECONDS,), daemon=True)
 
     @property
     def url(self) -> str:
         """Base URL for clients, without a trailing slash."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     @property
     def unused(self) -> int:
@@ -88,16 +84,14 @@ class ScriptedApi:
         return sum(max(0, len(s) - n) for s, n in zip(scripts, asked, strict=True) if not callable(s))
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._server.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.stop()
         if kind is None and self.failures:
             raise AssertionError("; ".join(dict.fromkeys(self.failures)))
 
@@ -136,20 +130,10 @@ class ScriptedApi:
         return http_error(400, why, headers={"x-should-retry": "false"})
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
+class _Server(Loopback):
     def __init__(self, api: ScriptedApi) -> None:
         self.api = api
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, *_: Any) -> None:
-        error = sys.exception()
-        if not isinstance(error, ConnectionError):
-            self.api.failures.append(f"the scripted server failed: {error!r}")
+        super().__init__(_Handler, api.failures.append)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,7 +19,6 @@ from tests.support.github_server.wire import Listener
 from tests.support.github_server.world import BOT, Repository, Run
 
 TOKEN = "ghs_fakeTokenOfTheWorkflow"
-POLL_SECONDS = 0.05
 RANKS = {"none": 0, "read": 1, "write": 2}
 
 
@@ -49,12 +48,11 @@ class GitHubServer:
         self._listener = Listener(Answering(self))
         self.storage = Storage(self.url, Path(self._folder.name))
         self.service = Service(self)
-        self._thread = threading.Thread(target=self._listener.serve_forever, args=(POLL_SECONDS,), daemon=True)
 
     @property
     def url(self) -> str:
         """Of the whole server; also `ACTIONS_RESULTS_URL`."""
-        return f"http://127.0.0.1:{self._listener.server_address[1]}"
+        return self._listener.url
 
     @property
     def api_url(self) -> str:
@@ -145,16 +143,14 @@ class GitHubServer:
         return Reply(599, {"message": "; ".join(problems)})
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._listener.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.closing.set()
-        self._listener.shutdown()
-        self._listener.server_close()
-        self._thread.join()
+        self._listener.stop()
         self._folder.cleanup()
         if kind is None and self.violations:
             raise AssertionError("GitHub's description is violated: " + "; ".join(dict.fromkeys(self.violations)))

@@ -1,8 +1,6 @@
 """Sockets, threads and what goes wrong with them."""
 
 import json
-import socketserver
-import sys
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -10,6 +8,7 @@ from urllib.parse import unquote
 from tests.support.github_server.failures import Failure
 from tests.support.github_server.replies import Reply
 from tests.support.github_server.seen import Received, Seen
+from tests.support.loopback import Loopback
 
 if TYPE_CHECKING:
     from tests.support.github_server.answering import Answering
@@ -19,22 +18,12 @@ MOST_KEPT_BYTES = 1_000_000
 UNANSWERED = {"hang up", "lose answer"}
 
 
-class Listener(socketserver.ThreadingTCPServer):
+class Listener(Loopback):
     """Listens on a free port of the loopback address."""
-
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
 
     def __init__(self, answering: "Answering") -> None:
         self.answering = answering
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, *_: Any) -> None:
-        error = sys.exception()
-        if not isinstance(error, ConnectionError):
-            self.answering.server.violations.append(f"the server failed: {error!r}")
+        super().__init__(_Handler, answering.server.violations.append)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,14 +7,13 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.reporter.view.escape import visible
-from zelda_ci.reporter.view.nouns import ReportView, RunFiles, RunView, Section, SuiteView
+from zelda_ci.reporter.view.nouns import NO_FILES, ReportView, RunFiles, RunView, Section, SuiteView
 from zelda_ci.reporter.view.run import VERDICTS, run_view
 from zelda_ci.reporter.view.summary import about, summary
 from zelda_ci.reporter.view.trials import passed, spread
 
 __all__ = ["ReportView", "RunFiles", "report_view", "stored_run_view"]
 
-NO_FILES = RunFiles()
 NOTHING_AGAINST = GateResult()
 
 

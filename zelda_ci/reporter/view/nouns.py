@@ -145,3 +145,7 @@ class RunFiles:
     setup_log: str | None = None
     build_log: str | None = None
     test_log: str | None = None
+
+
+NO_FILES = RunFiles()
+"""Of a run whose files nobody can reach from where it is told."""

@@ -13,11 +13,10 @@ from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.changes import FIRM
 from zelda_ci.reporter.view.ci.readings import WORDS, by_suite
 from zelda_ci.reporter.view.escape import sentence, visible
-from zelda_ci.reporter.view.nouns import RunFiles
+from zelda_ci.reporter.view.nouns import NO_FILES
 from zelda_ci.reporter.view.problems import problem
 
 Level = Literal["error", "warning", "notice"]
-NO_FILES = RunFiles()
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from zelda_ci.reporter.view.ci.nouns import Fold, Worth
 from zelda_ci.reporter.view.ci.readings import WORDS
 from zelda_ci.reporter.view.comparison import NOISE
 from zelda_ci.reporter.view.escape import sentence, visible
-from zelda_ci.reporter.view.nouns import Cell, Problem, Row, RunFiles, Section, Tone
+from zelda_ci.reporter.view.nouns import NO_FILES, Cell, Problem, Row, Section, Tone
 from zelda_ci.reporter.view.problems import problem
 
-NO_FILES = RunFiles()
 DOUBT = f" ({NOISE})"
 """Said once, in the first line."""
 MOST_REASONS = 30

@@ -9,11 +9,9 @@ from zelda_ci.reporter.view.ci.nouns import Fold, Worth
 from zelda_ci.reporter.view.ci.readings import by_suite
 from zelda_ci.reporter.view.ci.table import trial_table
 from zelda_ci.reporter.view.escape import visible
-from zelda_ci.reporter.view.nouns import Cell, MetricRow, Row, RunFiles, RunView, Section, Tone
+from zelda_ci.reporter.view.nouns import NO_FILES, Cell, MetricRow, Row, RunView, Section, Tone
 from zelda_ci.reporter.view.run import run_view
 from zelda_ci.reporter.view.trials import spread
-
-NO_FILES = RunFiles()
 
 
 def trial_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
