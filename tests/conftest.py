@@ -1,11 +1,16 @@
-"""What holds for every test: none is measured by a clock, and garbage is not looked for among them."""
+"""What holds for every test: where its files lie, that none is measured by a clock, and what is told of a whole run."""
 
 import gc
+import os
+import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.support.places import UMASK, make_passable
 
 # A machine that is busy with something else must not fail a property.
 settings.register_profile("unhurried", parent=settings(), deadline=None)
@@ -26,3 +31,59 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Temporary folders lie where other users can reach them: pytest's own are closed, and closed again by every start.
+
+    Workers of xdist get theirs from the process that started them.
+    """
+    os.umask(UMASK)
+    if not config.option.basetemp:
+        config.stash[TEMPORARY] = made = make_passable(prefix="zelda-tests-")
+        config.option.basetemp = str(made / "t")
+
+
+TEMPORARY = pytest.StashKey[Path]()
+
+
+@pytest.fixture(scope="session")
+def tmp_path_factory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> pytest.TempPathFactory:
+    """As pytest's own, but its folders are as open as those that a user makes."""
+    make, base = tmp_path_factory.mktemp, tmp_path_factory.getbasetemp()
+    for folder in (base, base.parent) if hasattr(request.config, "workerinput") else (base,):
+        folder.chmod(0o755)
+
+    def mktemp(basename: str, numbered: bool = True) -> Path:  # noqa: FBT001, FBT002 - as in pytest
+        made = make(basename, numbered)
+        made.chmod(0o755)
+        return made
+
+    tmp_path_factory.mktemp = mktemp  # type: ignore[method-assign]
+    return tmp_path_factory
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a space in its path."""
+    made = tmp_path / "with space"
+    made.mkdir()
+    return made
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What failed tests left is worth a look; the rest is removed."""
+    made = session.config.stash.get(TEMPORARY, None)
+    if made and exitstatus == pytest.ExitCode.OK:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Where to look."""
+    made = config.stash.get(TEMPORARY, None)
+    if made and made.exists():
+        terminalreporter.write_line(f"files of these tests are kept in {made}")

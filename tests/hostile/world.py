@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from tests.hostile.action import Action
 from tests.hostile.developer import Developer
 from tests.hostile.prelude import PRELUDE_PY, PRELUDE_SH
 from tests.hostile.services import Services
+from tests.support.places import make_passable
 
 CANARIES = (
     "apikey", "argv", "aws", "dotenv", "github", "gitconfig", "name", "neighbour", "other", "procenv", "report",
@@ -126,9 +126,8 @@ def _print_of(path: Path) -> tuple[object, ...]:
 
 @contextmanager
 def built(developer: Developer, corpus: Iterable[Action], above: Path | None = None) -> Iterator[World]:
-    """A new world, gone in the end. It cannot lie in pytest's own folder, which no other user may enter."""
-    root = Path(tempfile.mkdtemp(prefix="zw-", dir=above or _outside_of_temporary_folders()))
-    root.chmod(0o755)
+    """A new world, gone in the end."""
+    root = make_passable(above or _outside_of_temporary_folders(), prefix="zw-")
     canaries = {name: f"canary-{name}-{secrets.token_hex(16)}" for name in CANARIES}
     try:
         for folder in ("home/.ssh", "home/.aws", "home/project/.zelda", "home/other", "runner", "run"):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_isolation_levels import place, project, run, skip_unless_offered
+from tests.integration.test_isolation_levels import project, run, skip_unless_offered
 from tests.support.projects import Project
 from zelda_ci.workspace import landlock, programs
 
-__all__ = ["place", "project"]
+__all__ = ["project"]
 
 
 def confined(

@@ -2,10 +2,7 @@
 
 import contextlib
 import os
-import shutil
 import socket
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +21,6 @@ OFFERED = levels.probe(os.environ)
 def skip_unless_offered(level: str) -> None:
     if not any(level == found for found in OFFERED.levels):
         pytest.skip(f"this machine does not offer {level}: {' '.join(OFFERED.reasons)}")
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder through which every user may pass, unlike pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(params=WALLS)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_isolation_levels import place, project
+from tests.integration.test_isolation_levels import project
 from tests.support.projects import Project, wait_until
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace.workspaces import Workspaces
 
-__all__ = ["place", "project"]
+__all__ = ["project"]
 
 ROOT = Path(__file__).parents[2]
 DAEMONS = "(setsid sleep 300 &); (env -i setsid sh -c 'trap \"\" TERM HUP INT; sleep 301; sleep 302' &); sleep 303"

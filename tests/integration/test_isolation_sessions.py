@@ -5,12 +5,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.integration.test_isolation_levels import place, skip_unless_offered
+from tests.integration.test_isolation_levels import skip_unless_offered
 from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
-
-__all__ = ["place"]
 
 
 @pytest.mark.parametrize("level", ["full", "uid", "landlock", "degraded"])

@@ -13,14 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_isolation_levels import place
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace import levels, programs
 from zelda_ci.workspace.workspaces import Workspaces
-
-__all__ = ["place"]
 
 UID = 4242
 ROOT = Path(__file__).parents[2]

@@ -1,9 +1,6 @@
 """Protected files are as they were committed when build and tests run, whatever a session did to them."""
 
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,15 +112,6 @@ def test_protected_files_are_as_committed(project: Project, attack: str) -> None
     expected = subprocess.run(["sh", "-c", LOOK], cwd=project.path, capture_output=True, text=True, check=False).stdout
     assert said == expected
     assert sorted(checked.restored) == changed
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder through which every user may pass, unlike pytest's own."""
-    made = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 @pytest.mark.parametrize("level", ["uid", "landlock", "namespaces", "none"])

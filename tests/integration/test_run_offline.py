@@ -2,9 +2,6 @@
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +11,6 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.workspace import levels
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder through which every user may pass, unlike pytest's own."""
-    made = Path(tempfile.mkdtemp(prefix="zelda ", dir="/var/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
 
 
 def knock(url: str) -> str:
