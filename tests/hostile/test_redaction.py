@@ -12,7 +12,7 @@ from tests.hostile.action import Action
 from tests.hostile.aftermath import Aftermath
 from tests.hostile.campaign import Campaign
 from tests.hostile.leak import KEYS, LEAK, spellings
-from zelda_ci.workspace import levels
+from tests.support import needs
 
 SECRETS = {
     "DEPLOY_PASSWORD": 'p@ss "w\\o/r+d" of 5f0c1e77',
@@ -64,9 +64,8 @@ def test_no_key_is_in_anything_that_was_written(level: str) -> None:
     try:
         who = developer.unprivileged()
     except LookupError as problem:
-        pytest.skip(str(problem))
-    if not levels.probe(dict(os.environ)).offers(level):  # type: ignore[arg-type]
-        pytest.skip(f"this machine does not offer isolation level {level}")
+        pytest.skip(f"needs a Python for another user: {problem}")
+    needs.level(level)
     campaign = Campaign(
         who,
         level,

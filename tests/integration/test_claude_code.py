@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support import needs
 from tests.support.claude_sessions import TOKEN, Session, git, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import (
@@ -101,8 +102,8 @@ def _open_to_others() -> bool:
     return all(folder.stat().st_mode & 0o001 for place in places for folder in place.parents)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="not root: every test here runs as a normal user anyway")
-@pytest.mark.skipif(not _open_to_others(), reason="the interpreter lies where another user cannot run it")
+@needs.ROOT
+@pytest.mark.skipif(not _open_to_others(), reason="needs the interpreter where others can run it")
 def test_a_normal_user_can_lead_a_session_too() -> None:
     name = test_a_session_edits_runs_a_command_and_commits.__name__
     with tempfile.TemporaryDirectory(prefix="zelda-test-") as place:

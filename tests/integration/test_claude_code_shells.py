@@ -1,16 +1,15 @@
 """What a session starts, from the hook to the login shell, against the session itself: at the level that forbids it."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
 from zelda_ci.execution.launch import find_cli
-from zelda_ci.workspace import levels
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +31,7 @@ def anyio_backend() -> str:
 
 async def test_nothing_that_a_session_starts_can_read_its_token_or_forge_its_words(tmp_path: Path) -> None:
     """A hook, a server, the Bash tool, and a profile that the hook leaves for the CLI's own login shell."""
-    if not levels.probe(os.environ, find_cli()).offers("full"):
-        pytest.skip("this machine does not offer the level full")
+    needs.level("full")
     plant = 'for name in .bash_profile .profile; do echo "sh attack.sh profile" > "$HOME/$name"; done'
     hook = {"type": "command", "command": f"{plant}; sh attack.sh hook"}
     files = {

@@ -26,7 +26,7 @@ def official() -> OfficialClient:
     try:
         return official_client.installed()
     except official_client.UnavailableError as exc:
-        pytest.skip(f"GitHub's own client for artifacts is not available: {exc}")
+        pytest.skip(f"needs GitHub's own client for artifacts: {exc}")
 
 
 def test_the_official_client_reads_what_zelda_stored(official: OfficialClient, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_whoever_takes_too_much_is_ended_with_all_its_processes_and_a_sentence(t
 @pytest.mark.parametrize("what", ["memory", "processes"])
 def test_where_there_are_control_groups_the_kernel_keeps_the_bound(tmp_path: Path, what: str) -> None:
     if not all(os.access(home, os.W_OK) for home in map(next, map(bounds._homes, ("memory", "pids")))):
-        pytest.skip("control groups cannot be made here")
+        pytest.skip("needs control groups that can be written")
     code, sentence = bounded(tmp_path, GREEDY[what], **{what: BOUNDS[what]})
     assert code == {"memory": 137, "processes": 1}[what]
     assert (what == "memory") == ("memory" in str(sentence))

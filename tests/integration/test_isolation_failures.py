@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_isolation_levels import project, run, skip_unless_offered
+from tests.integration.test_isolation_levels import project, run
+from tests.support import needs
 from tests.support.projects import Project
 from zelda_ci.workspace import landlock, programs
 
@@ -61,7 +62,7 @@ def test_a_launcher_that_never_says_it_is_done_means_that_nothing_ran(launcher: 
 
 
 def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
-    skip_unless_offered("namespaces")
+    needs.level("namespaces")
     code, out, err = confined({}, "/bin/echo", "ran", depth=2, before=("bwrap", "--ro-bind", "/nowhere", "/", "--"))
     assert (code, out) == (125, "")
     assert "/nowhere" in err

@@ -1,16 +1,14 @@
 """The CLI's inbox for messages of other sessions, against what a session starts: nobody else may talk to the model."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.launch import find_cli
-from zelda_ci.workspace import levels
 
 pytestmark = pytest.mark.anyio
 
@@ -40,8 +38,7 @@ def anyio_backend() -> str:
 
 async def test_nothing_that_a_session_starts_can_whisper_to_the_model(tmp_path: Path) -> None:
     """It would not appear in the stream, and the transcript could not tell why the model did something."""
-    if not levels.probe(os.environ, find_cli()).offers("full"):
-        pytest.skip("this machine does not offer the level full")
+    needs.level("full")
     files = {"attack.py": ATTACK, ".claude/settings.json": json.dumps({"crossSessionInbound": "accept"})}
     calls = [tool_call("Bash", {"command": "python3 attack.py; sleep 1"}), text("Honest.")]
     with ScriptedApi(calls) as api:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import needs
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Phase, Workspace
@@ -18,14 +19,9 @@ WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
 OFFERED = levels.probe(os.environ)
 
 
-def skip_unless_offered(level: str) -> None:
-    if not any(level == found for found in OFFERED.levels):
-        pytest.skip(f"this machine does not offer {level}: {' '.join(OFFERED.reasons)}")
-
-
 @pytest.fixture(params=WALLS)
 def project(request: pytest.FixtureRequest, place: Path) -> Project:
-    skip_unless_offered(request.param)
+    needs.level(request.param)
     made = repository(place, {"README.md": "hello\n", ".gitignore": ".env\n.zelda/\n"})
     made.write({".env": "TOKEN=sk-canary-of-env\n"})
     (made.home / ".ssh").mkdir()

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.integration.test_isolation_levels import skip_unless_offered
+from tests.support import needs
 from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
@@ -13,7 +13,7 @@ from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
 
 @pytest.mark.parametrize("level", ["full", "uid", "landlock", "degraded"])
 def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path, level: str) -> None:
-    skip_unless_offered(level)
+    needs.level(level)
     workspace = make_workspace(place, level=level)  # type: ignore[arg-type]  # one of the literals
     forge = (
         'for link in /proc/[0-9]*/fd/1; do [ "$link" = /proc/$$/fd/1 ] && continue; '

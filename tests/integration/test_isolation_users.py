@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import needs
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Workspace
@@ -35,8 +36,8 @@ true
 """
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user, or give up what root may"),
-    pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv, of util-linux, is not installed"),
+    needs.ROOT,
+    pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv, of util-linux"),
 ]
 
 
@@ -47,7 +48,7 @@ def interpreter() -> str:
     if not programs.is_open(Path(found)) or version.split(".")[:2] != platform.python_version().split(".")[:2]:
         found = ""
     if not found or not all(map(programs.is_open, (ROOT / "pyproject.toml", Path(pytest.__file__)))):
-        pytest.skip("no interpreter of this version, or not these files, can be read by other users")
+        pytest.skip("needs an interpreter of this version, and these files, where other users can read them")
     return found
 
 
@@ -76,7 +77,7 @@ def test_root_in_an_ordinary_container_runs_sessions_as_another_user(project: Pr
     before = project.fingerprint()
     found = told(project, "auto", sys.executable, "-m", "tests.support.like_docker")
     assert (found["best"], found.get("level")) == ("uid", "uid"), found
-    assert "user namespaces" in " ".join(found["reasons"])
+    assert "bubblewrap" in " ".join(found["reasons"])
     uid, subject, *rest = found["output"].splitlines()
     assert int(uid) in levels.USERS
     assert (subject, "wrote" in rest) == ("work", True)
@@ -88,8 +89,8 @@ def test_root_in_an_ordinary_container_runs_sessions_as_another_user(project: Pr
 
 @pytest.mark.parametrize("level", ["full", "landlock", "degraded"])
 def test_an_ordinary_user_is_confined_as_well(project: Project, level: str) -> None:
-    if level == "full" and not levels.probe(os.environ).offers("full"):
-        pytest.skip("this machine offers no user namespaces")
+    if level == "full":
+        needs.level("full")
     for folder, names, files in os.walk(project.home.parent):
         for name in (".", *names, *files):
             os.chown(Path(folder, name), UID, UID, follow_symlinks=False)
@@ -113,8 +114,7 @@ def test_no_shared_memory_outlives_a_run_of_another_user(project: Project) -> No
     async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
         return await workspaces.run_command(workspace, line, 60)
 
-    if not levels.probe(os.environ).offers("uid"):
-        pytest.skip("this machine does not offer the level uid")
+    needs.level("uid")
     project.level = "uid"
     said = project.work(work, isolation={"level": "uid"}).output
     made = next(row.split()[1:] for row in said.splitlines() if row.startswith("made"))

@@ -98,7 +98,7 @@ async def test_a_dearer_model_is_refused_and_told() -> None:
 async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path: Path) -> None:
     """Its sub-agents too; one that names a dearer model is told so, and the session goes on."""
     if not _can_close_the_network():
-        pytest.skip("this machine gives no network namespace")
+        pytest.skip("needs bubblewrap, and network namespaces for it")
     probe = "echo sockets: $(grep -c : /proc/self/net/tcp) interfaces: $(grep -c : /proc/self/net/dev)"
     task = {"prompt": "p", "description": "d", "run_in_background": False}
     agents = [("Agent", {**task, "subagent_type": kind}) for kind in ("small", "dear")]

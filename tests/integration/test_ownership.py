@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
 from zelda_ci import ownership
@@ -15,7 +16,7 @@ from zelda_ci.cli.demo import CASSETTES, PROJECT
 
 OWNER = 61234
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root writes files that belong to others")
+pytestmark = needs.ROOT
 
 
 def strangers(top: Path) -> list[str]:

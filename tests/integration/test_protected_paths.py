@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import needs
 from tests.support.projects import Project, folder, repository
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.workspace import levels
 from zelda_ci.workspace.pristine import Checked
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -118,8 +118,7 @@ def test_protected_files_are_as_committed(project: Project, attack: str) -> None
 def test_it_is_so_at_every_level(place: Path, level: IsolationLevel) -> None:
     project = repository(place, FILES)
     project.level = level
-    if not levels.probe(project.environ).offers(level):
-        pytest.skip(f"this machine does not offer the level {level}")
+    needs.level(level)
     script, changed = ATTACKS["a link in place of the folder"]
     checked, said = checked_after(project, script, "cat tests/test_a.py && touch made && echo can write")
     assert said == "from src.a import a\nassert a() == 1\ncan write\n"

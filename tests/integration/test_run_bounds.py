@@ -18,7 +18,7 @@ metrics: {toolUsage: false}
 
 def test_a_session_that_fills_the_disk_is_ended_and_its_result_says_so(tmp_path: Path) -> None:
     if shutil.disk_usage(tmp_path).free < 30 << 30:
-        pytest.skip("30 GiB of free disk are needed to go beyond a bound of 10")
+        pytest.skip("needs 30 GiB of free disk, to go beyond a bound of 10")
     project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greedy.yaml": SUITE})
     fill = "for n in 1 2 3 4 5 6; do fallocate -l 1900M big-$n || exit 9; done; sleep 30"
     with ScriptedApi([tool_call("Bash", {"command": fill}), text("Done.")]) as api:

@@ -1,16 +1,14 @@
 """`zelda run` of a suite that closes the network: the model is there, and nothing else."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from tests.support.command import the_result, transcript, zelda
 from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
-from zelda_ci.execution.launch import find_cli
-from zelda_ci.workspace import levels
 
 
 def knock(url: str) -> str:
@@ -21,8 +19,7 @@ def knock(url: str) -> str:
 
 @pytest.mark.parametrize("level", ["full", "namespaces", "uid", "landlock"])
 def test_a_run_without_network_has_its_model_all_the_same(place: Path, level: str) -> None:
-    if not any(level == offered for offered in levels.probe(os.environ, find_cli()).levels):
-        pytest.skip(f"this machine does not offer the level {level}")
+    needs.level(level)
 
     def script(request: ApiRequest) -> Message:
         return tool_call("Bash", {"command": knock(api.url)}) if request.index == 0 else text("All quiet.")

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.support import needs
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
@@ -327,7 +328,7 @@ def test_missing_objects_are_a_sentence(tmp_path: Path) -> None:
     assert "git fetch failed" in refused(project).message
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@needs.ROOT
 def test_a_repository_of_another_user(tmp_path: Path) -> None:
     project = repository(tmp_path)
     subprocess.run(["chown", "-R", "65534", str(project.path)], check=True)
@@ -419,7 +420,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, size: str) -> N
     mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && mkdir -m 700 "$0/base" && exec "$@"'
     before = ("unshare", "-Urm", "sh", "-c", mount, str(project.base))
     if subprocess.run((*before[:2], "true"), capture_output=True, check=False).returncode:
-        pytest.skip("no private mount namespaces here")
+        pytest.skip("needs user and mount namespaces")
     project.environ["ZELDA_WORKSPACES"] = str(project.base / "base")
     said = opening(project, before=before)
     assert said.startswith("explained: ")

@@ -3,9 +3,8 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from tests.scenarios.stage import BAD, GOOD, GREETING, NO_KEY, Stage
+from tests.support import needs
 from zelda_ci.cli.demo import CASSETTES, PROJECT
 
 
@@ -45,7 +44,7 @@ def test_a_link_in_the_place_of_results_leads_nowhere(tmp_path: Path) -> None:
         assert not (tmp_path / "zelda-results.json").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can work in a workspace of somebody else")
+@needs.ROOT
 def test_what_is_written_into_somebody_elses_workspace_is_theirs(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         pull = stage.open_pull()

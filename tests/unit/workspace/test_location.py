@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import needs
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import location
 
@@ -105,7 +106,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
     assert list((tmp_path / "victim").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+@needs.ROOT
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path, project: Path) -> None:
     (tmp_path / "theirs").mkdir(mode=0o700)
     os.chown(tmp_path / "theirs", 65534, 65534)

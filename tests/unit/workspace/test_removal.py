@@ -118,7 +118,7 @@ anyio.run(removal.discard, Path(sys.argv[1]), Path(sys.argv[2]))
 def test_a_mount_inside_is_not_entered(tmp_path: Path) -> None:
     """In a mount namespace of its own; where the machine allows none, there is no way for a session to mount either."""
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no private mount namespaces here")
+        pytest.skip("needs user and mount namespaces")
     tree, victim, trash = (tmp_path / name for name in ("tree", "victim", "trash"))
     script = MOUNTS.format(tree=tree, victim=victim, trash=trash, python=shlex.quote(sys.executable))
     argv = ["unshare", "-Urm", "sh", "-c", script]

@@ -1,0 +1,18 @@
+"""What a test needs of the machine, said in its skip; CI looks that every skipped test ran in another arrangement."""
+
+import os
+
+import pytest
+
+from zelda_ci.execution.launch import find_cli
+from zelda_ci.workspace import levels
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def level(name: str) -> None:
+    """Skip where a level of isolation cannot be had."""
+    offered = levels.probe(os.environ, find_cli())
+    if not any(name == each for each in offered.levels):
+        why = " ".join(offered.reasons) or "Only root can let runs be another user's."
+        pytest.skip(f"needs isolation level {name}: {why}")
