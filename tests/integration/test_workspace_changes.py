@@ -149,6 +149,7 @@ PLANTS = {
     "replaced objects": "git replace $(git rev-parse HEAD:README.md) $(git rev-parse HEAD:src/a.py)",
     "assumed": "git update-index --assume-unchanged src/a.py; git update-index --skip-worktree src/b.py",
     "no access": "chmod 000 ..",
+    "a folder in place of a report": "mkdir -p ../limit.json/inner",
     "nothing left of the run": "d=$(TMPDIR=/tmp mktemp -d); cp -a . $d/ws; cd ..; rm -rf *; mv $d/ws ws; rmdir $d",
     "trap for the measurement": "for n in changes git2 index trash; do rm -rf ../$n; ln -s /etc ../$n; done",
     "excluded": "echo '*' > $(git rev-parse --git-path info/exclude)",

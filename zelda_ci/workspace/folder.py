@@ -85,13 +85,22 @@ class RunFolder:
 
     def limit(self) -> str | None:
         """The sentence that a supervisor left, once."""
+        self._open_again()
         sentence = _read(self.limit_report).get("sentence")
-        self.limit_report.unlink(missing_ok=True)
+        with suppress(OSError):  # nothing, or something that a session has put there
+            self.limit_report.unlink()
         return sentence if isinstance(sentence, str) else None
 
     def is_intact(self) -> bool:
         """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
-        return os.path.realpath(self.root) == str(self.root) and self.root.is_dir()
+        self._open_again()
+        return is_there(self.root)
+
+    def _open_again(self) -> None:
+        """Take the way in back, where a session of the same user has closed it."""
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            with suppress(OSError):
+                removal.unlock(str(self.path))
 
 
 @asynccontextmanager
@@ -153,7 +162,10 @@ async def sweep(project_home: Path) -> list[str]:
 
 def is_there(place: Path) -> bool:
     """Whether a folder is where it should be; a link there would lead a command out of the workspace."""
-    return place.is_dir() and os.path.realpath(place) == str(place)
+    try:
+        return place.is_dir() and os.path.realpath(place) == str(place)
+    except OSError:  # a folder above it is closed
+        return False
 
 
 def forget_vanished(results_dir: Path) -> None:

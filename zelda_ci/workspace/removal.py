@@ -122,7 +122,7 @@ def move(name: str, folder: int, fresh: str, top: int) -> None:
     try:
         os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
     except PermissionError:
-        _unlock(name, folder)
+        unlock(name, folder)
         os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
 
 
@@ -142,14 +142,14 @@ def _opened(name: str, parent: int) -> int:
     try:
         folder = os.open(name, flags, dir_fd=parent)
     except PermissionError:
-        _unlock(name, parent)
+        unlock(name, parent)
         folder = os.open(name, flags, dir_fd=parent)
     if os.fstat(folder).st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(folder, stat.S_IRWXU)
     return folder
 
 
-def _unlock(name: str, parent: int) -> None:
+def unlock(name: str, parent: int | None = None) -> None:
     """Change the mode of a folder that cannot be opened, never of what a link in its place points to."""
     if not hasattr(os, "O_PATH"):
         os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
