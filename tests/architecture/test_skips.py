@@ -75,7 +75,17 @@ def test_skipped(): pass
 def test_a_run_of_the_tests_tells_what_ran_and_what_did_not(tmp_path: Path, workers: str) -> None:
     (tmp_path / "test_sample.py").write_text(SAMPLE)
     told = tmp_path / "outcomes.json"
-    words = ["-p", "tests.conftest", "-n", workers, "--rootdir", tmp_path, "-p", "no:cacheprovider", "test_sample.py"]
+    words = [
+        "-p",
+        "tests.conftest",
+        "-n",
+        workers,
+        "--rootdir",
+        str(tmp_path),
+        "-p",
+        "no:cacheprovider",
+        "test_sample.py",
+    ]
     environ = {**os.environ, "ZELDA_TEST_OUTCOMES": str(told), "PYTHONPATH": str(REPOSITORY)}
     environ = {name: value for name, value in environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(

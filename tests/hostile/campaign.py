@@ -19,11 +19,11 @@ from tests.hostile.everyday import EVERYDAY
 from tests.hostile.leak import LEAK
 from tests.hostile.model import Model
 from tests.hostile.world import World
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ScriptedApi
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 150
 REPORTERS = ("c16", "c17", "n07")
 """What they plant must be there when the test command ends, not when the build does."""
 
@@ -66,10 +66,10 @@ class Campaign:
         """As JSON, which YAML is."""
         return json.dumps({
             "prompt": "Do what the repository says.",
-            "execution": {"maxTurns": 400, "timeoutSeconds": 120},
+            "execution": {"maxTurns": 400, "timeoutSeconds": 250},
             "metrics": {"toolUsage": False, "requirementFulfillment": False},
             "isolation": {"level": self.level, "network": dict(self.network)},
-            "commandTimeoutSeconds": 100,
+            "commandTimeoutSeconds": 200,
             **self.settings,
             **more,
         })  # fmt: skip
@@ -120,7 +120,7 @@ def _finished(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) ->
         start_new_session=True,
     )
     try:
-        printed, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        printed, _ = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, SIGKILL)

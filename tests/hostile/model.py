@@ -43,7 +43,7 @@ class Model:
 
 
 def _bash(ids: Sequence[str]) -> Message:
-    command = {"command": f"sh attacks/act {' '.join(ids)}", "timeout": 120_000}
+    command = {"command": f"sh attacks/act {' '.join(ids)}", "timeout": 240_000}
     return _call(f"toolu_{'-'.join(ids)}_0", "Bash", command)
 
 

@@ -51,7 +51,7 @@ def expected(level: str, who: Developer, channel: Channel, tried: Sequence[Actio
     return {action.id for action in tried if action.id in found and channel in action.channels}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("channel", ["agent", "build"])
 def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(channel: Channel) -> None:
     needs.level("full")

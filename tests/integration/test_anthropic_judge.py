@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.judging import judge, said
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import Reply, ScriptedApi, Tokens, hang, http_error, raw, text
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
@@ -31,7 +32,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def failure(*replies: Reply, timeout_seconds: float = 30, backoff: Backoff | None = None) -> tuple[str, str, int]:
+async def failure(
+    *replies: Reply, timeout_seconds: float = PATIENCE, backoff: Backoff | None = None
+) -> tuple[str, str, int]:
     """Code and sentence of the failure, and how often was asked."""
     with ScriptedApi(list(replies)) as api:
         with pytest.raises(JudgeError) as caught:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import START
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.evaluators.bench import Order, Ran, Step
@@ -42,7 +43,7 @@ def test_an_order_is_told_carried_out_and_kept(project: Project) -> None:
 
 
 def test_a_log_that_cannot_be_written_is_a_warning(project: Project) -> None:
-    ran, told, _ = ordered(project, Order(Step.TEST, "echo done", 60), spoiled=True)
+    ran, told, _ = ordered(project, Order(Step.TEST, "echo done", PATIENCE), spoiled=True)
     assert (ran.result.exit_code, ran.result.output) == (0, "done\n")
     assert [event.message[:44] for event in told if isinstance(event, Warned)] == [
         "what the test command printed is not kept: /"

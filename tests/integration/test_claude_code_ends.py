@@ -108,13 +108,23 @@ def test_a_budget_that_is_spent_already_stops_the_session_before_it_costs_anythi
     assert session.survivors() == []
 
 
+def with_more_time(attempt: Callable[[Path, int], bool], place: Path, *seconds: int) -> None:
+    """Try with a short limit, and with longer ones only where the machine is too busy to come that far."""
+    assert any(attempt(place / str(limit), limit) for limit in seconds)
+
+
 def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -> None:
+    with_more_time(hanging_sessions_end, tmp_path, 6, 30, 90)
+
+
+def hanging_sessions_end(tmp_path: Path, seconds: int) -> bool:
+    """False where not all of them had come to ask."""
     replies: list[Reply] = [ENDLESS, stalled(), hang(), hang(after_headers=True)]
     outcomes: dict[int, SessionOutcome] = {}
     with ExitStack() as stack:
         apis = [stack.enter_context(ScriptedApi([reply])) for reply in replies]
         places = [make_workspace(tmp_path / str(index)) for index in range(len(apis))]
-        limit = {"timeout_seconds": 6}
+        limit = {"timeout_seconds": seconds}
         sessions = [Session(place, api.url, settings=limit) for place, api in zip(places, apis, strict=True)]
 
         async def lead_one(index: int) -> None:
@@ -130,11 +140,14 @@ def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -
     for index, session in enumerate(sessions):
         outcome = outcomes[index]
         assert (outcome.status, outcome.code) == (SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT")
-        assert outcome.reason == "The session did not end within its limit of 6 s (timeoutSeconds)."
-        assert outcome.wall_seconds >= 6
-        assert len(apis[index].requests) == 1
-        assert session.of(Ended)[-1].subtype == "error_during_execution"
+        assert outcome.reason == f"The session did not end within its limit of {seconds} s (timeoutSeconds)."
+        assert outcome.wall_seconds >= seconds
         assert session.survivors() == []
+    if not all(api.requests for api in apis):
+        return False
+    assert [len(api.requests) for api in apis] == [1] * len(apis)
+    assert {session.of(Ended)[-1].subtype for session in sessions} == {"error_during_execution"}
+    return True
 
 
 @pytest.mark.parametrize(
@@ -151,14 +164,19 @@ def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -
     ids=lambda value: value if isinstance(value, str) else "reply",
 )
 def test_a_failing_api_fails_the_session_with_a_code_and_a_sentence(tmp_path: Path, reply: Reply, code: str) -> None:
-    with ScriptedApi(lambda _: reply) as api:
-        session = Session(make_workspace(tmp_path), api.url, settings={"timeout_seconds": 8})
-        outcome = lead(session)
+    def fails(place: Path, seconds: int) -> bool:
+        with ScriptedApi(lambda _: reply) as api:
+            session = Session(make_workspace(place), api.url, settings={"timeout_seconds": seconds})
+            outcome = lead(session)
+        if not api.requests or outcome.status is SessionStatus.TIMED_OUT:
+            return False
+        assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+        assert outcome.reason
+        assert "\n" not in outcome.reason
+        assert session.of(Ended)[-1].is_error
+        return True
 
-    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
-    assert outcome.reason
-    assert "\n" not in outcome.reason
-    assert session.of(Ended)[-1].is_error
+    with_more_time(fails, tmp_path, 8, 40, 120)
 
 
 def test_retries_are_recorded_and_a_session_that_gets_through_is_complete(tmp_path: Path) -> None:

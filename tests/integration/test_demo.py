@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.support.command import COMMAND, environment
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder
 
 
@@ -21,7 +22,7 @@ def demo(project: Project, tmp_path: Path, *arguments: str) -> subprocess.Comple
         env=environment(project, **closed, TMPDIR=str(temporary), COLUMNS="120"),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=PATIENCE,
         check=False,
     )
 

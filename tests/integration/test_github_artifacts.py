@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.github_clients import Sleeper, artifacts_of, patient_http
 from tests.support.github_server import GitHubServer, Run, answered, hang_up, lose_answer, truncated
+from tests.support.patience import PATIENCE
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.blob import BLOCK_BYTES
@@ -270,7 +271,12 @@ def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run
             file.write(os.urandom(1 << 20))
     environ = {**os.environ, **github.environment(run), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", UPLOAD, str(large)], env=environ, capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", UPLOAD, str(large)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     digest, size, grown = done.stdout.split()
     artifact = github.repository.artifacts[-1]
@@ -297,7 +303,7 @@ for files in ({"a": os.urandom(3 << 20)}, {"a": b"x", "b": os.urandom(3 << 20), 
 
 def test_a_disk_without_room_is_told() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PACK], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-W", "error", "-c", PACK], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert done.stdout.splitlines() == ["The artifact's archive could not be made: File too large."] * 2
     assert done.stderr == ""
@@ -306,4 +312,4 @@ def test_a_disk_without_room_is_told() -> None:
 def test_nobody_pays_for_the_network_before_using_it() -> None:
     modules = "zelda_ci.github.artifacts, zelda_ci.github.archive"
     script = f"import sys, {modules}; sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)

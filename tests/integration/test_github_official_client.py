@@ -11,7 +11,7 @@ from tests.support.official_client import OfficialClient
 from zelda_ci.github.archive import read_members
 
 # Once per version of the lock file, npm may need a minute.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(900)
 
 FILES = {
     "zelda-ci.json": b'{"schemaVersion": 1}',

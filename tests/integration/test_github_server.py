@@ -9,6 +9,7 @@ import requests
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Repository, answered
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
@@ -50,7 +51,7 @@ def test_an_answer_that_github_would_not_give_fails_the_test() -> None:
 def test_headers_that_github_recommends_are_demanded() -> None:
     with pytest.raises(AssertionError, match="header accept"), GitHubServer() as github:  # noqa: PT012 - see above
         token = {"Authorization": f"Bearer {github.token}"}
-        assert requests.get(f"{github.url}/rate_limit", headers=token, timeout=5).status_code == 599
+        assert requests.get(f"{github.url}/rate_limit", headers=token, timeout=PATIENCE).status_code == 599
 
 
 @pytest.mark.parametrize(
@@ -163,9 +164,9 @@ def test_storage_wants_a_signature_and_no_token(method: str) -> None:
         run = github.repository.add_run(SHA)
         address = github.storage.address_of(github.repository.add_artifact("zelda", {"x": b""}, run=run))
         ask = getattr(requests, method)
-        assert ask(address, headers={"Authorization": "Bearer x"}, timeout=5).status_code == 400
-        assert ask(address.replace("sig=", "sig=0"), timeout=5).status_code == 403
-        assert ask(address.replace("se=1", "se=0"), timeout=5).status_code == 403
+        assert ask(address, headers={"Authorization": "Bearer x"}, timeout=PATIENCE).status_code == 400
+        assert ask(address.replace("sig=", "sig=0"), timeout=PATIENCE).status_code == 403
+        assert ask(address.replace("se=1", "se=0"), timeout=PATIENCE).status_code == 403
 
 
 def test_a_request_is_judged_even_where_its_answer_is_scripted() -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from tests.support.history import store
+from tests.support.patience import PATIENCE
 from tests.unit.compare.runs import efficiency, fulfillment, run
 from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.errors import StorageError
@@ -181,7 +182,7 @@ def test_processes_that_list_while_runs_are_stored_do_not_disturb_each_other(tmp
     for minute in range(20, 40):
         store(tmp_path, minute=minute)
     for reader in readers:
-        _, told = reader.communicate(timeout=60)
+        _, told = reader.communicate(timeout=PATIENCE)
         assert reader.returncode == 0, told
     assert len(RunHistory(tmp_path).overview().runs) == 40
     assert [path.name for path in tmp_path.glob(".*")] == []

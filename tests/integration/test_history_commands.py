@@ -12,6 +12,7 @@ import pytest
 from tests.builders import session
 from tests.support.command import COMMAND, environment, results, zelda
 from tests.support.history import PATCH, store, store_sides
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.unit.compare.runs import efficiency, fulfillment
@@ -42,7 +43,7 @@ def seen_on_a_terminal(project: Project, *arguments: str) -> str:
     except OSError:  # Linux says so when the other end is closed
         pass
     os.close(main)
-    assert command.wait(timeout=60) == 0
+    assert command.wait(timeout=PATIENCE) == 0
     return shown.decode()
 
 
@@ -270,7 +271,7 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
         assert command.stderr is not None
         assert command.stdout.readline() == f"Session of {RUN}\n".encode()
         command.stdout.close()
-        assert (command.wait(timeout=60), command.stderr.read()) == (0, b"")
+        assert (command.wait(timeout=PATIENCE), command.stderr.read()) == (0, b"")
 
 
 def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_path: Path) -> None:

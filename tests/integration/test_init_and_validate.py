@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 GOOD = "prompt: Do it.\n"
 FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
 NEXT = "Next: describe a task of yours in zelda/test-example.yaml, check it with `zelda validate`, then `zelda run`."
@@ -25,7 +27,7 @@ def environment(**more: str) -> dict[str, str]:
 def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "zelda_ci", *arguments],
-        cwd=cwd, env=environment(**more), input=stdin, capture_output=True, text=True, check=False, timeout=60,
+        cwd=cwd, env=environment(**more), input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def on_terminal(*arguments: str, cwd: Path, answers: str = "", **more: str) -> t
 
 
 def read_all(master: int) -> Iterator[bytes]:
-    while select.select([master], [], [], 60)[0]:
+    while select.select([master], [], [], PATIENCE)[0]:
         try:
             data = os.read(master, 4096)
         except OSError:  # Linux says so when the other side has closed

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
 from zelda_ci.workspace import programs
 from zelda_ci.workspace.launcher import bounds
 
@@ -27,7 +28,9 @@ def bounded(folder: Path, script: str, **wanted: int) -> tuple[int, str | None]:
         "memory": 8 << 30, "disk": 1 << 40, "processes": 4000, "folder": str(folder), "report": str(report), **wanted
     }  # fmt: skip
     argv = [*programs.supervisor(os.getpid()), "--bounds", json.dumps(order)]
-    done = subprocess.run([*argv, "--", "/usr/bin/python3", "-c", script], cwd=folder / "work", timeout=60, check=False)
+    done = subprocess.run(
+        [*argv, "--", "/usr/bin/python3", "-c", script], cwd=folder / "work", timeout=PATIENCE, check=False
+    )
     return done.returncode, json.loads(report.read_text())["sentence"] if report.exists() else None
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.test_isolation_levels import project, run
 from tests.support import needs
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project
 from zelda_ci.workspace import landlock, programs
 
@@ -22,7 +23,7 @@ def confined(
     start = [*programs.supervisor(os.getpid()), "--confined", str(depth), "--", *before]
     done = subprocess.run(
         [*start, *programs.inside({"ready": programs.READY, **policy}), *argv],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 

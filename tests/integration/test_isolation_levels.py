@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support import needs
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Phase, Workspace
@@ -33,7 +34,7 @@ def project(request: pytest.FixtureRequest, place: Path) -> Project:
 def run(project: Project, line: str, phase: Phase = "test", **settings: Any) -> CommandResult:
     async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
         assert workspace.confinement.level == project.level
-        return await workspaces.run_command(workspace, line, 60, phase=phase)
+        return await workspaces.run_command(workspace, line, PATIENCE, phase=phase)
 
     result: CommandResult = project.work(work, isolation={"level": project.level, **settings})
     return result

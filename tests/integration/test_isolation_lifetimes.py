@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_isolation_levels import project
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace.workspaces import Workspaces
@@ -54,6 +55,6 @@ def test_a_command_at_its_deadline_may_end_in_good_order_before_all_is_killed(pr
 def test_exit_codes_and_signals_come_through(project: Project) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> list[int | None]:
         lines = ("exit 7", "kill -9 $$", "kill -TERM $$", "no-such-program")
-        return [(await workspaces.run_command(workspace, line, 60)).exit_code for line in lines]
+        return [(await workspaces.run_command(workspace, line, PATIENCE)).exit_code for line in lines]
 
     assert project.work(work, isolation={"level": project.level}) == [7, 137, 143, 127]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import needs
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Workspace
@@ -60,7 +61,7 @@ def told(project: Project, level: str, *before: str) -> Mapping[str, Any]:
         **project.environ, "CANARY": "x", "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONDONTWRITEBYTECODE": "1",
     }  # fmt: skip
-    done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     found: Mapping[str, Any] = json.loads(done.stdout)
     return found
@@ -112,7 +113,7 @@ def test_no_shared_memory_outlives_a_run_of_another_user(project: Project) -> No
     )
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
-        return await workspaces.run_command(workspace, line, 60)
+        return await workspaces.run_command(workspace, line, PATIENCE)
 
     needs.level("uid")
     project.level = "uid"

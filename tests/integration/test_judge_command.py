@@ -11,7 +11,7 @@ from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_erro
 SUITE = """\
 prompt: Add a greeting.
 acceptanceCriteria: [There is a greeting., It is polite.]
-judge: {timeoutSeconds: 20}
+judge: {timeoutSeconds: 300}
 metrics: {toolUsage: false}
 """
 WORK = [tool_call("Bash", {"command": "echo hello > greeting.txt && cat greeting.txt"}), text("Done.")]
@@ -107,7 +107,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_judge_is_recorded_and_replayed_without_key_and_network(tmp_path: Path) -> None:
-    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 20", "timeoutSeconds: 20, votes: 3"))
+    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, votes: 3"))
     judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
     cassettes = tmp_path / "cassettes"
     with ScriptedApi(script_with(judged, judged, judged)) as api:

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from anyio.abc import AnyByteStream
 
+from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.model_proxy import connections, endpoint
@@ -92,7 +93,7 @@ async def test_an_answer_that_is_left_before_it_tells_its_price_counts_against_t
         async with plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token}) as http:
             with anyio.move_on_after(1):
                 await http.post("/v1/messages", json=body)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE):
             await meter.exhausted.wait()
         refused = await ask(meter)
     assert refused.status_code == 402

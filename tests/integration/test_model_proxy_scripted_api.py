@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ScriptedApi, text
 
 
@@ -15,7 +16,7 @@ def ask(api: ScriptedApi, agent: str | None = None) -> Any:
     headers = {"x-claude-code-agent-id": agent} if agent else {}
     request = urllib.request.Request(f"{api.url}/v1/messages", json.dumps({"messages": []}).encode(), headers)
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(request, timeout=30) as answer:
+    with direct.open(request, timeout=PATIENCE) as answer:
         return json.load(answer)["content"][0]["text"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.patience import PATIENCE
 from zelda_ci import process
 from zelda_ci.redact import Redactor, Secret
 
@@ -47,7 +48,7 @@ def stream(tmp_path: Path, *argv: str, max_bytes: int = 1 << 20) -> tuple[proces
 
     async def main() -> process.Streamed:
         return await process.stream(
-            argv, cwd=Path("/"), environment=ENVIRONMENT, to=target, timeout_seconds=60, max_bytes=max_bytes
+            argv, cwd=Path("/"), environment=ENVIRONMENT, to=target, timeout_seconds=PATIENCE, max_bytes=max_bytes
         )
 
     return anyio.run(main), target.read_bytes()
@@ -141,12 +142,12 @@ def test_cancelling_ends_the_process_group(tmp_path: Path) -> None:
         with anyio.move_on_after(0.5):
             line = f"sleep 100 & echo $! > {tmp_path}/grandchild; wait"
             await process.run(
-                ["sh", "-c", line], cwd=tmp_path, environment=ENVIRONMENT, timeout_seconds=60, redact=REDACT
+                ["sh", "-c", line], cwd=tmp_path, environment=ENVIRONMENT, timeout_seconds=PATIENCE, redact=REDACT
             )
 
     anyio.run(main)
     pid = (tmp_path / "grandchild").read_text().strip()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while Path("/proc", pid).exists() and time.monotonic() < deadline:  # whoever adopted it must still bury it
         time.sleep(0.01)
     assert not Path("/proc", pid).exists() or " Z " in Path("/proc", pid, "stat").read_text()
@@ -170,7 +171,12 @@ def test_what_was_printed_until_it_was_cancelled_is_told(tmp_path: Path) -> None
 
 async def _run(argv: list[str], told: list[process.Completed]) -> None:
     await process.run(
-        argv, cwd=Path("/"), environment=ENVIRONMENT, timeout_seconds=60, redact=REDACT, when_cut_short=told.append
+        argv,
+        cwd=Path("/"),
+        environment=ENVIRONMENT,
+        timeout_seconds=PATIENCE,
+        redact=REDACT,
+        when_cut_short=told.append,
     )
 
 
@@ -219,7 +225,7 @@ def test_streaming_reports_a_full_disk() -> None:
             cwd=Path("/"),
             environment=ENVIRONMENT,
             to=Path("/dev/full"),
-            timeout_seconds=60,
+            timeout_seconds=PATIENCE,
             max_bytes=1 << 30,
         )
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 PROGRAM = [sys.executable, "-m", "tests.support.progress_of_a_run"]
 PROJECT = Path(__file__).parents[2]
 ENDLESS = "1000000"
@@ -94,6 +96,6 @@ def test_the_program_goes_on_when_the_reader_of_its_output_has_gone() -> None:
     assert process.stdout
     process.stdout.readline()
     process.stdout.close()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert errors == b"the end\n"
     assert process.returncode == 0

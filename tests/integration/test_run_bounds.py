@@ -11,7 +11,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 
 SUITE = """\
 prompt: Fill the disk.
-execution: {maxTurns: 3, timeoutSeconds: 60}
+execution: {maxTurns: 3, timeoutSeconds: 300}
 metrics: {toolUsage: false}
 """
 
@@ -20,7 +20,7 @@ def test_a_session_that_fills_the_disk_is_ended_and_its_result_says_so(tmp_path:
     if shutil.disk_usage(tmp_path).free < 30 << 30:
         pytest.skip("needs 30 GiB of free disk, to go beyond a bound of 10")
     project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greedy.yaml": SUITE})
-    fill = "for n in 1 2 3 4 5 6; do fallocate -l 1900M big-$n || exit 9; done; sleep 30"
+    fill = "for n in 1 2 3 4 5 6; do fallocate -l 1900M big-$n || exit 9; done; sleep 200"
     with ScriptedApi([tool_call("Bash", {"command": fill}), text("Done.")]) as api:
         done = zelda(project, "run", api=api.url)
     failure = the_result(project)["failure"]

@@ -27,7 +27,7 @@ from zelda_ci.workspace import levels
 
 SUITE = """\
 prompt: Add a greeting and commit it.
-execution: {maxTurns: 6, timeoutSeconds: 60}
+execution: {maxTurns: 6, timeoutSeconds: 300}
 metrics: {toolUsage: false}
 """
 
@@ -333,7 +333,7 @@ def test_as_much_isolation_as_there_is_can_be_required(tmp_path: Path) -> None:
 def test_secrets_that_lie_about_never_reach_a_result(tmp_path: Path) -> None:
     """Those of the project's `.env`, of git's configuration and of variables that the suite passes on."""
     lying = {"env": "env-s3cr3t-value-1", "git": "git-s3cr3t-value-2", "shell": "shell-s3cr3t-value-3"}
-    suite = SUITE.replace("timeoutSeconds: 60", "timeoutSeconds: 60, env: [DEPLOYMENT]")
+    suite = SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, env: [DEPLOYMENT]")
     project = project_with(tmp_path, suite=suite)
     project.write({".env": f"DEPLOY={lying['env']}\n", ".gitignore": ".zelda/\n.env\n"})
     project.commit()

@@ -9,7 +9,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 
 SUITE = """\
 prompt: Tidy up.
-execution: {maxTurns: 3, timeoutSeconds: 60}
+execution: {maxTurns: 3, timeoutSeconds: 300}
 metrics: {toolUsage: false}
 isolation: {level: %s}
 """

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.builders import suite
+from tests.support.patience import PATIENCE
 from tests.support.projects import ENVIRON, Project, folder, repository
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor, Secret
@@ -163,7 +164,7 @@ def test_nothing_that_the_session_planted_is_run_or_believed(project: Project, t
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
         line = f"echo mine >> src/a.py; echo new > zzz.txt; echo more >> src/b.py\n{script}"
-        done = await workspaces.run_command(workspace, line, 60)
+        done = await workspaces.run_command(workspace, line, PATIENCE)
         assert done.exit_code == 0, done.output
         trace.unlink(missing_ok=True)
         return await workspaces.changes(workspace, tmp_path / "patch")
@@ -197,9 +198,9 @@ def test_files_that_git_reads_cannot_hold_it_up(project: Project, trap: str) -> 
 
 def test_what_is_set_aside_for_the_measurement_is_put_back(project: Project, tmp_path: Path) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> str:
-        await workspaces.run_command(workspace, "git init -q inner; mkfifo .gitmodules", 60)
+        await workspaces.run_command(workspace, "git init -q inner; mkfifo .gitmodules", PATIENCE)
         await workspaces.changes(workspace, tmp_path / "patch")
-        return (await workspaces.run_command(workspace, "test -p .gitmodules; git -C inner status -s", 60)).output
+        return (await workspaces.run_command(workspace, "test -p .gitmodules; git -C inner status -s", PATIENCE)).output
 
     assert project.work(work) == ""
 
@@ -232,8 +233,8 @@ def test_a_workspace_that_was_replaced_by_a_link_counts_as_deleted(project: Proj
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
         line = f"cd ..; mv ws old; ln -s {tmp_path}/victim ws"
-        assert (await workspaces.run_command(workspace, line, 30)).exit_code == 0
-        after = await workspaces.run_command(workspace, "touch here", 30)
+        assert (await workspaces.run_command(workspace, line, PATIENCE)).exit_code == 0
+        after = await workspaces.run_command(workspace, "touch here", PATIENCE)
         assert (after.exit_code, "working folder is gone" in after.output) == (126, True)
         return await workspaces.changes(workspace, tmp_path / "patch")
 
@@ -324,7 +325,7 @@ def test_secrets_do_not_reach_the_patch(project: Project, tmp_path: Path) -> Non
         workspaces = project.workspaces(redact)
         async with workspaces.open("run-1", suite()) as workspace:
             line = "echo key=hunter2hunter2 > .env; echo sk-ant-fake00000000 > hunter2hunter2.txt"
-            done = await workspaces.run_command(workspace, line + "; echo done hunter2hunter2", 30)
+            done = await workspaces.run_command(workspace, line + "; echo done hunter2hunter2", PATIENCE)
             assert done.output == "done ***\n"
             assert "hunter2" not in done.command
             return await workspaces.changes(workspace, tmp_path / "patch")
@@ -371,10 +372,10 @@ def test_changes_can_be_computed_again_and_again(project: Project, tmp_path: Pat
 def test_the_measurement_changes_nothing_in_the_workspace(project: Project, tmp_path: Path) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[str, str]:
         line = "ls -lR --full-time . ../git; find . inner/.git -type f | xargs cat | cksum"
-        await workspaces.run_command(workspace, "echo x > src/new; git init -q inner; git add src", 30)
-        before = await workspaces.run_command(workspace, line, 30)
+        await workspaces.run_command(workspace, "echo x > src/new; git init -q inner; git add src", PATIENCE)
+        before = await workspaces.run_command(workspace, line, PATIENCE)
         await workspaces.changes(workspace, tmp_path / "patch")
-        after = await workspaces.run_command(workspace, line, 30)
+        after = await workspaces.run_command(workspace, line, PATIENCE)
         return before.output, after.output
 
     before, after = project.work(work)

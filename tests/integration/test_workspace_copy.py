@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
@@ -30,7 +31,7 @@ def test_the_copy_is_a_repository_and_its_changes_are_found(tmp_path: Path) -> N
         assert (workspace.root / "a.txt").stat().st_mtime == 1
         assert os.access(workspace.root / "run", os.X_OK)
         line = "git status -s; git log --format=%s; echo more >> a.txt; git add .; git commit -qm more; rm sub/b.txt"
-        done = await workspaces.run_command(workspace, line, 30)
+        done = await workspaces.run_command(workspace, line, PATIENCE)
         assert (done.exit_code, done.output) == (0, "The folder as it was found\n")
         changes = await workspaces.changes(workspace, tmp_path / "patch")
         assert (changes.files, changes.insertions, changes.deletions) == (("a.txt", "sub/b.txt"), 1, 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace import reports
@@ -29,7 +30,7 @@ Act = Callable[[Path], Any] | str
 def do(act: Act, folder: Path) -> Callable[[Workspaces, Workspace], Any]:
     async def work(workspaces: Workspaces, workspace: Workspace) -> None:
         if isinstance(act, str):
-            assert (await workspaces.run_command(workspace, act, 60)).exit_code == 0
+            assert (await workspaces.run_command(workspace, act, PATIENCE)).exit_code == 0
         else:
             act(folder)
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from tests.support import needs
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
@@ -47,7 +48,7 @@ def unchanged(project: Project, work: Callable[[Workspaces, Workspace], Any] | N
         assert (workspace.path / "README.md").read_bytes().strip() == b"hello"
         if work is not None:
             returned = await work(workspaces, workspace)
-        done = await workspaces.run_command(workspace, "echo changed > README.md && git commit -qam changed", 30)
+        done = await workspaces.run_command(workspace, "echo changed > README.md && git commit -qam changed", PATIENCE)
         assert done.exit_code == 0, done.output
         changes = await workspaces.changes(workspace, project.home / "patch")
         assert changes.files == (str((workspace.path / "README.md").relative_to(workspace.root)),)
@@ -133,7 +134,7 @@ def test_a_subfolder_of_a_repository(tmp_path: Path) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> None:
         assert workspace.path == workspace.root / "pack age"
         assert (workspace.root / "CLAUDE.md").read_text() == "of the whole"
-        assert (await workspaces.run_command(workspace, ("pwd",), 30)).output.strip() == str(workspace.path)
+        assert (await workspaces.run_command(workspace, ("pwd",), PATIENCE)).output.strip() == str(workspace.path)
 
     before = top.fingerprint()
     unchanged(project, work)

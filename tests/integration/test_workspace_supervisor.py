@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.projects import is_running, wait_until
 from zelda_ci.workspace.programs import SUPERVISOR
 
@@ -34,7 +35,7 @@ def start(*argv: str, options: tuple[str, ...] = (), close_fds: bool = True) -> 
 
 def finish(*argv: str, options: tuple[str, ...] = (), given: bytes = b"") -> tuple[int, bytes, bytes]:
     with start(*argv, options=options) as child:
-        out, err = child.communicate(given, timeout=30)
+        out, err = child.communicate(given, timeout=PATIENCE)
     return child.returncode, out, err
 
 
@@ -84,7 +85,7 @@ def test_no_descriptor_is_passed_on(tmp_path: Path) -> None:
     with (tmp_path / "secret").open("w") as secret:
         os.set_inheritable(secret.fileno(), True)  # noqa: FBT003  # the name of the call says it
         with start("ls", "/proc/self/fd", close_fds=False) as child:
-            out, _ = child.communicate(timeout=30)
+            out, _ = child.communicate(timeout=PATIENCE)
     assert out.split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that ls lists
 
 
@@ -113,7 +114,7 @@ def test_a_signal_is_passed_on_and_ends_everything(tmp_path: Path, number: signa
     with start("sh", "-c", f"trap 'echo asked; exit 9' {number.name[3:]}; {DAEMONS.format(pids=pids)} wait") as child:
         wait_until(lambda: len(pids.read_text().split()) == 3)
         child.send_signal(number)
-        out, _ = child.communicate(timeout=30)
+        out, _ = child.communicate(timeout=PATIENCE)
     assert (child.returncode, out) == (9, b"asked\n")
     assert living(pids) == []
 
@@ -124,7 +125,7 @@ def test_who_ignores_the_signal_is_killed_after_a_moment(tmp_path: Path) -> None
     with start("sh", "-c", line) as child:
         wait_until(lambda: pids.exists() and bool(pids.read_text()))
         child.terminate()
-        child.communicate(timeout=30)
+        child.communicate(timeout=PATIENCE)
     assert child.returncode == 137
     assert living(pids) == []
 
@@ -156,13 +157,14 @@ def test_killing_the_supervisor_kills_the_program(tmp_path: Path) -> None:
     with start("sh", "-c", f"echo $$ > {pids}; exec sleep 300") as child:
         wait_until(lambda: pids.exists() and bool(pids.read_text()))
         child.kill()
-        child.communicate(timeout=30)
+        child.communicate(timeout=PATIENCE)
     wait_until(lambda: living(pids) == [])
 
 
 def test_a_terminals_interrupt_does_not_reach_the_program(tmp_path: Path) -> None:
     """It goes to the foreground process group: the supervisor leaves it, so that Zelda alone decides."""
-    with start("sh", "-c", "ps -o pgid= -p $$,$PPID; ps -o sid= -p $$,$PPID") as child:
-        out, _ = child.communicate(timeout=30)
+    line = "for pid in $$ $PPID; do read -r _ _ _ _ group session _ < /proc/$pid/stat; echo $group $session; done"
+    with start("sh", "-c", line) as child:
+        out, _ = child.communicate(timeout=PATIENCE)
     assert str(os.getpgrp()).encode() not in out.split()
     assert len(set(out.split())) == 2

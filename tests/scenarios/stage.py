@@ -26,6 +26,7 @@ from typing import Any, Self
 from tests.support import events, runner
 from tests.support.command import COMMAND, KEY, environment, zelda
 from tests.support.github_server import Artifact, GitHubServer, Pull, Run
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.runner import Command
 from tests.support.scripted_api import Reply, Script, ScriptedApi, text, tool_call
@@ -229,7 +230,7 @@ class Stage:
             try:
                 if during:
                     during(process, api)
-                printed, _ = process.communicate(timeout=90)
+                printed, _ = process.communicate(timeout=PATIENCE)
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Source, Workspace
@@ -109,7 +110,7 @@ class Session:
             session_id=self.session_id,
             prompt=self.prompt,
             workspace=self.workspace,
-            execution=ExecutionSettings(**{"timeout_seconds": 60, **self.settings}),
+            execution=ExecutionSettings(**{"timeout_seconds": PATIENCE, **self.settings}),
             endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
             pinned=self.pinned,

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 
 COMMAND = [sys.executable, "-m", "zelda_ci"]
@@ -34,7 +35,7 @@ def zelda(project: Project, *arguments: str, api: str | None = None, **more: str
         env=environment(project, api, **more),
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -56,12 +57,12 @@ def started(project: Project, *arguments: str, api: str | None = None, **more: s
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Exit code and output, once it has ended."""
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     return process.returncode, output
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 
 from tests.builders import suite
+from tests.support.patience import PATIENCE
 from zelda_ci.errors import ZeldaError
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import levels
@@ -25,7 +26,7 @@ async def main() -> None:
     workspaces = Workspaces(Path(project), Path(".zelda"), os.environ, Redactor(), Isolation(offered))
     try:
         async with workspaces.open("run-1", suite(isolation={"level": level})) as workspace:
-            done = await workspaces.run_command(workspace, line, 60)
+            done = await workspaces.run_command(workspace, line, PATIENCE)
             told |= {"level": workspace.confinement.level, "exit_code": done.exit_code, "output": done.output}
     except ZeldaError as error:
         told |= {"error": error.user_message}

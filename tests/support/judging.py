@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.builders import suite
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.judgement import FulfillmentDetails
@@ -25,7 +26,7 @@ def judge(
     url: str,
     *,
     model: str = "claude-sonnet-5-5",
-    timeout_seconds: float = 30,
+    timeout_seconds: float = PATIENCE,
     context_tokens: int = 200_000,
     backoff: Backoff = FAST,
     notify: Callable[[str], None] = print,

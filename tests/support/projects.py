@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 
 from tests.builders import suite
+from tests.support.patience import PATIENCE
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor
@@ -35,7 +36,7 @@ Work = Callable[[Workspaces, Workspace], Awaitable[Any]]
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Look again and again; a test that waits in vain fails."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -80,7 +81,7 @@ class Project:
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
         done = subprocess.run(
-            ["git", *arguments], cwd=cwd or self.path, env=ENVIRON, check=True, capture_output=True, timeout=60
+            ["git", *arguments], cwd=cwd or self.path, env=ENVIRON, check=True, capture_output=True, timeout=PATIENCE
         )
         return os.fsdecode(done.stdout).strip()
 
@@ -117,7 +118,7 @@ class Project:
         patch = self.home / "changes.patch"
 
         async def work(workspaces: Workspaces, workspace: Workspace) -> Changes:
-            done = await workspaces.run_command(workspace, script, 60)
+            done = await workspaces.run_command(workspace, script, PATIENCE)
             assert done.exit_code == 0, done.output
             return await workspaces.changes(workspace, patch)
 

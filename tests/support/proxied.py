@@ -10,6 +10,7 @@ import httpx2
 from anyio.abc import AnyByteStream, SocketAttribute
 from anyio.streams.tls import TLSListener
 
+from tests.support.patience import PATIENCE
 from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy, Record, Replay, Upstream
 from zelda_ci.redact import Redactor, Secret
 
@@ -44,7 +45,7 @@ async def open_run(
 
 def plain_client(**options: Any) -> httpx2.AsyncClient:
     """A client for loopback: reading the system's certificates would take longer than most tests."""
-    return httpx2.AsyncClient(trust_env=False, verify=False, timeout=30, **options)
+    return httpx2.AsyncClient(trust_env=False, verify=False, timeout=PATIENCE, **options)
 
 
 def client(meter: Meter, **headers: str) -> httpx2.AsyncClient:

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.golden.batches import broken, run, safe
+from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import Retried
 from zelda_ci.events import (
     BatchStarted,
@@ -43,7 +44,7 @@ class Screen(io.StringIO):
 
     def wait_for(self, words: str) -> bool:
         with self.changed:
-            return self.changed.wait_for(lambda: words in self.getvalue(), timeout=30)
+            return self.changed.wait_for(lambda: words in self.getvalue(), timeout=PATIENCE)
 
 
 class Gone(io.StringIO):
