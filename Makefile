@@ -32,10 +32,10 @@ imports: .venv/dev
 	$(BIN)/lint-imports --no-logo
 
 unit: .venv/dev
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) $(TESTS)
 
 image-test: ## Build the image for real and use it (Docker, or buildah and debootstrap as root)
-	@$(PYTHON) scripts/image-test/image_test.py || test $$? -eq 77
+	@$(PYTHON) scripts/machines/image_test.py || test $$? -eq 77
 
 format: .venv/dev ## Format the code and apply safe fixes
 	$(BIN)/ruff check --fix .

@@ -1,27 +1,25 @@
-"""A stand-in for the base image where no registry can be reached: Debian's own packages, unpacked by debootstrap."""
+"""Debian's own packages, unpacked by debootstrap: a machine to test on, or a base image where no registry answers."""
 
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 SUITE = "bookworm"
-PACKAGES = ("ca-certificates", "python3", "python3-venv")
 
 
 class CannotBuildError(Exception):
-    """This machine cannot build images, whatever the Dockerfile says."""
+    """This machine cannot make others, whatever is tested on them."""
 
 
-def archive() -> Path:
-    """The packed file system, made once and kept in the user's cache."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zelda-image-test"
-    kept = home / f"{SUITE}-{'-'.join(PACKAGES)}.tar.gz"
+def archive(packages: Sequence[str]) -> Path:
+    """The packed file system of a minimal Debian with some packages, made once and kept in the user's cache."""
+    kept = cache() / f"{SUITE}-{'-'.join(packages)}.tar.gz"
     if not kept.is_file():
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="zelda-image-test-") as folder:
-            _bootstrap(Path(folder, "root"))
+        with tempfile.TemporaryDirectory(prefix="zelda-base-") as folder:
+            _bootstrap(Path(folder, "root"), packages)
             draft = kept.with_suffix(f".{os.getpid()}")
             pack = ["tar", "--directory", f"{folder}/root", "--use-compress-program", "gzip -1", "--create"]
             subprocess.run([*pack, "--file", str(draft), "."], check=True)
@@ -29,8 +27,15 @@ def archive() -> Path:
     return kept
 
 
-def _bootstrap(root: Path) -> None:
-    words = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(root), _mirror()]
+def cache() -> Path:
+    """Where archives and downloads are kept."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zelda-image-test"
+    home.mkdir(parents=True, exist_ok=True)
+    return home
+
+
+def _bootstrap(root: Path, packages: Sequence[str]) -> None:
+    words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, str(root), _mirror()]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
         raise CannotBuildError(f"debootstrap failed: {(done.stdout + done.stderr)[-1000:].strip()}")
@@ -49,6 +54,6 @@ def _mirror() -> str:
     return "http://deb.debian.org/debian"
 
 
-def missing() -> list[str]:
+def missing(*programs: str) -> list[str]:
     """Programs that are needed and not installed."""
-    return [name for name in ("buildah", "debootstrap") if not shutil.which(name)]
+    return [name for name in programs if not shutil.which(name)]

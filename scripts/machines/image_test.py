@@ -1,4 +1,4 @@
-"""Build the image and use it: `python3 scripts/image-test/image_test.py [CHECK...]`.
+"""Build the image and use it: `python3 scripts/machines/image_test.py [CHECK...]`.
 
 With Docker where its daemon answers; else, as root, with buildah, on a base made of Debian packages (`--base NAME`
 takes another one). Needs nothing but Python. Exit code 0: all well; 1: a check failed; 77: neither engine is here, and
@@ -18,6 +18,8 @@ from engines import Buildah, BuildError, Docker, Engine
 from image_checks import CHECKS, REPOSITORY, Bench
 
 SKIPPED = 77
+PACKAGES = ("ca-certificates", "python3", "python3-venv")
+"""What is there in the stand-in for the base image."""
 
 
 def main() -> int:
@@ -52,13 +54,13 @@ def stand_in(engine: Engine) -> str | None:
         return None
     if os.geteuid() != 0:
         raise base_image.CannotBuildError("no Docker daemon answers, and buildah in a chroot needs root")
-    if missing := base_image.missing():
+    if missing := base_image.missing("buildah", "debootstrap"):
         names = " and no ".join(missing)
         raise base_image.CannotBuildError(
             f"no Docker daemon answers, and there is no {names} (apt-get install {' '.join(missing)})"
         )
     begun = time.monotonic()
-    name = engine.import_base(base_image.archive())
+    name = engine.import_base(base_image.archive(PACKAGES))
     print(f"base made of Debian packages: {time.monotonic() - begun:.0f} s", flush=True)
     return name
 

@@ -1,0 +1,146 @@
+"""The README's commands on machines that have nothing: `python3 scripts/machines/fresh_test.py [ARRANGEMENT...]`.
+
+Each arrangement is a minimal Debian with Python, git and make, and a clean clone of what is committed, in a path with a
+space. Needs root, debootstrap and nothing else. Exit code 0: all well; 1: a command failed; 77: no machine can be made
+here, and nothing was shown.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import base_image
+import fresh_machine
+from fresh_machine import FreshMachine
+
+SKIPPED = 77
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOWNLOADS, REPORTS = "downloads", "reports"
+README = ("make demo", "make test")
+CONFINED = "tests/architecture tests/hostile tests/integration tests/scenarios tests/unit/workspace"
+"""Tests that start something, and so can depend on how it is confined."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """As whom the commands are run, where, and with what."""
+
+    user: str
+    place: str
+    packages: tuple[str, ...] = ()
+    commands: tuple[str, ...] = README
+
+
+ARRANGEMENTS: Mapping[str, Arrangement] = {
+    "root": Arrangement("root", "/srv/some projects/zelda ci"),
+    "user": Arrangement("dev", "/home/dev/my projects/zelda ci"),
+    "user-bubblewrap": Arrangement(
+        "dev",
+        "/home/dev/my projects/zelda ci",
+        packages=("bubblewrap",),
+        commands=("make demo", f"make unit TESTS='{CONFINED}'"),
+    ),
+    # Nobody else can read the checkout, so that runs cannot be another user's.
+    "root-closed": Arrangement(
+        "root", "/root/my projects/zelda ci", commands=("make demo", f"make unit TESTS='{CONFINED}'")
+    ),
+}
+USUAL = ("root", "user", "user-bubblewrap")
+
+
+def main() -> int:
+    """Run, report."""
+    parser = argparse.ArgumentParser(prog="fresh", description="Run the README's commands on fresh machines.")
+    parser.add_argument("names", nargs="*", metavar="ARRANGEMENT", help=f"of {', '.join(ARRANGEMENTS)}")
+    parser.add_argument(
+        "--outcomes", type=Path, help="folder for what ran and what was skipped, as scripts/unrun reads"
+    )
+    parser.add_argument("--command", action="append", help="in place of the arrangement's own, in its clone")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(ARRANGEMENTS):
+        parser.error(f"no such arrangement: {', '.join(sorted(unknown))}")
+    # As on Ctrl+C: what was mounted, unpacked and started goes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    failed = []
+    try:
+        for name in asked.names or USUAL:
+            arrangement = ARRANGEMENTS[name]
+            if not passes(name, arrangement, asked.command or arrangement.commands, asked.outcomes):
+                failed.append(name)
+    except base_image.CannotBuildError as reason:
+        print(f"fresh machines skipped: {reason}")
+        print("Not shown here: that the README's commands work without bubblewrap, as root and as an ordinary user.")
+        return SKIPPED
+    print(f"fresh machines: failed: {', '.join(failed)}" if failed else "fresh machines: all well")
+    return 1 if failed else 0
+
+
+def passes(name: str, arrangement: Arrangement, commands: tuple[str, ...], outcomes: Path | None) -> bool:
+    """Whether every command ends with 0; the next is not tried where one fails."""
+    with tempfile.TemporaryDirectory(prefix="zelda-fresh-") as folder:
+        reports, downloads = Path(folder, REPORTS), Path(folder, DOWNLOADS)
+        reports.mkdir()
+        downloads.mkdir()
+        with fresh_machine.made({REPORTS: reports, DOWNLOADS: downloads}) as machine:
+            lend(downloads)
+            for package in arrangement.packages:
+                machine.install(package)
+            machine.clone(REPOSITORY, arrangement.place, arrangement.user)
+            machine.run("root", f"chown -R {arrangement.user}: /mnt/{REPORTS} /mnt/{DOWNLOADS}")
+            variables = {"PIP_CACHE_DIR": f"/mnt/{DOWNLOADS}", "ZELDA_TEST_OUTCOMES": f"/mnt/{REPORTS}/{name}.json"}
+            well = all(ends_well(name, machine, arrangement, command, variables) for command in commands)
+        give_back(downloads)
+        if outcomes and (told := reports / f"{name}.json").is_file():
+            outcomes.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(told, outcomes / told.name)
+    return well
+
+
+def ends_well(
+    name: str, machine: FreshMachine, arrangement: Arrangement, command: str, variables: Mapping[str, str]
+) -> bool:
+    """Run one command, and show what it says as it says it."""
+    begun = time.monotonic()
+    print(f"fresh {name} | $ {command}", flush=True)
+    words = machine.command(arrangement.user, f'cd "{arrangement.place}" && {command}', variables)
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout
+        try:
+            for line in process.stdout:
+                sys.stdout.write(f"fresh {name} | {line.decode('utf-8', 'replace')}")
+                sys.stdout.flush()
+        finally:
+            # Nothing to wait for where it has ended by itself; else the first process, and with it all others.
+            if process.poll() is None and sys.exc_info()[0]:
+                process.kill()
+    mark = "PASS" if process.returncode == 0 else f"FAIL (exit code {process.returncode})"
+    print(f"fresh {name} | {mark}: {command}, {time.monotonic() - begun:.0f} s", flush=True)
+    return process.returncode == 0
+
+
+def lend(downloads: Path) -> None:
+    """What pip has downloaded before: a copy, since pip only uses what is its user's own."""
+    kept = base_image.cache() / "pip"
+    if kept.is_dir():
+        shutil.copytree(kept, downloads, dirs_exist_ok=True)
+
+
+def give_back(downloads: Path) -> None:
+    """Keep what pip has downloaded for the next machine."""
+    kept = base_image.cache() / "pip"
+    draft = kept.with_name(f"pip.{os.getpid()}")
+    shutil.copytree(downloads, draft)
+    shutil.rmtree(kept, ignore_errors=True)
+    draft.rename(kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
