@@ -1,9 +1,10 @@
-"""A machine that has nothing but a minimal Debian, Python, git and make: a folder, and namespaces for what runs in it."""
+"""A machine with nothing but a minimal Debian, Python, git and make: a folder, and namespaces for what runs in it."""
 
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,10 +35,9 @@ class FreshMachine:
 
     def command(self, user: str, script: str, variables: Mapping[str, str]) -> list[str]:
         """What runs a shell script there, and ends with all that it started when its parent ends."""
-        environment = {
-            **{name: os.environ[name] for name in PASSED_ON if os.environ.get(name)},
-            **{"HOME": "/root" if user == "root" else f"/home/{user}", "USER": user, "PATH": SEARCHED, **variables},
-        }
+        home = "/root" if user == "root" else f"/home/{user}"
+        environment = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+        environment |= {"HOME": home, "USER": user, "PATH": SEARCHED, **variables}
         inside = ["env", "-i", *(f"{name}={value}" for name, value in environment.items()), "sh", "-euc", script]
         first = ["sh", str(FIRST_PROCESS), str(self.root), user, *inside]
         return ["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, *first]
@@ -83,22 +83,33 @@ def made(mounts: Mapping[str, Path]) -> Iterator[FreshMachine]:
     """
     check()
     # Not where the machine's own temporary files would count as ours.
-    with tempfile.TemporaryDirectory(prefix="zelda-fresh-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
-        root = Path(folder, "root")
-        root.mkdir()
-        Path(folder).chmod(0o755)
-        root.chmod(0o755)
+    with _folder() as folder:
+        root = folder / "root"
+        root.mkdir(mode=0o755)
         unpack = ["tar", "--extract", "--numeric-owner", "--directory", str(root), "--file"]
         subprocess.run([*unpack, str(base_image.archive(PACKAGES))], check=True)
         for file in (*NETWORK, *(value for name in PASSED_ON if Path(value := os.environ.get(name, "")).is_file())):
             _copy(Path(file), root)
         for name, place in mounts.items():
-            Path(folder, "root.mounts").mkdir(exist_ok=True)
-            Path(folder, "root.mounts", name).symlink_to(place)
+            (folder / "root.mounts").mkdir(exist_ok=True)
+            (folder / "root.mounts" / name).symlink_to(place)
             (root / "mnt" / name).mkdir()
         machine = FreshMachine(root)
         machine.run("root", f"useradd --create-home --uid {UID} --shell /bin/bash {USER}")
         yield machine
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Where the machine lies; whoever was killed there may need a moment to be gone."""
+    made = Path(tempfile.mkdtemp(prefix="zelda-fresh-", dir="/var/tmp"))
+    made.chmod(0o755)
+    try:
+        yield made
+    finally:
+        deadline = time.monotonic() + 10
+        while made.exists() and time.monotonic() < deadline:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def check() -> None:
@@ -111,9 +122,8 @@ def check() -> None:
         raise CannotBuildError("only root can make a machine: run it as root")
     if missing := base_image.missing(*PROGRAMS):
         raise CannotBuildError(f"there is no {' and no '.join(missing)} here")
-    tried = subprocess.run(
-        ["unshare", *NAMESPACES, "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True, text=True
-    )
+    trial = ["unshare", *NAMESPACES, "mount", "-t", "tmpfs", "trial", "/mnt"]
+    tried = subprocess.run(trial, check=False, capture_output=True, text=True)
     if tried.returncode:
         raise CannotBuildError(f"nothing can be mounted here: {tried.stderr.strip()}")
 

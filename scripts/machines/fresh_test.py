@@ -117,10 +117,9 @@ def ends_well(
             for line in process.stdout:
                 sys.stdout.write(f"fresh {name} | {line.decode('utf-8', 'replace')}")
                 sys.stdout.flush()
-        finally:
-            # Nothing to wait for where it has ended by itself; else the first process, and with it all others.
-            if process.poll() is None and sys.exc_info()[0]:
-                process.kill()
+        except BaseException:
+            process.kill()
+            raise
     mark = "PASS" if process.returncode == 0 else f"FAIL (exit code {process.returncode})"
     print(f"fresh {name} | {mark}: {command}, {time.monotonic() - begun:.0f} s", flush=True)
     return process.returncode == 0
