@@ -12,6 +12,7 @@ description of its API.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from tests.support import events, runner
 from tests.support.command import COMMAND, KEY, environment, zelda
 from tests.support.github_server import Artifact, GitHubServer, Pull, Run
 from tests.support.patience import PATIENCE
+from tests.support.places import make_passable
 from tests.support.projects import Project, folder, repository
 from tests.support.runner import Command
 from tests.support.scripted_api import Reply, Script, ScriptedApi, text, tool_call
@@ -290,7 +291,11 @@ def results(score: float, change: Callable[[dict[str, Any]], None] = lambda _: N
 @cache
 def _template() -> bytes:
     """What a real run of the suite writes; one session per test process."""
-    with TemporaryDirectory() as place, ScriptedApi(GOOD) as api:
-        done = zelda(repository(Path(place), FILES), "run", "--json", api=api.url)
+    place = make_passable(prefix="zelda-template-")
+    try:
+        with ScriptedApi(GOOD) as api:
+            done = zelda(repository(place, FILES), "run", "--json", api=api.url)
+    finally:
+        shutil.rmtree(place)
     assert done.returncode == 0, done.stderr
     return done.stdout.encode()
