@@ -3,13 +3,21 @@
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean
 
+from scipy.stats import binomtest
+
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
+from zelda_ci.compare.answers import Key
 from zelda_ci.compare.comparison import compare
-from zelda_ci.domain.comparison import Comparison, Verdict
+from zelda_ci.compare.questions import Question, Sample, ask_number, ask_overall, ask_pass_rate
+from zelda_ci.compare.scales import SCALES
+from zelda_ci.domain.comparison import Comparison, Measure, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.run import RunResult
+
+FULFILLMENT = Measure.REQUIREMENT_FULFILLMENT
 
 
 @dataclass(frozen=True)
@@ -24,47 +32,96 @@ class Truth:
     criteria: int = 5
 
 
-def evaluations(chance: random.Random, truth: Truth, *, first: bool) -> list[EvalResult]:
+@dataclass(frozen=True)
+class Trial:
+    verdicts: str
+    evaluations: tuple[EvalResult, ...]
+
+
+Draw = list[tuple[int, list[int]]]
+"""Of each suite, which trials of its pool are taken, the oldest first."""
+
+judged = cache(fulfillment)
+
+
+def trial(chance: random.Random, truth: Truth, *, first: bool) -> Trial:
     """One trial; `first` says whether it passes the first criterion."""
     rest = (chance.random() < truth.reliability for _ in range(truth.criteria - 1))
     verdicts = "".join("P" if passed else "F" for passed in (first, *rest))
-    found = [fulfillment(verdicts)]
+    found = [judged(verdicts)]
     if truth.resources:
         turns = max(1, round(chance.gauss(20, 4)))
         found += [
             efficiency(100 - turns, turns / 40, turns * 2000, turns, turns * chance.uniform(4, 6)),
             tool_usage(min(100.0, 5.0 * round(chance.gauss(17, 1)))),
         ]
-    return found
+    return Trial(verdicts, tuple(found))
 
 
 class Population:
-    """Runs of some suites, drawn from a pool per suite and side."""
+    """Trials of some suites, drawn from a pool per suite and side."""
 
     def __init__(self, truth: Truth, pool: int = 60) -> None:
         self.truth = truth
         self.pool = pool
         self.chance = random.Random(truth.trials)
         self.pools = {
-            (number, label): self._pool(
-                f"suite-{number}", truth.fallen if (number, label) == (0, "b") else truth.reliability
-            )
+            (number, label): self._pool(truth.fallen if (number, label) == (0, "b") else truth.reliability)
             for number in range(truth.suites)
             for label in "ab"
         }
+        self._runs: dict[tuple[int, str], list[RunResult]] = {}
 
-    def _pool(self, suite: str, first: float) -> list[RunResult]:
+    def _pool(self, first: float) -> list[Trial]:
         passes = round(self.pool * first)
-        found = (evaluations(self.chance, self.truth, first=number < passes) for number in range(self.pool))
-        return trials(*found, suite=suite)
+        return [trial(self.chance, self.truth, first=number < passes) for number in range(self.pool)]
+
+    def draw(self) -> Draw:
+        numbers = range(self.pool)
+        return [(suite, sorted(self.chance.sample(numbers, self.truth.trials))) for suite in range(self.truth.suites)]
 
     def side(self, label: str) -> list[RunResult]:
-        """Trials of every suite."""
-        return [
-            run
-            for suite in range(self.truth.suites)
-            for run in self.chance.sample(self.pools[suite, label], self.truth.trials)
-        ]
+        """Results of trials of every suite."""
+        return self.results(label, self.draw())
+
+    def results(self, label: str, draw: Draw) -> list[RunResult]:
+        return [self._results(suite, label)[number] for suite, numbers in draw for number in numbers]
+
+    def _results(self, suite: int, label: str) -> list[RunResult]:
+        if (suite, label) not in self._runs:
+            found = (trial.evaluations for trial in self.pools[suite, label])
+            self._runs[suite, label] = trials(*found, suite=f"suite-{suite}")
+        return self._runs[suite, label]
+
+    def questions(self, baseline: tuple[str, Draw], candidate: tuple[str, Draw]) -> dict[Key, Question]:
+        """What a comparison asks of trials that have nothing but criteria, without the results between."""
+        questions, scores = {}, []
+        for (suite, old), (_, new) in zip(baseline[1], candidate[1], strict=True):
+            name = f"suite-{suite}"
+            a = tuple(self.pools[suite, baseline[0]][number].verdicts for number in old)
+            b = tuple(self.pools[suite, candidate[0]][number].verdicts for number in new)
+            scores.append(Sample(tuple(map(score, a)), tuple(map(score, b))))
+            questions[Key(name, FULFILLMENT.value)] = ask_score(scores[-1])
+            for criterion in range(self.truth.criteria):
+                key = Key(name, f"criterion {criterion + 1}", criterion=True)
+                questions[key] = ask_criterion("".join(v[criterion] for v in a), "".join(v[criterion] for v in b))
+        overall = ask_overall(SCALES[FULFILLMENT], scores) if len(scores) > 1 else None
+        return questions | ({Key(None, FULFILLMENT.value): overall} if overall else {})
+
+
+@cache
+def score(verdicts: str) -> float:
+    return 100 * verdicts.count("P") / len(verdicts)
+
+
+@cache
+def ask_score(sample: Sample) -> Question:
+    return ask_number(SCALES[FULFILLMENT], sample)
+
+
+@cache
+def ask_criterion(old: str, new: str) -> Question:
+    return ask_pass_rate(Sample(tuple(map(score, old)), tuple(map(score, new))))
 
 
 def regressed(comparison: Comparison) -> bool:
@@ -84,3 +141,14 @@ def simulate(truth: Truth, comparisons: int, second: str, pool: int = 60) -> Ite
 
 def percent(event: Callable[[Comparison], bool], comparisons: Iterable[Comparison]) -> float:
     return 100 * fmean(map(event, comparisons))
+
+
+def bounds(events: Iterable[bool]) -> tuple[float, float]:
+    """Percentages between which the probability of an event lies after so many observations.
+
+    Clopper and Pearson, The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial (1934): exact,
+    and each bound is wrong in at most 1 % of simulations.
+    """
+    outcomes = list(events)
+    interval = binomtest(sum(outcomes), len(outcomes)).proportion_ci(confidence_level=0.98, method="exact")
+    return 100 * interval.low, 100 * interval.high

@@ -1,29 +1,67 @@
-"""What is promised about noise, kept in simulated comparisons with fixed seeds."""
+"""What is promised about noise, kept in simulated comparisons with fixed seeds.
+
+Few comparisons are simulated and the promise is held against an exact bound on their rate, not against the rate itself.
+The rates are in docs/comparison.md; `python -m benchmarks.compare_simulation` measures them.
+"""
 
 import random
+from collections.abc import Mapping
 
 import pytest
 
-from tests.unit.compare.simulation import Truth, first_criterion_regressed, percent, regressed, simulate
+from tests.unit.compare.simulation import Population, Truth, bounds, first_criterion_regressed, regressed, simulate
 from zelda_ci.compare.answers import Key, settle
-from zelda_ci.compare.questions import Sample, ask_pass_rate
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.multiplicity import significant
+from zelda_ci.compare.overall import ask_all
+from zelda_ci.compare.questions import Question, Sample, ask_pass_rate
+from zelda_ci.compare.samples import Pair
+from zelda_ci.compare.sides import sides
+from zelda_ci.compare.suites import ask_suite
 from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.run import RunResult
+
+PROMISED = 5.0
+"""Percent of comparisons of equal sides that may show any false regression."""
 
 
-def test_two_equal_sides_regress_in_at_most_five_percent_of_two_thousand_comparisons():
-    truth = Truth(suites=10, trials=3, reliability=0.7, fallen=0.7, resources=False)
-    assert percent(regressed, simulate(truth, 2000, "a")) <= 5
+def accuses(questions: Mapping[Key, Question]) -> bool:
+    """Whether any answer is significant, without which nothing that was tested regresses."""
+    answers, _ = settle(questions)
+    return any(answer.worse is not None and significant(answer.worse) for answer in answers.values())
 
 
-@pytest.mark.parametrize("reliability", [0.5, 0.9])
-def test_so_they_do_with_steadier_and_with_shakier_criteria(reliability):
-    truth = Truth(suites=10, trials=3, reliability=reliability, fallen=reliability, resources=False)
-    assert percent(regressed, simulate(truth, 400, "a")) <= 5
+@pytest.mark.parametrize("reliability", [0.5, 0.7, 0.9])
+def test_two_equal_sides_are_accused_in_at_most_five_percent_of_comparisons(reliability):
+    population = Population(Truth(suites=10, trials=3, reliability=reliability, fallen=reliability, resources=False))
+    drawn = (population.questions(("a", population.draw()), ("a", population.draw())) for _ in range(2000))
+    assert bounds(map(accuses, drawn))[1] <= PROMISED
 
 
-def test_so_they_do_with_all_metrics_and_ten_trials():
+@pytest.mark.parametrize("trials", [3, 10])
+def test_what_they_are_asked_is_what_whole_comparisons_ask_and_only_what_is_accused_regresses(trials):
+    population = Population(Truth(suites=4, trials=trials, reliability=0.9, fallen=0.0, resources=False))
+    verdicts = set()
+    for second in "ab" * 10:
+        old, new = population.draw(), population.draw()
+        questions = population.questions(("a", old), (second, new))
+        baseline, candidate = population.results("a", old), population.results(second, new)
+        assert questions == asked(baseline, candidate)
+        assert accuses(questions) or not regressed(compare(baseline, candidate))
+        verdicts.add(accuses(questions))
+    assert verdicts == ({False} if trials == 3 else {False, True})
+
+
+def asked(baseline: list[RunResult], candidate: list[RunResult]) -> dict[Key, Question]:
+    old, new = sides(baseline), sides(candidate)
+    suites = [ask_suite(Pair(suite, old[suite], new[suite], mixed=False), None) for suite in old]
+    own = {key: question for suite in suites for key, question in (suite.measures | suite.criteria).items()}
+    return own | ask_all(suites)
+
+
+def test_they_regress_no_more_with_all_metrics_and_ten_trials():
     truth = Truth(suites=5, trials=10, reliability=0.8, fallen=0.8, resources=True)
-    assert percent(regressed, simulate(truth, 200, "a")) <= 5
+    assert bounds(map(regressed, simulate(truth, 150, "a")))[1] <= PROMISED
 
 
 def test_sure_criteria_do_not_make_a_false_regression_of_an_unsure_one_more_likely():
@@ -38,13 +76,13 @@ def test_sure_criteria_do_not_make_a_false_regression_of_an_unsure_one_more_like
             if (suite.suite, delta.criterion) != ("suite-0", "criterion 1")
         )
 
-    assert percent(accuses_others, simulate(truth, 400, "b")) <= 5
+    assert bounds(map(accuses_others, simulate(truth, 200, "b")))[1] <= PROMISED
 
 
 def test_ten_trials_usually_see_one_criterion_fall_from_always_to_four_in_ten():
     truth = Truth(suites=1, trials=10, reliability=1.0, fallen=0.4, resources=False)
-    assert percent(first_criterion_regressed, simulate(truth, 300, "b")) >= 75
-    assert percent(first_criterion_regressed, simulate(truth, 300, "a")) == 0
+    assert bounds(map(first_criterion_regressed, simulate(truth, 200, "b")))[0] >= 75
+    assert not any(map(first_criterion_regressed, simulate(truth, 200, "a")))
 
 
 def test_single_trials_of_many_equal_suites_do_not_regress_overall():
@@ -53,7 +91,7 @@ def test_single_trials_of_many_equal_suites_do_not_regress_overall():
     def claims(comparison):
         return any(row.verdict is Verdict.REGRESSED and row.gates for row in comparison.overall)
 
-    assert percent(claims, simulate(truth, 500, "a")) <= 5
+    assert bounds(map(claims, simulate(truth, 300, "a")))[1] <= PROMISED
 
 
 def test_without_correction_the_same_comparisons_would_be_wrong_far_too_often():

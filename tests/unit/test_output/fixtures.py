@@ -11,6 +11,7 @@ from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports.files import ReportFile
 from zelda_ci.test_output.text import Output
 
+REDACT = Redactor()
 FOLDER = Path(__file__).parents[2] / "data/test_output"
 PARTS = ("format", "passed", "failed", "errored", "skipped", "flaky")
 
@@ -37,7 +38,7 @@ class Fixture:
     def read(self, output: bytes | None = None) -> TestSummary:
         given = Output(self.output if output is None else output)
         reports = () if self.only_coverage else self.reports
-        return read_tests(given, reports, self.exit_code, Redactor())
+        return read_tests(given, reports, self.exit_code, REDACT)
 
     @property
     def only_coverage(self) -> bool:

@@ -1,22 +1,20 @@
 """What real runners printed and wrote gives exactly the numbers that their projects were made to give."""
 
-import pytest
-
+from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import Fixture, expected_numbers, fixtures, numbers
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.text import Output
 
 FIXTURES = fixtures()
 COVERED = [fixture for fixture in FIXTURES if fixture.only_coverage]
-each = pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
 
 
-@each
+@for_each(FIXTURES)
 def test_every_runner_of_the_output_gives_its_exact_numbers(fixture: Fixture) -> None:
     assert numbers(fixture.read()) == expected_numbers(fixture)
 
 
-@each
+@for_each(FIXTURES)
 def test_failed_tests_are_named(fixture: Fixture) -> None:
     named = [expect.get("failures") for expect in fixture.expected]
     found = [list(runner.failures) for runner in fixture.read().runners]
@@ -25,19 +23,19 @@ def test_failed_tests_are_named(fixture: Fixture) -> None:
     ]
 
 
-@each
+@for_each(FIXTURES)
 def test_what_was_counted_is_told(fixture: Fixture) -> None:
     units = [expect.get("unit", "tests") for expect in fixture.expected]
     assert [runner.unit for runner in fixture.read().runners] == units
 
 
-@each
+@for_each(FIXTURES)
 def test_output_that_cannot_be_recognised_comes_with_a_way_out(fixture: Fixture) -> None:
     summary = fixture.read()
     assert summary.recognised or "testReport" in str(summary.note)
 
 
-@pytest.mark.parametrize("fixture", COVERED, ids=lambda fixture: fixture.name)
+@for_each(COVERED)
 def test_coverage_is_exact_and_names_its_format(fixture: Fixture) -> None:
     found = read_coverage(Output(fixture.output), fixture.reports)
     assert found.model_dump(exclude_none=True) == fixture.about["expect"]["coverage"]
@@ -49,7 +47,7 @@ def test_the_collection_is_as_wide_as_promised() -> None:
     assert len(FIXTURES) >= 120
 
 
-@each
+@for_each(FIXTURES)
 def test_a_fixture_says_where_it_is_from_and_nothing_of_the_machine_that_made_it(fixture: Fixture) -> None:
     assert fixture.about["source"] in {"run", "documentation"}
     assert fixture.about["version"]

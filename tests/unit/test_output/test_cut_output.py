@@ -1,7 +1,6 @@
 """Of output with a hole in it, only what can be proved is told."""
 
-import pytest
-
+from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import Fixture, expected_numbers, fixtures, numbers
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reading import read_tests
@@ -14,7 +13,7 @@ def read(head: str, tail: str):
     return read_tests(Output(head, tail), (), 1, Redactor())
 
 
-@pytest.mark.parametrize("fixture", PRINTED, ids=lambda fixture: fixture.name)
+@for_each(PRINTED)
 def test_wherever_output_is_cut_the_numbers_are_right_or_none(fixture: Fixture) -> None:
     lines = fixture.output.decode("utf-8", "replace").splitlines(keepends=True)
     step = max(1, len(lines) // 12)

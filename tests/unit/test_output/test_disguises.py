@@ -1,13 +1,12 @@
 """The same run gives the same numbers however its output reached us."""
 
 from collections.abc import Callable
+from itertools import product
 
-import pytest
-
+from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import Fixture, expected_numbers, fixtures, numbers
 
 FIXTURES = fixtures()
-each = pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
 
 
 def by_line(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -29,8 +28,7 @@ DISGUISES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@each
-@pytest.mark.parametrize("disguise", DISGUISES, ids=lambda name: name)
+@for_each(product(FIXTURES, DISGUISES))
 def test_a_disguise_changes_no_number(fixture: Fixture, disguise: str) -> None:
     assert numbers(fixture.read(DISGUISES[disguise](fixture.output))) == expected_numbers(fixture)
 
@@ -40,11 +38,9 @@ LABELS = ("[web] ", "web:test: ", "packages/web test: ", "web-1  | ")
 
 # One draws with the cursor, which no prefix survives; the other's lines have labels already.
 LABELLED = [fixture for fixture in FIXTURES if fixture.name not in {"bats/pretty", "monorepo/prefixed"}]
-each_labelled = pytest.mark.parametrize("fixture", LABELLED, ids=lambda fixture: fixture.name)
 
 
-@each_labelled
-@pytest.mark.parametrize("label", LABELS)
+@for_each(product(LABELLED, LABELS))
 def test_the_label_of_a_parallel_runner_changes_no_number(fixture: Fixture, label: str) -> None:
     labelled = by_line(lambda line: label.encode() + line)(fixture.output)
     assert numbers(fixture.read(labelled)) == expected_numbers(fixture)
@@ -56,10 +52,9 @@ PRINTED = [fixture for fixture in LABELLED if (not fixture.reports or fixture.on
 PRINTED = [fixture for fixture in PRINTED if fixture.name not in {"mocha/none", "pytest/no-tests-quiet"}]
 OTHERS = [fixture for fixture in PRINTED if fixture.name in {"pytest/mixed", "jest/mixed", "cargo/mixed", "tape/mixed"}]
 PAIRS = [(one, other) for one in PRINTED for other in OTHERS if (one.name, other.name) not in ALIKE]
-each_pair = pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda fixture: fixture.name)
 
 
-@each_pair
+@for_each(PAIRS)
 def test_two_runners_in_parallel_are_told_apart_by_their_labels(one: Fixture, other: Fixture) -> None:
     left = [b"[left] " + line for line in one.output.split(b"\n")]
     right = [b"[right] " + line for line in other.output.split(b"\n")]
@@ -69,7 +64,7 @@ def test_two_runners_in_parallel_are_told_apart_by_their_labels(one: Fixture, ot
     assert sorted(map(str, found)) == sorted(map(str, expected_numbers(one) + expected_numbers(other)))
 
 
-@each_pair
+@for_each(PAIRS)
 def test_a_runner_after_another_is_counted_on_its_own(one: Fixture, other: Fixture) -> None:
     found = numbers(one.read(one.output + b"\n" + other.output))
     wanted = expected_numbers(one) + expected_numbers(other)
