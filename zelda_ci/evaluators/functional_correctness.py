@@ -28,7 +28,7 @@ class FunctionalCorrectness:
     """Build and tests by the suite's own commands, one after the other; needs no judge."""
 
     metric: Final = Metric.FUNCTIONAL_CORRECTNESS
-    version: Final = "1"
+    version: Final = "2"
 
     def __init__(self, bench: Bench, redact: Redactor) -> None:
         self._bench = bench
@@ -42,7 +42,7 @@ class FunctionalCorrectness:
         if reason := ABANDONED.get(context.transcript.status):
             return Unscored(reason)
         if workspace is None:
-            return Unscored("The workspace is gone, so build and tests could not be run.")
+            return Unscored("The workspace is gone, so build and tests could not be run.", failed=True)
         if context.unready:
             score, details = weigh(suite, Evidence(notes=(context.unready,)))
             return Scored(score, f"{context.unready} {reasoning(details)}", details)
