@@ -48,7 +48,9 @@ def test_whatever_number_a_command_ends_with_is_its_own(project: Project, code: 
 
 
 def test_a_command_that_says_what_a_launcher_would_say_is_a_command(project: Project) -> None:
-    line = "echo 'could not be confined'; for file in ../test.status /proc/self/fd/3; do echo x > $file; done; exit 125"
+    # At level none a command may do all that Zelda may; below, nothing of it can be reached.
+    files = "/proc/self/fd/3" if project.level == "none" else "../test.status /proc/self/fd/3"
+    line = f"echo 'could not be confined'; for file in {files}; do echo x > $file; done"
     assert run(project, f"({line}) 2>&1; exit 125").exit_code == 125
 
 

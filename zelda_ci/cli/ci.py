@@ -64,7 +64,7 @@ def ci() -> int:
             log.tell("error", CANCELLED, title="Zelda")
             action.give_up(os.environ, log, CANCELLED, "cancelled")
             return INTERRUPTED
-        except Exception as problem:
+        except BaseException as problem:
             log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
             action.give_up(os.environ, log, UNEXPECTED, "broken")
             raise
