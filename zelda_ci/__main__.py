@@ -15,25 +15,31 @@ def main() -> int:
     """Run the command line; returns the exit code, or ends the process with it."""
     # Asked for by scripts and prompts all the time: answered before anything else is imported.
     if sys.argv[1:] in (["--version"], ["-V"]):
-        print(f"zelda {__version__}")  # noqa: T201
-        return 0
+        return _say(f"zelda {__version__}")
     gc.set_threshold(ALLOCATIONS)
-    from zelda_ci.cli import boundary  # noqa: PLC0415
+    code = 2
+    try:
+        from zelda_ci.cli import boundary  # noqa: PLC0415
 
-    code = boundary.run(sys.argv[1:])
-    _flush()
-    # Taking a thousand modules apart costs a tenth of a second, and nobody sees it.
-    os._exit(code)
+        code = boundary.run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the edge was there to hear it
+        code = 130
+    except BaseException as exc:  # noqa: BLE001 - an installation that is broken ends like any other failure
+        os.write(2, f"error: Zelda could not start ({type(exc).__name__}: {exc}).\n".encode("utf-8", "replace"))
+    finally:
+        # Taking a thousand modules apart costs a tenth of a second, and nobody sees it.
+        os._exit(code)
 
 
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError as exc:
-            # Of the two, a reader that has gone is no failure; a full disk under a redirected output is.
-            if not isinstance(exc, BrokenPipeError):
-                os._exit(2)
+def _say(line: str) -> int:
+    try:
+        print(line, flush=True)  # noqa: T201
+    except OSError as exc:
+        # Nothing of it may be left, or Python would try once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # A reader that has gone is no failure; a full disk under a redirected output is.
+        return 0 if isinstance(exc, BrokenPipeError) else 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -143,9 +143,9 @@ def _preload(*, judged: bool) -> None:
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
-    """The failure that a task group wraps; of several, the first is as good as any."""
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
+    leaves = [_first(found) if isinstance(found, BaseExceptionGroup) else found for found in group.exceptions]
+    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
 
 
 def _plan(suites: Sequence[ResolvedSuite], trials: int | None) -> list[PlannedRun]:

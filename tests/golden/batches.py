@@ -103,6 +103,12 @@ def correctness(score: float, *shortfalls: str, reasoning: str = "", **found: An
     )
 
 
+def checked(**numbers: Any) -> dict[Metric, EvalResult]:
+    """What was measured, and a test that passed: without evidence nothing passes."""
+    passed = correctness(100, reasoning="testCommand succeeded.")
+    return {Metric.EFFICIENCY: efficiency(**numbers), Metric.FUNCTIONAL_CORRECTNESS: passed}
+
+
 CHANGES = ChangeSummary(
     files=(safe("src/routes/orders.py"), safe("src/app.py"), safe("tests/test_orders.py")),
     insertions=45,
@@ -130,7 +136,7 @@ def run(name: str = "rest-endpoint", *, seconds: float = 84.6, trial: int = 1, *
         "models": ("claude-sonnet-5-5",),
         "api": ApiUsage(requests=9, models={"claude-sonnet-5-5": SONNET}, api_seconds=64.9),
         "changes": CHANGES,
-        "evaluations": {Metric.EFFICIENCY: efficiency()},
+        "evaluations": checked(),
         **fields,
     }
     return RunResult(**given)
@@ -249,9 +255,9 @@ def trials() -> BatchResult:
     cut["failure"] = Failure(code="INTERRUPTED", message=safe("The session was interrupted."))
     return batch(
         run(config=config, seconds=84.6),
-        run(config=config, trial=2, seconds=70.2, evaluations={Metric.EFFICIENCY: efficiency(93.1, turns=7)}),
+        run(config=config, trial=2, seconds=70.2, evaluations=checked(score=93.1, turns=7)),
         run(config=config, trial=3, seconds=301, status=SessionStatus.TIMED_OUT, failure=late),
-        run(config=config, trial=4, seconds=99.9, evaluations={Metric.EFFICIENCY: efficiency(71.0, turns=14)}),
+        run(config=config, trial=4, seconds=99.9, evaluations=checked(score=71.0, turns=14)),
         run(config=config, trial=5, seconds=12, **cut),
         seconds=570.0,
     )

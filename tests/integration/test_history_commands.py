@@ -15,7 +15,8 @@ from tests.support.history import PATCH, store, store_sides
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
-from tests.unit.compare.runs import efficiency, fulfillment
+from tests.unit.compare.runs import correctness, efficiency, fulfillment, unscored
+from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.session import SessionStatus
 
 SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
@@ -258,6 +259,28 @@ def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> No
     assert done.returncode == 2
     assert "1 failed (left out)" in done.stdout
     assert "nothing was compared" in done.stderr
+
+
+@pytest.mark.parametrize("score", [0, 100])
+def test_a_candidate_whose_commands_failed_is_red_whatever_its_score(tmp_path: Path, score: float) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[correctness(score, passed=True)])
+    store(project.results, evaluations=[correctness(score, passed=False)], minute=1)
+    done = zelda(project, "compare", RUN, "latest")
+    assert done.returncode == 1
+    assert "alpha: build, tests or coverage fell short in the only trial" in " ".join(done.stdout.split())
+    listed = zelda(project, "list", "--json").stdout
+    assert json.loads(listed)["runs"][0]["outcome"] == "failed"
+
+
+def test_a_candidate_that_could_not_be_evaluated_is_not_green(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, evaluations=[efficiency(), correctness()])
+    away = unscored(Metric.FUNCTIONAL_CORRECTNESS, "testCommand could not be confined", failed=True)
+    store(project.results, evaluations=[efficiency(), away], minute=1)
+    done = zelda(project, "compare", RUN, "latest")
+    assert done.returncode == 2
+    assert "alpha could not be evaluated" in done.stderr
 
 
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:

@@ -295,6 +295,53 @@ def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
     assert len({line.index(row[2], len(row[0]) + 4) for line, row in zip(lines[1:-2], rows, strict=True)}) == 1
 
 
+@pytest.mark.parametrize(
+    ("suite", "measured"),
+    [
+        ("", True),
+        ("setupCommand: make\n", True),
+        ("acceptanceCriteria: [It works.]\n", False),
+        ("acceptanceCriteria: [It works.]\nmetrics: {requirementFulfillment: false}\n", True),
+        ("testCommand: make\n", False),
+        ("buildCommand: make\n", False),
+        ("buildCommand: make\nmetrics: {functionalCorrectness: false}\n", True),
+    ],
+)
+def test_a_suite_that_can_neither_pass_nor_fail_is_told_so(suite, measured, tmp_path):
+    write(tmp_path, test_api=f"prompt: Add it.\n{suite}")
+    done = zelda("validate", cwd=tmp_path)
+    assert ("Measured only: " in done.stdout, done.returncode) == (measured, 0)
+    (told,) = json.loads(zelda("validate", "--json", cwd=tmp_path).stdout)["suites"]
+    assert told["measured"] is measured
+
+
+OFF = "metrics: {efficiency: false, requirementFulfillment: false, toolUsage: false, functionalCorrectness: false}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "suite", "place"),
+    [
+        ("", OFF, "zelda/test-api.yaml:2:1"),
+        (OFF, "", "zelda.config.yaml:1:1"),
+        (
+            "metrics: {efficiency: false}\n",
+            OFF.replace("efficiency: false, ", ""),
+            "zelda/test-api.yaml:2:1",
+        ),
+    ],
+)
+def test_a_suite_of_which_nothing_is_computed_is_an_error(config, suite, place, tmp_path):
+    write(tmp_path, config=config, test_api=f"prompt: Add it.\n{suite}")
+    done = zelda("validate", cwd=tmp_path)
+    assert f"{place}: metrics are all off: leave at least one of them on" in done.stderr
+    assert done.returncode == 2
+
+
+def test_one_suite_may_switch_on_what_the_project_switches_off(tmp_path):
+    write(tmp_path, config=OFF, test_api="prompt: Add it.\nmetrics: {efficiency: true}\n")
+    assert zelda("validate", cwd=tmp_path).returncode == 0
+
+
 def test_validate_shows_named_suites_but_checks_all(tmp_path):
     write(tmp_path, test_a=GOOD, test_b=GOOD)
     done = zelda("validate", "zelda/test-b.yaml", cwd=tmp_path)

@@ -210,7 +210,8 @@ def test_an_exit_code_that_contradicts_the_numbers_is_told(tmp_path: Path) -> No
     project = project_with(tmp_path, line("testCommand", f"{PYTHON} -m unittest; exit 1"))
     code, output = run(project)
     assert code == 1, output
-    assert correctness(project)["score"] == 100
+    assert correctness(project)["score"] == 0
+    assert " FAIL " in output
     assert "The command failed (exit code 1) though 2 of 2 tests passed." in " ".join(output.split())
 
 
@@ -226,6 +227,8 @@ def test_nothing_configured_is_unscored_and_no_failure(tmp_path: Path) -> None:
     project = project_with(tmp_path, "")
     code, output = run(project)
     assert code == 0, output
+    assert " MEASURED " in output
+    assert " PASS " not in output
     assert "score" not in correctness(project)
     assert correctness(project)["reasoning"].startswith("not configured")
 

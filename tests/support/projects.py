@@ -101,7 +101,8 @@ class Project:
         return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor(), isolation)
 
     def suite(self, **settings: Any) -> ResolvedSuite:
-        return suite(**{"isolation": {"level": self.level}, **settings})
+        # The scripts of tests stand for sessions: they go on after what is refused them.
+        return suite(**{"isolation": {"level": self.level}, "shell": "sh -c", **settings})
 
     def work(self, work: Work, run_id: str = "run-1", **settings: Any) -> Any:
         """Open a workspace, do the work in it, and return what it returned."""

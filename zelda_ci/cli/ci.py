@@ -43,7 +43,7 @@ GITHUB_WORKSPACE stand in for one; on your own machine, `zelda run` and `zelda c
 every input and output.
 """
 EXIT_CODES = (
-    "Exit codes: 0 the gate passes, or there was nothing to do; 1 it does not pass; 2 Zelda could not do its work (a "
+    "Exit codes: 0 the gate passes, nothing was to be judged, or there was nothing to do; 1 it does not pass; 2 Zelda could not do its work (a "
     "missing key, no suites, a broken session); 130 cancelled."
 )
 
@@ -64,7 +64,7 @@ def ci() -> int:
             log.tell("error", CANCELLED, title="Zelda")
             action.give_up(os.environ, log, CANCELLED, "cancelled")
             return INTERRUPTED
-        except Exception as problem:
+        except BaseException as problem:
             log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
             action.give_up(os.environ, log, UNEXPECTED, "broken")
             raise

@@ -46,13 +46,6 @@ class _Table(click.Group):
             guess = f" Did you mean {near[0]!r}?" if near else ""
             raise click.UsageError(exc.message + guess, ctx) from exc
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().main(*args, **kwargs)
-        except SystemExit:
-            # What click and rich make of a reader (head, less) that has gone, where nothing else ends the process.
-            raise BrokenPipeError from None
-
 
 @click.group(
     cls=_Table,

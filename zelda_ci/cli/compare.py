@@ -21,7 +21,8 @@ from zelda_ci.storage.references import read_side
 
 @click.command(
     epilog="Examples: `zelda compare rest-endpoint-2026-02-13 latest`; `zelda compare main.json candidate.json "
-    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read."
+    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or a suite could not be "
+    "evaluated."
 )
 @click.argument("baseline")
 @click.argument("candidate")
@@ -76,4 +77,7 @@ def _settle(found: Compared, *, told: bool) -> int:
     if found.empty:
         hint = "Run the candidate again; `zelda show` says why its runs failed."
         raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
+    if found.broken:
+        hint = "Run the candidate again; `zelda show` says what went wrong."
+        raise StorageError(f"{', '.join(found.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
     return found.gate.exit_code

@@ -14,8 +14,10 @@ from zelda_ci.config.keys import entries
 from zelda_ci.config.project import Examination, LoadedProject
 from zelda_ci.config.resolver import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.selection import select
+from zelda_ci.domain.outcome import only_measures
 
 _LONGEST_VALUE = 48
+MEASURED = "Measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail."
 
 
 @click.command(short_help="Check every file and show what each suite resolves to.")
@@ -64,6 +66,7 @@ def _project_json(project: LoadedProject, suites: Sequence[LoadedSuite]) -> dict
         "suites": [
             {
                 "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "measured": only_measures(suite.resolved),
                 "origins": {key: str(origin) for key, origin in suite.provenance.items()},
             }
             for suite in suites
@@ -80,6 +83,8 @@ def _print(suites: Sequence[LoadedSuite]) -> None:
         for key, value, origin in rows:
             line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", _style(origin)), (f"  {origin}", "dim")
             console.print(Text.assemble(*line))
+        if only_measures(suite.resolved):
+            console.print(Text(f"  {MEASURED}", "yellow"))
         console.print()
     count = "1 suite is" if len(suites) == 1 else f"{len(suites)} suites are"
     console.print(Text(f"{count} valid.", "green"))

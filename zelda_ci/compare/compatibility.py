@@ -25,13 +25,13 @@ METRIC_OF = {
 def _session_settings(reading: Reading) -> Hashable:
     config = reading.run.config
     execution = tuple(value for name, value in config.execution if name != "model")
-    return (execution, config.setup_command, config.history_depth)
+    return (execution, config.setup_command, config.shell if config.setup_command else None, config.history_depth)
 
 
 def _commands(reading: Reading) -> Hashable:
     config = reading.run.config
     commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
-    return (*commands, config.test_report, config.coverage_report, config.protected_paths)
+    return (*commands, config.shell, config.test_report, config.coverage_report, config.protected_paths)
 
 
 def _judge(identity: JudgeIdentity | None, reading: Reading) -> tuple[str, str]:

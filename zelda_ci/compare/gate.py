@@ -13,6 +13,7 @@ from zelda_ci.domain.comparison import (
     Measure,
     MeasureDelta,
 )
+from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
@@ -123,15 +124,17 @@ def _minimums(side: Side, limits: ScoreLimits) -> Iterator[str]:
 
 
 def _failures(side: Side, limits: ScoreLimits) -> Iterator[str]:
-    """Without a required score: criteria, builds and tests that fail in at least half of their trials."""
+    """Criteria without a required score, and commands, that fail in at least half of their trials."""
     if limits.requirement_fulfillment is None:
         for criterion in side.criteria:
             outcomes = side.outcomes(criterion)
             if _mostly(outcomes, lambda outcome: outcome == 0):
                 yield f"criterion {criterion!r} failed in {_of(outcomes.count(0.0), len(outcomes))}"
-    correctness = side.values(Measure.FUNCTIONAL_CORRECTNESS)
-    if limits.functional_correctness is None and _mostly(correctness, lambda score: score < 100):
-        yield f"build, tests or coverage fell short in {_of(sum(s < 100 for s in correctness), len(correctness))}"
+    # A lower score that is enough says nothing of commands: one that fails is red beside any number.
+    commands = [correctness_outcome(reading.run.evaluations) for reading in side.readings]
+    failed, known = commands.count(Outcome.FAILED), len(commands) - commands.count(Outcome.MEASURED)
+    if known and 2 * failed >= known:
+        yield f"build, tests or coverage fell short in {_of(failed, known)}"
 
 
 def _limits(limits: ScoreLimits) -> dict[Measure, float | None]:

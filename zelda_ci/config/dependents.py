@@ -1,9 +1,11 @@
-"""Keys that mean something only where another one is set."""
+"""Keys that mean something only where another one is set, or is not."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from zelda_ci.config.problems import Problem, problem
 from zelda_ci.config.resolver import Layer
+from zelda_ci.domain.suite import MetricSwitches
 
 OF_TESTS = ("coverageThreshold", "testReport", "coverageReport")
 """What is measured or written while the tests run."""
@@ -22,6 +24,20 @@ def untested(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iter
             yield from _told(suite, "the suite has no testCommand")
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
         yield from _told(project, "no suite has a testCommand")
+
+
+def switched_off(project: Layer, suites: Sequence[Layer]) -> Iterator[Problem]:
+    """Suites of which nothing would be computed: what they cost would show nothing."""
+    everything = {field.alias for field in MetricSwitches.model_fields.values()}
+    for suite in suites:
+        switches = {**_group(project, "metrics"), **_group(suite, "metrics")}
+        if {name for name, on in switches.items() if on is False} == everything:
+            layer = suite if "metrics" in suite.places else project
+            yield problem(layer.file, layer.places["metrics"], "metrics are all off: leave at least one of them on")
+
+
+def _group(layer: Layer, key: str) -> dict[str, Any]:
+    return layer.values().get(key) or {}
 
 
 def _tests(layer: Layer) -> bool:

@@ -75,7 +75,9 @@ def examine(folder: Path) -> Examination:
     config = _read_config(root)
     suites, problems = _read_suites(root, config)
     problems += config.problems
-    problems += (*dependents.untested(config.layer, [suite.layer for suite in suites], complete=not problems),)
+    layers = [suite.layer for suite in suites]
+    problems += (*dependents.untested(config.layer, layers, complete=not problems),)
+    problems += (*dependents.switched_off(config.layer, layers),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

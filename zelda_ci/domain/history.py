@@ -6,8 +6,11 @@ from pydantic import AwareDatetime, ValidationError
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+
+OutcomeWord = Literal["measured", "passed", "failed", "broken", "interrupted"]
 
 
 class StoredRun(Record):
@@ -18,6 +21,8 @@ class StoredRun(Record):
     suite: str
     trial: int = 1
     status: SessionStatus
+    outcome: OutcomeWord
+    """What the run means: how its session ended, and what criteria and commands showed."""
     started_at: AwareDatetime
     finished_at: AwareDatetime
     scores: dict[Metric, float] = {}
@@ -48,6 +53,18 @@ class History(Record):
     """Runs without a result: under way, or killed and not yet recovered."""
 
 
+def word_of(outcome: Outcome) -> OutcomeWord:
+    """An outcome as lists spell it."""
+    words: dict[Outcome, OutcomeWord] = {
+        Outcome.MEASURED: "measured",
+        Outcome.PASSED: "passed",
+        Outcome.FAILED: "failed",
+        Outcome.BROKEN: "broken",
+        Outcome.INTERRUPTED: "interrupted",
+    }
+    return words[outcome]
+
+
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
     details = _efficiency(run)
@@ -59,6 +76,7 @@ def at_a_glance(run: RunResult) -> StoredRun:
         suite=run.suite,
         trial=run.trial,
         status=run.status,
+        outcome=word_of(run_outcome(run)),
         started_at=run.started_at,
         finished_at=run.finished_at,
         scores={metric: found.score for metric, found in run.evaluations.items() if found.score is not None},

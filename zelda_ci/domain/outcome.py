@@ -1,5 +1,6 @@
 """What results mean for whoever waits for the exit code."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from pydantic import ValidationError
@@ -8,6 +9,11 @@ from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
+
+Evaluations = Mapping[Metric, EvalResult]
+
+FULL_SCORE = 100.0
 
 
 class Outcome(IntEnum):
@@ -15,7 +21,8 @@ class Outcome(IntEnum):
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
-    | completed                                                       | passed      | 0         |
+    | completed, and nothing was asked of it that can pass or fail    | measured    | 0         |
+    | completed, and criteria or commands showed that it is right     | passed      | 0         |
     | out of turns, budget or time, or an acceptance criterion failed | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | session failed, or an evaluator could not do its work           | broken      | 2         |
@@ -23,32 +30,66 @@ class Outcome(IntEnum):
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
 
+    MEASURED = -1
     PASSED = 0
     FAILED = 1
     BROKEN = 2
     INTERRUPTED = 130
 
+    @property
+    def exit_code(self) -> int:
+        """What is only measured is no failure either."""
+        return max(int(self), 0)
+
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means: the worse of how its session ended and how its evaluation went."""
-    fulfilled = Outcome.FAILED if failed_criteria(run) else Outcome.PASSED
-    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), fulfilled)
+    """What one run means."""
+    return outcome_of(run.status, run.evaluations)
+
+
+def outcome_of(status: SessionStatus, evaluations: Evaluations) -> Outcome:
+    """The worse of how a session ended and how its evaluation went. A pass needs evidence."""
+    broken = (Outcome.BROKEN for result in evaluations.values() if result.failed)
+    return max(_status_outcome(status), correctness_outcome(evaluations), _criteria_outcome(evaluations), *broken)
+
+
+def correctness_outcome(evaluations: Evaluations) -> Outcome:
+    """What build, tests and coverage showed: everybody who calls a run good or bad asks here.
+
+    The commands decide. A score says how much of the code is right, and may be high where a command failed.
+    """
+    result = evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
+    if result is None or result.failed:
+        return Outcome.MEASURED
+    passed = result.details.get("passed")
+    if passed is False or (result.score is not None and result.score < FULL_SCORE):
+        return Outcome.FAILED
+    return Outcome.PASSED if passed is True else Outcome.MEASURED
 
 
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     """The acceptance criteria that the judge found not met."""
-    details = fulfillment(run)
-    criteria = details.criteria if details else ()
-    return tuple(criterion for criterion in criteria if criterion.verdict is CriterionVerdict.FAIL)
+    return tuple(criterion for criterion in _criteria(run.evaluations) if criterion.verdict is CriterionVerdict.FAIL)
 
 
 def fulfillment(run: RunResult) -> FulfillmentDetails | None:
     """What the judge said of the acceptance criteria; a file of another Zelda may hold what cannot be read."""
-    result = run.evaluations.get(Metric.REQUIREMENT_FULFILLMENT)
+    return _fulfillment(run.evaluations)
+
+
+def _fulfillment(evaluations: Evaluations) -> FulfillmentDetails | None:
+    result = evaluations.get(Metric.REQUIREMENT_FULFILLMENT)
     try:
         return FulfillmentDetails.model_validate(result.details) if result else None
     except ValidationError:
         return None
+
+
+def only_measures(suite: ResolvedSuite) -> bool:
+    """Whether nothing is asked of a suite's runs that could pass or fail."""
+    judged = suite.metrics.requirement_fulfillment and suite.acceptance_criteria
+    tested = suite.metrics.functional_correctness and (suite.build_command or suite.test_command)
+    return not (judged or tested)
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
@@ -57,17 +98,22 @@ def batch_outcome(batch: BatchResult) -> Outcome:
     return max((*map(run_outcome, batch.runs), *cut_short), default=Outcome.BROKEN)
 
 
-def _evaluated(result: EvalResult) -> Outcome:
-    if result.failed:
-        return Outcome.BROKEN
-    wrong = result.metric is Metric.FUNCTIONAL_CORRECTNESS and result.details.get("passed") is False
-    return Outcome.FAILED if wrong else Outcome.PASSED
+def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:
+    details = _fulfillment(evaluations)
+    return details.criteria if details else ()
+
+
+def _criteria_outcome(evaluations: Evaluations) -> Outcome:
+    verdicts = {criterion.verdict for criterion in _criteria(evaluations)}
+    if CriterionVerdict.FAIL in verdicts:
+        return Outcome.FAILED
+    return Outcome.PASSED if CriterionVerdict.PASS in verdicts else Outcome.MEASURED
 
 
 def _status_outcome(status: SessionStatus) -> Outcome:
     match status:
         case SessionStatus.COMPLETED:
-            return Outcome.PASSED
+            return Outcome.MEASURED
         case SessionStatus.MAX_TURNS | SessionStatus.BUDGET_EXCEEDED | SessionStatus.TIMED_OUT:
             return Outcome.FAILED
         case SessionStatus.FAILED:

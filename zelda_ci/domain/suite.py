@@ -4,6 +4,8 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
+import shlex
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
@@ -54,6 +56,22 @@ def _startable(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return command
 
 
+STRICT_SHELLS = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
+"""Shells that need no options of the user's, and how they stop at the first failure."""
+
+
+def _shell(words: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    try:
+        given = shlex.split(words) if isinstance(words, str) else list(words)
+    except ValueError:
+        given = []
+    if not given or not given[0].strip() or (len(given) == 1 and PurePath(given[0]).name not in STRICT_SHELLS):
+        raise PydanticCustomError(
+            "shell", "must be bash, sh, or a program with its options, to which the command is added: bash -c"
+        )
+    return words
+
+
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -71,6 +89,7 @@ Globs = Annotated[
 ]
 Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]
 """A shell line, or the arguments of one program."""
+Shell = Annotated[Text | tuple[str, ...], AfterValidator(_shell)]
 Votes = Annotated[Literal[1, 3, 5], BeforeValidator(_no_boolean, json_schema_input_type=Literal[1, 3, 5])]
 
 
@@ -236,6 +255,12 @@ class SharedSettings(Record):
     )
     test_command: Command | None = Field(
         None, description="Tests the code after the session; exit code 0 is a pass.", examples=["npm test"]
+    )
+    shell: Shell | None = Field(
+        None,
+        description="Runs commands that are a line: bash or sh, which stop at the first failure, or a program with its "
+        "options, to which the line is added. Without it bash, or sh where there is no bash.",
+        examples=["bash -c"],
     )
     command_timeout_seconds: Seconds = Field(
         300, description="Time in seconds that each of the three commands may take."

@@ -39,9 +39,17 @@ class Confinement:
     uid: int | None = None
     """The user and group that everything runs as and that owns the run's folders; absent where it is Zelda's own."""
 
-    def command(self, argv: Sequence[str], *, phase: Phase = "test", environment_file: Path | None = None) -> list[str]:
-        """Arguments that start `argv` under the supervisor."""
-        options = ["--environment", str(environment_file)] if environment_file else []
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        phase: Phase = "test",
+        environment_file: Path | None = None,
+        status_file: Path | None = None,
+    ) -> list[str]:
+        """Arguments that start `argv` under the supervisor, which says in the status file how that went."""
+        files = {"--environment": environment_file, "--status": status_file}
+        options = [word for name, file in files.items() if file for word in (name, str(file))]
         return [*self.supervisor, *self.options, *options, "--", *self.starts.get(phase, ()), *argv]
 
 
@@ -75,6 +83,10 @@ class Workspace:
     confinement: Confinement
     notes: tuple[SafeText, ...] = ()
     """What the workspace cannot show of the tested state, in sentences: submodules, content filters, …"""
+
+    def status_file(self, phase: Phase) -> Path:
+        """Where the supervisor says whether a program of this phase began: beyond the reach of all that is confined."""
+        return self.base / f"{phase}.status"
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
     """Turn any failure into an unscored result, so that one bad evaluator cannot sink a run."""
     try:
         return _settled(evaluator, await evaluator.evaluate(context), redact)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:  # whoever wants to end Zelda from in here has failed like any other
         # What Zelda can explain is told in the result; the rest is a defect, and its traceback is wanted.
         level = logging.DEBUG if isinstance(problem, ZeldaError) else logging.WARNING
         log.log(level, "%s could not be computed", evaluator.metric, exc_info=True)
@@ -76,7 +76,7 @@ def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalRe
     )
 
 
-def _sentence(problem: Exception) -> str:
+def _sentence(problem: BaseException) -> str:
     if isinstance(problem, ZeldaError):
         return problem.message
     return f"The evaluation failed: {type(problem).__name__}: {problem}"

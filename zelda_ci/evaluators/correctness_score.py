@@ -11,6 +11,8 @@ from zelda_ci.test_output.reading import contradictions
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
 WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
+MOST_WITHOUT_PASS = 99.0
+"""Of 100: one failed test of ten thousand must not round to the full score."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,9 @@ def weigh(suite: ResolvedSuite, evidence: Evidence) -> tuple[float, CorrectnessD
         score = sum(weight * part) / sum(weight), over the parts that are configured
 
     `build` counts 100 or 0. `tests` counts the share of tests that passed among those that ran; where the numbers are
-    not known the exit code decides. `coverage` counts 100 from the threshold on, below it the share of it that was
-    reached. A command that did not end in time, or was not run, counts 0.
+    not known, or do not explain why the command failed, the exit code decides. `coverage` counts 100 from the threshold
+    on, below it the share of it that was reached. A command that did not end in time, or was not run, counts 0. What
+    did not pass has at most 99, however little is missing.
     """
     parts, weights = dict(_parts(suite, evidence)), _weights(suite)
     total = sum(weights.values())
@@ -49,7 +52,7 @@ def weigh(suite: ResolvedSuite, evidence: Evidence) -> tuple[float, CorrectnessD
         weights={part: round(100 * weight / total, 2) for part, weight in weights.items()},
         notes=(*evidence.notes, *_notes(evidence)),
     )
-    return min(score, 100.0), details
+    return min(score, 100.0 if details.passed else MOST_WITHOUT_PASS), details
 
 
 def reasoning(details: CorrectnessDetails) -> str:
@@ -77,7 +80,8 @@ def _share_passed(evidence: Evidence) -> float:
     tests = evidence.tests
     if evidence.test is None or evidence.test.exit_code is None:
         return 0.0
-    if not tests.recognised:
+    explained = evidence.test.exit_code == 0 or tests.failed + tests.errored > 0
+    if not tests.recognised or not explained:
         return 1.0 if evidence.test.exit_code == 0 else 0.0
     return tests.passed / tests.ran if tests.ran else 0.0
 

@@ -1,5 +1,6 @@
 """Whether the code that a session left can be built, passes its tests and is covered by them."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from zelda_ci.domain.evaluation import EvalContext, Metric
@@ -7,6 +8,7 @@ from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import ConfigError
 from zelda_ci.evaluators.base import Outcome, Scored, Unscored
 from zelda_ci.evaluators.bench import Bench, Order, Ran, Step
 from zelda_ci.evaluators.correctness_score import Evidence, reasoning, weigh
@@ -17,6 +19,8 @@ from zelda_ci.test_output.text import Output
 
 TEST_REPORTS = "test"
 COVERAGE_REPORTS = "coverage"
+UNUSABLE: Final = {126: "not executable", 127: "not found"}
+"""What shells and launchers mean by an exit code. Other programs hardly use these."""
 
 ABANDONED: Final = {
     SessionStatus.FAILED: "The session failed, so build and tests were not run.",
@@ -28,7 +32,7 @@ class FunctionalCorrectness:
     """Build and tests by the suite's own commands, one after the other; needs no judge."""
 
     metric: Final = Metric.FUNCTIONAL_CORRECTNESS
-    version: Final = "1"
+    version: Final = "2"
 
     def __init__(self, bench: Bench, redact: Redactor) -> None:
         self._bench = bench
@@ -42,7 +46,7 @@ class FunctionalCorrectness:
         if reason := ABANDONED.get(context.transcript.status):
             return Unscored(reason)
         if workspace is None:
-            return Unscored("The workspace is gone, so build and tests could not be run.")
+            return Unscored("The workspace is gone, so build and tests could not be run.", failed=True)
         if context.unready:
             score, details = weigh(suite, Evidence(notes=(context.unready,)))
             return Scored(score, f"{context.unready} {reasoning(details)}", details)
@@ -54,9 +58,14 @@ class FunctionalCorrectness:
         if suite.build_command is not None:
             order = Order(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
             build = (await self._bench.run(workspace, order)).result.in_brief(self._redact)
+            check_usable("buildCommand", build, workspace.confinement.environment)
         if suite.test_command is None or (build and build.exit_code != 0):
             return Evidence(build)
-        return self._read(build, await self._bench.run(workspace, _test_order(suite, suite.test_command)))
+        evidence = self._read(build, await self._bench.run(workspace, _test_order(suite, suite.test_command)))
+        # A runner that counted failures did run: some end with the number of failed tests.
+        if evidence.test and not evidence.tests.failed + evidence.tests.errored:
+            check_usable("testCommand", evidence.test, workspace.confinement.environment)
+        return evidence
 
     def _read(self, build: CommandResult | None, ran: Ran) -> Evidence:
         result, redact = ran.result, self._redact
@@ -67,6 +76,22 @@ class FunctionalCorrectness:
         tests = reading.read_tests(output, ran.written.get(TEST_REPORTS, ()), result.exit_code, redact)
         covered = coverage.read_coverage(output, ran.written.get(COVERAGE_REPORTS, ()))
         return Evidence(build, result.in_brief(redact), tests, covered, notes)
+
+
+def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:
+    """See to it that a command is one that can be run here: what nobody could start says nothing of the code.
+
+    Raises:
+        ConfigError: A shell, or whoever else ended with its exit code, could not find or start a program.
+    """
+    if done.exit_code in UNUSABLE:
+        last_line = done.output.rstrip().rpartition("\n")[2]
+        raise ConfigError(
+            f"{key} cannot be run ({UNUSABLE[done.exit_code]}, exit code {done.exit_code}): {done.command}: "
+            f"{last_line or 'no output'}. PATH in the run: {environment.get('PATH', '')}",
+            hint="Install what is missing where PATH leads, or let setupCommand do it.",
+            code="COMMAND_NOT_FOUND",
+        )
 
 
 def _test_order(suite: ResolvedSuite, command: Command) -> Order:

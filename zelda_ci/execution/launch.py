@@ -15,6 +15,7 @@ from zelda_ci.domain.workspace import Confinement
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import environment
 from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.process import launches
 
 SDK_PACKAGE = "claude_agent_sdk"
 
@@ -54,7 +55,8 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
             for place in (config_dir, config_dir / ".claude.json"):
                 os.chown(place, uid, uid, follow_symlinks=False)
         _write(environment_file, json.dumps(dict(variables)), mode=0o600)
-        _write(stub, _stub(request.workspace.confinement, cli, environment_file), mode=0o700)
+        status_file = launches.fresh(request.workspace.status_file("session"))
+        _write(stub, _stub(request.workspace.confinement, cli, environment_file, status_file), mode=0o700)
     except OSError as exc:
         raise ExecutionError(
             f"The session could not be prepared in {base}: {exc.strerror}.",
@@ -64,8 +66,9 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
     return stub
 
 
-def _stub(confinement: Confinement, cli: Path, environment_file: Path) -> str:
-    command = shlex.join(confinement.command([str(cli)], phase="session", environment_file=environment_file))
+def _stub(confinement: Confinement, cli: Path, environment_file: Path, status_file: Path) -> str:
+    start = confinement.command([str(cli)], phase="session", environment_file=environment_file, status_file=status_file)
+    command = shlex.join(start)
     # The inner shell is there because `env` would take a path with "=" in it for a variable.
     return f"""#!/bin/sh
 echo "$$" >&2

@@ -15,6 +15,7 @@ from zelda_ci.execution.messages import Translator
 from zelda_ci.execution.outcome import Crash, Cut, Evidence, Fall
 from zelda_ci.execution.recorder import Recorder
 from zelda_ci.execution.supervision import Supervisor
+from zelda_ci.process import launches
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,7 @@ class Leading:
             prompted=self._line.prompted,
             command=self._request.prompt.lstrip().startswith("/"),
             seconds_allowed=self._request.execution.timeout_seconds,
+            begun=launches.read(self._request.workspace.status_file("session")).begun,
             recording_failure=_explained(recorder.failure) if recorder.failure else None,
         )
 

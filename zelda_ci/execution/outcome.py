@@ -54,6 +54,8 @@ class Evidence:
     stderr_tail: Sequence[str] = ()
     prompted: bool = False
     """Whether the CLI came up and got the prompt."""
+    begun: bool = True
+    """Whether the CLI was started at all, and confined as ordered; its supervisor says so."""
     command: bool = False
     """Whether the prompt looks like a command, with a leading `/`."""
     seconds_allowed: float = 0.0
@@ -98,6 +100,9 @@ def _of_cut(cut: Cut, evidence: Evidence) -> Verdict:
 def _of_crash(evidence: Evidence) -> Verdict:
     crash = evidence.crash or Crash(Fall.EXITED, exit_code=0)
     said = " ".join(evidence.stderr_tail) or crash.detail
+    if crash.fall in {Fall.EXITED, Fall.SILENT_START} and not evidence.begun:
+        reason = f"Claude Code was not started, because it could not be confined: {said or 'no reason was given'}"
+        return _failed("SESSION_NOT_CONFINED", reason)
     match crash.fall:
         case Fall.NOT_STARTED:
             return _failed("CLI_START_FAILED", f"Claude Code could not be started: {crash.detail}")

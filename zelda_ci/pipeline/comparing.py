@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import StorageError
@@ -19,6 +20,8 @@ class Compared:
 
     comparison: Comparison
     gate: GateResult
+    broken: tuple[str, ...] = ()
+    """Suites of which no run of the candidate could be evaluated: nothing stands against them, and nothing for them."""
 
     @property
     def empty(self) -> bool:
@@ -55,7 +58,14 @@ def compare_sides(
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=known.read(suites))
     settings = recorded_settings(runs)
     reasons = (*gate(comparison, settings).reasons, *gate(_batch(runs), settings).reasons)
-    return Compared(comparison, GateResult(reasons=reasons))
+    return Compared(comparison, GateResult(reasons=reasons), _broken(runs))
+
+
+def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
+    outcomes: dict[str, list[Outcome]] = {}
+    for run in runs:
+        outcomes.setdefault(run.suite, []).append(run_outcome(run))
+    return tuple(sorted(suite for suite, found in outcomes.items() if min(found) >= Outcome.BROKEN))
 
 
 def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:

@@ -17,6 +17,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
+from zelda_ci.evaluators.functional_correctness import check_usable
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
 from zelda_ci.pipeline import isolation, tripwire
@@ -123,6 +124,7 @@ class Run:
         with self._phase(Phase.SETUP):
             done = await self.tools.bench.command(workspace, "setup", command, limit)
         self.ledger.learn(setup=done.in_brief(self.tools.redact))
+        check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
             how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
             last_line = done.output.rstrip().rpartition("\n")[2]

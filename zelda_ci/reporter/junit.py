@@ -12,7 +12,7 @@ from zelda_ci.domain.comparison import SuiteComparison, Verdict
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict
-from zelda_ci.domain.outcome import fulfillment
+from zelda_ci.domain.outcome import Outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
@@ -24,6 +24,7 @@ from zelda_ci.reporter.view.scores import label
 from zelda_ci.reporter.view.usage import used
 
 A_WEEK = 604_800
+MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
 LONGEST = 20_000
 """Characters of one text."""
 
@@ -69,7 +70,7 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
     name = f"{run.suite} (trial {run.trial})" if several else run.suite
     return TestSuite(
         name,
-        [*_cases(run)],
+        [*_marked(run)],
         timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
         package=run.config.file,
         properties=dict(_properties(run, report)),
@@ -91,6 +92,15 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
         yield "tokens", str(use.tokens.total)
     if run.judge:
         yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
+
+
+def _marked(run: RunResult) -> Iterator[TestCase]:
+    """No case is green of a run in which nothing could fail."""
+    measured = run_outcome(run) is Outcome.MEASURED
+    for case in _cases(run):
+        if measured and not (case.is_failure() or case.is_error() or case.is_skipped()):
+            case.add_skipped_info(MEASURED)
+        yield case
 
 
 def _cases(run: RunResult) -> Iterator[TestCase]:

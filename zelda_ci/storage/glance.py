@@ -1,18 +1,22 @@
 """The few facts of a result that a list shows, taken without validating all the others. Pure: no disk."""
 
+from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
-from zelda_ci.domain.history import StoredRun, at_a_glance
+from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.history import StoredRun, at_a_glance, word_of
+from zelda_ci.domain.outcome import outcome_of
 from zelda_ci.domain.run import SCHEMA_VERSION
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError
 
 _PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
-_ELSEWHERE = (KeyError, TypeError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
+_ELSEWHERE = (KeyError, TypeError, ValueError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
 
 
 def glance(data: bytes, name: str) -> StoredRun:
@@ -42,6 +46,13 @@ def _dated(run: StoredRun) -> StoredRun:
     return run
 
 
+def _evaluations(stored: dict[str, Any]) -> Iterator[tuple[Metric, EvalResult]]:
+    """As much of them as an outcome rests on."""
+    for metric, found in stored.items():
+        facts = {"score": found.get("score"), "details": found["details"], "failed": found["failed"]}
+        yield Metric(metric), EvalResult.model_construct(**facts)
+
+
 def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
         raise KeyError
@@ -50,6 +61,7 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     source = tree.get("source")
     return {
         **{key: tree[key] for key in _PLAIN},
+        "outcome": word_of(outcome_of(SessionStatus(tree["status"]), dict(_evaluations(evaluations)))),
         "scores": {metric: found["score"] for metric, found in evaluations.items() if "score" in found},
         "costUsd": details["costUsd"],
         "costKnown": details["costKnown"],

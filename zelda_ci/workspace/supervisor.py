@@ -1,13 +1,15 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
-Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] [--bounds JSON] -- PROGRAM
-ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input, output and error, and a
-session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few seconds of grace) or when
-the parent dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it;
-125 to 127 where it could not be started.
+Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--status FILE] [--confined DEPTH]
+[--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input,
+output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few
+seconds of grace) or when the parent dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or
+128 + n where signal n ended it; 125 to 127 where it could not be started.
 
 With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
+With `--status`, a file tells a failure of ours from any exit code of PROGRAM: "begun" stands there once nothing of
+ours can fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process has it open.
 With `--bounds`, as `Bounds` takes them, all is killed as soon as they are reached.
 """
 
@@ -47,24 +49,31 @@ def main(arguments: list[str]) -> int:
     options, argv = _parsed(arguments)
     parent, environment = int(options.get("--parent", os.getppid())), _environment(options.get("--environment"))
     _close_inherited()
+    status_file = _Status(options.get("--status"))
     with contextlib.suppress(PermissionError):  # a leader already
         os.setsid()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wakeups = _wakeups()
-    launcher = _Launcher(int(options["--confined"])) if "--confined" in options else None
+    launcher = _Launcher(int(options["--confined"]), status_file) if "--confined" in options else None
     bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
     child = _started(argv, environment, launcher, bounds)
+    if not launcher:
+        status_file.say("begun")
     _let_go_of_streams()
     status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants(child)
     _reaped()
     if bounds:
         bounds.close()
-    if launcher and not launcher.has_confined() and status >= 0:
-        launcher.complain()
-        return NOT_CONFINED
-    return 128 - status if status < 0 else status
+    if launcher and not launcher.has_confined():
+        if status >= 0:
+            launcher.complain()
+            return NOT_CONFINED
+        return 128 - status
+    code = 128 - status if status < 0 else status
+    status_file.say(f"ended {code}")
+    return code
 
 
 def _started(
@@ -114,12 +123,27 @@ def _close_inherited() -> None:
                 os.close(int(name))
 
 
+class _Status:
+    """What is said of the program in a file."""
+
+    def __init__(self, file: str | None) -> None:
+        """Open it, for this process alone."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._number = os.open(file, flags, 0o600) if file else -1
+
+    def say(self, word: str) -> None:
+        """Add a line."""
+        if self._number >= 0:
+            with contextlib.suppress(OSError):  # a full disk: what is not said counts as our failure
+                os.write(self._number, f"{word}\n".encode())
+
+
 class _Launcher:
     """What the program is until it has given up its rights; nothing else of it may run before."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, status: _Status) -> None:
         """Make the pipe on which it says so; standard error stays ours until then, to say if it does not."""
-        self.depth = depth
+        self.depth, self._status = depth, status
         self._reader, self._writer = os.pipe()
         self._errors = os.dup(2)
         self._ready = False
@@ -141,6 +165,7 @@ class _Launcher:
                 self._ready = os.read(self._reader, 1) == b"R"
             if self._ready:
                 os.close(self._errors)
+                self._status.say("begun")
         return self._ready
 
     def complain(self) -> None:

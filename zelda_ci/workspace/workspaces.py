@@ -15,7 +15,7 @@ from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
-from zelda_ci.process import Completed
+from zelda_ci.process import Completed, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.workspace import (
     changes,
@@ -29,6 +29,7 @@ from zelda_ci.workspace import (
     pristine,
     reading,
     sandbox,
+    shells,
     source,
     store,
     strays,
@@ -36,7 +37,7 @@ from zelda_ci.workspace import (
     worktree,
 )
 from zelda_ci.workspace.changes import Start
-from zelda_ci.workspace.failures import explained
+from zelda_ci.workspace.failures import check_launch, explained
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.isolation import Isolation
@@ -147,6 +148,7 @@ class Workspaces:
         announced = folder.announce(run, run_id, self._results)
         notes = [
             *start.store.notes,
+            *shells.notes(suite, variables),
             *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
         ]
         self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs)
@@ -248,7 +250,7 @@ class Workspaces:
         Who is cancelled gets no answer: `when_cut_short` is told what was printed until then.
 
         Raises:
-            WorkspaceError: No process could be started at all.
+            WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
         """
         shown = self._redact(command if isinstance(command, str) else shlex.join(command))
 
@@ -258,12 +260,13 @@ class Workspaces:
 
         if not folder.is_there(workspace.path):
             said = self._redact(NOWHERE)
-            return CommandResult(command=shown, exit_code=126, seconds=0, output=said, output_bytes=len(said))
-        argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+            return CommandResult(command=shown, exit_code=1, seconds=0, output=said, output_bytes=len(said))
+        argv = shells.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         with explained():
             restored = await guard.restored(self._open[workspace.base].protected)
+            status_file = launches.fresh(workspace.status_file(phase))
             done = await process.run(
-                workspace.confinement.command(argv, phase=phase),
+                workspace.confinement.command(argv, phase=phase, status_file=status_file),
                 cwd=workspace.path,
                 environment=workspace.confinement.environment,
                 timeout_seconds=timeout_seconds,
@@ -271,7 +274,9 @@ class Workspaces:
                 keep_bytes=KEPT_BYTES,
                 when_cut_short=told,
             )
-        notes = [*restored, *filter(None, [self.limit(workspace)])]
+        limit = self.limit(workspace)
+        check_launch(launches.read(status_file), done, phase, limit)
+        notes = [*restored, *filter(None, [limit])]
         output = self._redact("\n".join([done.output.rstrip(), *notes, ""])) if notes else done.output
         return CommandResult(command=shown, **{**vars(done), "output": output})
 

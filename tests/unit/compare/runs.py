@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
 from zelda_ci.domain.judgement import (
     CriterionJudgement,
@@ -92,12 +93,14 @@ def tool_usage(
     return evaluation(Metric.TOOL_USAGE, details, score, version)
 
 
-def correctness(score: float = 100.0, version: str = "1") -> EvalResult:
-    return evaluation(Metric.FUNCTIONAL_CORRECTNESS, FulfillmentDetails(), score, version)
+def correctness(score: float = 100.0, version: str = "1", *, passed: bool | None = None) -> EvalResult:
+    details = CorrectnessDetails(passed=score == 100 if passed is None else passed)
+    return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, score, version)
 
 
-def unscored(metric: Metric, reasoning: str = "the judge did not answer") -> EvalResult:
-    return evaluation(metric, FulfillmentDetails(), None, reasoning=reasoning)
+def unscored(metric: Metric, reasoning: str = "the judge did not answer", *, failed: bool = False) -> EvalResult:
+    found = evaluation(metric, FulfillmentDetails(), None, reasoning=reasoning)
+    return found.model_copy(update={"failed": failed})
 
 
 def run(

@@ -86,10 +86,25 @@ def test_a_criterion_that_was_not_judged_does_not_fail():
     assert sentences(batch(judged("P?"))) == []
 
 
-def test_builds_and_tests_that_fall_short_are_red_unless_a_lower_score_is_enough():
-    runs = trials([correctness(90.0)])
-    assert sentences(batch(runs)) == ["alpha: build, tests or coverage fell short in the only trial"]
-    assert sentences(batch(runs), min_score=ScoreLimits(functional_correctness=80)) == []
+FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
+
+
+@pytest.mark.parametrize("score", [0.0, 90.0, 99.99, 100.0])
+@pytest.mark.parametrize("least", [None, 0, 80, 100])
+def test_a_command_that_fails_is_red_whatever_the_score_and_the_required_one(score, least):
+    runs = trials([correctness(score, passed=False)])
+    assert FELL_SHORT in sentences(batch(runs), min_score=ScoreLimits(functional_correctness=least))
+
+
+def test_commands_that_fail_in_half_of_the_trials_are_red():
+    good, bad = [correctness()], [correctness(100.0, passed=False)]
+    assert sentences(batch(trials(good, bad))) == ["alpha: build, tests or coverage fell short in 1 of 2 trials"]
+    assert sentences(batch(trials(good, good, bad))) == []
+    assert sentences(batch(trials(bad)), fail_on=("regression",)) == []
+
+
+def test_a_command_that_could_not_be_judged_is_not_the_gates_business():
+    assert sentences(batch(trials([unscored(Metric.FUNCTIONAL_CORRECTNESS, failed=True)]))) == []
 
 
 def test_efficiency_and_tool_usage_are_red_only_below_a_required_score():

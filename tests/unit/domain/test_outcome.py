@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import START, result, safe
 from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -31,15 +32,36 @@ def unscored(*, failed: bool) -> dict[Metric, EvalResult]:
 
 @pytest.mark.parametrize("status", SessionStatus)
 def test_every_status_has_an_exit_code(status: SessionStatus) -> None:
-    assert run_outcome(result(status=status)) == EXPECTED[status]
+    assert run_outcome(result(status=status)).exit_code == EXPECTED[status]
 
 
 def test_an_evaluator_that_failed_is_our_failure() -> None:
     assert run_outcome(result(evaluations=unscored(failed=True))) is Outcome.BROKEN
 
 
-def test_a_metric_that_is_not_configured_is_no_failure() -> None:
-    assert run_outcome(result(evaluations=unscored(failed=False))) is Outcome.PASSED
+def test_a_run_that_was_asked_for_nothing_is_measured_and_neither_passed_nor_failed() -> None:
+    run = result(evaluations=unscored(failed=False))
+    assert run_outcome(run) is Outcome.MEASURED
+    assert run_outcome(run).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "outcome"),
+    [
+        ([CriterionVerdict.PASS], Outcome.PASSED),
+        ([CriterionVerdict.PASS, CriterionVerdict.FAIL], Outcome.FAILED),
+        ([], Outcome.MEASURED),
+    ],
+)
+def test_criteria_that_were_judged_decide(verdicts: list[CriterionVerdict], outcome: Outcome) -> None:
+    judgements = tuple(
+        CriterionJudgement(criterion=safe(f"{n}"), verdict=verdict, reasoning=safe("why"))
+        for n, verdict in enumerate(verdicts)
+    )
+    details = safe.json(FulfillmentDetails(criteria=judgements).model_dump(mode="json", by_alias=True))
+    metric = Metric.REQUIREMENT_FULFILLMENT
+    found = EvalResult(metric=metric, version="1", score=50, reasoning=safe("why"), details=details)
+    assert run_outcome(result(evaluations={metric: found})) is outcome
 
 
 @pytest.mark.parametrize(
@@ -47,14 +69,24 @@ def test_a_metric_that_is_not_configured_is_no_failure() -> None:
     [
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": True}, Outcome.PASSED),
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": False}, Outcome.FAILED),
-        (Metric.FUNCTIONAL_CORRECTNESS, {}, Outcome.PASSED),
-        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "no"}, Outcome.PASSED),
-        (Metric.TOOL_USAGE, {"passed": False}, Outcome.PASSED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {}, Outcome.MEASURED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "yes"}, Outcome.MEASURED),
+        (Metric.TOOL_USAGE, {"passed": False}, Outcome.MEASURED),
+        (Metric.TOOL_USAGE, {"passed": True}, Outcome.MEASURED),
     ],
 )
 def test_code_that_is_not_correct_fails_the_run(metric: Metric, details: dict[str, Any], outcome: Outcome) -> None:
-    found = EvalResult(metric=metric, version="1", score=0, reasoning=safe("why"), details=safe.json(details))
+    found = EvalResult(metric=metric, version="1", score=100, reasoning=safe("why"), details=safe.json(details))
     assert run_outcome(result(evaluations={metric: found})) is outcome
+
+
+def test_one_suite_that_passed_speaks_for_a_batch_in_which_others_are_only_measured() -> None:
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    details = safe.json({"passed": True})
+    found = EvalResult(metric=metric, version="1", score=100, reasoning=safe("why"), details=details)
+    passed = result(evaluations={metric: found})
+    assert batch_outcome(batch(passed, result())) is Outcome.PASSED
+    assert batch_outcome(batch(result(), result())) is Outcome.MEASURED
 
 
 def test_a_session_that_failed_weighs_more_than_its_tests() -> None:
@@ -79,7 +111,7 @@ def test_a_failed_evaluator_does_not_hide_an_interruption() -> None:
     ],
 )
 def test_the_gravest_run_decides(statuses: list[SessionStatus], code: int) -> None:
-    assert batch_outcome(batch(*(result(status=status) for status in statuses))) == code
+    assert batch_outcome(batch(*(result(status=status) for status in statuses))).exit_code == code
 
 
 def test_no_run_at_all_is_never_green() -> None:

@@ -76,6 +76,9 @@ def test_unscored_keeps_its_reason_and_numbers_and_is_no_failure() -> None:
 @pytest.mark.parametrize(
     ("failure", "reasoning"),
     [
+        (SystemExit(0), "The evaluation failed: SystemExit: 0"),
+        (BrokenPipeError(), "The evaluation failed: BrokenPipeError: "),
+        (MemoryError(), "The evaluation failed: MemoryError: "),
         (ValueError("no hunter22 today"), f"The evaluation failed: ValueError: no {MASK} today"),
         (JudgeError("The judge is silent.", hint="Ask again."), "The judge is silent."),
         (

@@ -13,6 +13,7 @@ from zelda_ci.pipeline.ci.case import Findings
 from zelda_ci.pipeline.comparing import Compared
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
+RED = GateReason(kind="evaluation", suite="t", sentence="t: build, tests or coverage fell short in the only trial")
 WORSE = GateReason(kind="regression", suite="a", sentence="a: worse")
 
 
@@ -23,6 +24,14 @@ def scored(name: str, *scores: float | None) -> RunResult:
         for metric, score in metrics
     }
     return result(f"{name}-1", suite=name, config=suite(name), evaluations=found)
+
+
+def commands_ended(*, passed: bool) -> RunResult:
+    """A test command that printed that all is well, and ended as it did."""
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    details = safe.json({"passed": passed})
+    found = EvalResult(metric=metric, version="1", score=100, reasoning=safe("because"), details=details)
+    return result("t-1", suite="t", config=suite("t"), evaluations={metric: found})
 
 
 def batch(*runs: RunResult, interrupted: bool = False) -> BatchResult:
@@ -56,7 +65,20 @@ def test_sessions_and_judges_cost_together() -> None:
 @pytest.mark.parametrize(
     ("found", "code", "verdict"),
     [
-        (Findings(batch(scored("a", 100)), NO_BASELINE), 0, "passed"),
+        (Findings(batch(scored("a", 100)), NO_BASELINE), 0, "measured"),
+        (Findings(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "passed"),
+        (Findings(batch(commands_ended(passed=False)), NO_BASELINE), 1, "failed"),
+        (
+            Findings(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.UNCHANGED, RED)),
+            1,
+            "failed",
+        ),
+        (
+            Findings(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.IMPROVED, RED)),
+            1,
+            "failed",
+        ),
+        (Findings(batch(commands_ended(passed=True)), NO_BASELINE, compared=compared(Verdict.IMPROVED)), 0, "improved"),
         (Findings(batch(failed()), NO_BASELINE), 2, "broken"),
         (Findings(batch(), NO_BASELINE), 2, "broken"),
         (Findings(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),

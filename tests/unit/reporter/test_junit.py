@@ -10,7 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import safe
-from tests.golden.batches import built_and_tested, command, correctness, not_correct, run, tool_usage, unscored
+from tests.golden.batches import (
+    built_and_tested,
+    command,
+    correctness,
+    efficiency,
+    not_correct,
+    run,
+    tool_usage,
+    unscored,
+)
 from tests.golden.ci_reports import HOSTILE, REPORTS, batch, report, trial, written_by
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.run import Failure
@@ -53,6 +62,11 @@ def test_every_report_is_valid(name: str) -> None:
 @pytest.mark.parametrize("make", [built_and_tested, not_correct, tool_usage])
 def test_batches_of_every_kind_are_valid(make: Any) -> None:
     assert len(junit(*make().runs)) == len(make().runs)
+
+
+def test_no_case_is_green_of_a_run_in_which_nothing_could_fail() -> None:
+    assert set(cases(junit(run(evaluations={Metric.EFFICIENCY: efficiency()}))).values()) == {"skipped"}
+    assert "passed" in cases(junit(run())).values()
 
 
 def test_a_criterion_is_a_case_with_its_reasoning() -> None:

@@ -1,4 +1,5 @@
 import io
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from tests.golden.batches import broken, run, safe
 from tests.support.patience import PATIENCE
+from zelda_ci.cli.streams import Output
 from zelda_ci.domain.session import Retried
 from zelda_ci.events import (
     BatchStarted,
@@ -21,7 +23,6 @@ from zelda_ci.events import (
     Warned,
 )
 from zelda_ci.reporter.terminal import LiveProgress, PlainProgress, is_plain, open_console, progress
-from zelda_ci.reporter.terminal.console import PatientConsole
 
 GOOD = run("rest-endpoint")
 LOST = run("fix-typo", **broken("API_OVERLOADED", "The API stayed overloaded (529)."))
@@ -45,13 +46,6 @@ class Screen(io.StringIO):
     def wait_for(self, words: str) -> bool:
         with self.changed:
             return self.changed.wait_for(lambda: words in self.getvalue(), timeout=PATIENCE)
-
-
-class Gone(io.StringIO):
-    """A stream whose reader has gone."""
-
-    def write(self, text: str) -> int:
-        raise BrokenPipeError
 
 
 def terminal(stream: io.StringIO, width: int = 80, height: int = 25) -> Console:
@@ -187,11 +181,15 @@ def test_moving_lines_fit_the_terminal_and_show_no_half_numbers(width: int) -> N
 
 @pytest.mark.parametrize("sink", [PlainProgress, LiveProgress])
 def test_runs_go_on_when_the_reader_has_gone(sink: Callable[[Console], PlainProgress | LiveProgress]) -> None:
-    console = PatientConsole(file=Gone(), width=80, force_terminal=True, _environ={})
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = io.TextIOWrapper(io.BufferedWriter(Output(writer)), encoding="utf-8")
+    console = Console(file=stream, width=80, force_terminal=True, _environ={})
     with sink(console) as emit:
         story(emit)
         end(emit)
-    assert console.quiet
+    stream.flush()
+    os.close(writer)
 
 
 def test_the_factory_chooses_by_its_argument() -> None:

@@ -41,7 +41,8 @@ def test_the_spread_is_over_the_trials_that_say_something_about_the_suite() -> N
     spread = view(trials()).suites[0].spread
     assert spread
     assert spread.title == "Spread over 4 of 5 trials"
-    assert [row.label for row in spread.rows] == ["Efficiency", "Cost", "Tokens", "Turns", "Time"]
+    scores, resources = ["Efficiency", "Functional correctness"], ["Cost", "Tokens", "Turns", "Time"]
+    assert [row.label for row in spread.rows] == scores + resources
     assert [(row.mean, row.span[0].text) for row in spread.rows if row.label == "Turns"] == [("9.8", "7 to 14")]
 
 

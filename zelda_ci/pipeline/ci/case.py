@@ -77,7 +77,7 @@ class Findings:
         if self.cancelled or self.batch.interrupted:
             return INTERRUPTED
         outcome = batch_outcome(self.batch)
-        return int(outcome) if outcome >= Outcome.BROKEN else self.gate.exit_code
+        return outcome.exit_code if outcome >= Outcome.BROKEN else self.gate.exit_code
 
     def report(self, settings: ActionSettings, tested: str) -> CiReport:
         """What is told of it; `tested` is a commit that GitHub knows."""

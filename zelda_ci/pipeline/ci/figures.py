@@ -4,9 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import fmean
 
+from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.pipeline.ci.case import INTERRUPTED, Findings
+
+MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
 
 
 def outputs(found: Findings) -> dict[str, str]:
@@ -25,14 +28,17 @@ def outputs(found: Findings) -> dict[str, str]:
 
 
 def verdict(found: Findings) -> str:
-    """In one word: how the run compares, or without a comparison how it went."""
+    """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
     if found.exit_code == INTERRUPTED:
         return "cancelled"
-    if batch_outcome(found.batch) >= Outcome.BROKEN:
+    outcome = batch_outcome(found.batch)
+    if outcome >= Outcome.BROKEN:
         return "broken"
-    if found.comparison:
+    if found.comparison and (not found.gate.reasons or found.comparison.verdict is Verdict.REGRESSED):
         return found.comparison.verdict.value
-    return "failed" if found.gate.reasons else "passed"
+    if found.gate.reasons:
+        return "failed"
+    return "measured" if outcome is Outcome.MEASURED else "passed"
 
 
 def score(batch: BatchResult) -> float | None:
@@ -63,7 +69,8 @@ def ending(found: Findings) -> str:
     """Why the step ends as it does."""
     match found.exit_code:
         case 0:
-            return "The gate passes."
+            asked = batch_outcome(found.batch) is not Outcome.MEASURED
+            return "The gate passes." if asked or found.comparison else MEASURED
         case 1:
             count = len(found.gate.reasons)
             return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."

@@ -15,13 +15,20 @@ DIM = "dim"
 STYLES = {Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.NEUTRAL: "", Tone.DIM: DIM}
 
 BADGES = {
+    Outcome.MEASURED: "bold black on white",
     Outcome.PASSED: "bold black on green",
     Outcome.FAILED: "bold white on red",
     Outcome.BROKEN: "bold white on red",
     Outcome.INTERRUPTED: "bold black on yellow",
 }
 
-MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.BROKEN: "✗", Outcome.INTERRUPTED: "!"}
+MARKS = {
+    Outcome.MEASURED: "·",
+    Outcome.PASSED: "✓",
+    Outcome.FAILED: "✗",
+    Outcome.BROKEN: "✗",
+    Outcome.INTERRUPTED: "!",
+}
 
 SEPARATOR = " · "
 GUTTER = "│ "

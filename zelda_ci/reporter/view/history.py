@@ -29,6 +29,13 @@ SHOWN = (Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE, Metric.FUNCTIONAL_CO
 LONGEST_SUITE = 40
 MOST_SKIPPED = 10
 
+OUTCOMES = {
+    "measured": Cell("measured"),
+    "passed": Cell("passed", Tone.GOOD),
+    "failed": Cell("failed", Tone.BAD),
+    "broken": Cell("error", Tone.BAD),
+    "interrupted": Cell("interrupted", Tone.WARN),
+}
 NOT_SCORED = Cell("-", Tone.DIM)
 
 
@@ -50,7 +57,7 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     yield Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}", Tone.DIM)
     yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
     yield Cell(visible(run.suite, LONGEST_SUITE))
-    yield Cell(STATUS_WORDS[run.status], _tone(run.status))
+    yield _status(run)
     for metric in SHOWN:
         score = run.scores.get(metric)
         yield NOT_SCORED if score is None else Cell(numbers.score(score))
@@ -62,14 +69,11 @@ def _price(run: StoredRun) -> str:
     return numbers.money(run.cost_usd or 0.0, known=run.cost_known).replace("about ", "~").replace("less than ", "<")
 
 
-def _tone(status: SessionStatus) -> Tone:
-    match status:
-        case SessionStatus.COMPLETED:
-            return Tone.GOOD
-        case SessionStatus.INTERRUPTED:
-            return Tone.WARN
-        case _:
-            return Tone.BAD
+def _status(run: StoredRun) -> Cell:
+    """Of a session that completed, what became of its evaluation."""
+    if run.status is SessionStatus.COMPLETED:
+        return OUTCOMES[run.outcome]
+    return Cell(STATUS_WORDS[run.status], Tone.WARN if run.status is SessionStatus.INTERRUPTED else Tone.BAD)
 
 
 def _remarks(history: History, of: int) -> Iterator[Cell]:

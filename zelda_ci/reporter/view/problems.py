@@ -76,11 +76,12 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
         return None
     names = ", ".join(label(result.metric) for result in broken)
     why = f"{names} could not be evaluated: {sentence(broken[0].reasoning)}"
-    look = files.result
+    commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)
+    look = (commands and (files.test_log or files.build_log)) or files.result
     advice = "The session itself is complete and kept; run the suite again once the cause is gone."
     if any(result.metric in JUDGED for result in broken):
         advice = f"The session is complete and kept: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
-    return Problem(why, advice, look)
+    return Problem(why, advice, look and visible(look, len(look)))
 
 
 def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:

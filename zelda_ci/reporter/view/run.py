@@ -18,6 +18,7 @@ from zelda_ci.reporter.view.tool_usage import tool_usage_section
 from zelda_ci.reporter.view.usage import use_rows, used
 
 VERDICTS = {
+    Outcome.MEASURED: Cell("MEASURED"),
     Outcome.PASSED: Cell("PASS", Tone.GOOD),
     Outcome.FAILED: Cell("FAIL", Tone.BAD),
     Outcome.BROKEN: Cell("ERROR", Tone.BAD),
@@ -60,7 +61,7 @@ def wall_seconds(run: RunResult) -> float:
 
 def _facts(run: RunResult) -> Iterator[Cell]:
     outcome = run_outcome(run)
-    yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome is Outcome.PASSED else VERDICTS[outcome].tone)
+    yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
     if use := used(run):
         if use.details:
             yield Cell(numbers.count(use.details.turns, "turn"), Tone.DIM)
@@ -71,6 +72,8 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 
 
 def _ending(run: RunResult, outcome: Outcome) -> str:
+    if outcome is Outcome.MEASURED:
+        return "completed, nothing was checked"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.BROKEN:
         return "completed, but not evaluated"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:

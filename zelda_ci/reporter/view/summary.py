@@ -22,9 +22,11 @@ COUNTED = {
     Outcome.BROKEN: ("error", "errors"),
     Outcome.FAILED: ("failed", "failed"),
     Outcome.PASSED: ("passed", "passed"),
+    Outcome.MEASURED: ("measured", "measured"),
 }
 
 MEANINGS = {
+    Outcome.MEASURED: "measured, nothing was checked",
     Outcome.PASSED: "all well",
     Outcome.FAILED: "evaluations ran and something failed",
     Outcome.BROKEN: "Zelda could not do its work",
@@ -34,7 +36,7 @@ MEANINGS = {
 
 def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult) -> Summary:
     """Of everything that ran, and of what stands against it."""
-    outcome = max(batch_outcome(batch), Outcome(gate.exit_code))
+    outcome = max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
     return Summary(outcome, _troubles(suites), tuple(_rows(batch, suites, gate, outcome)))
 
 
@@ -89,7 +91,7 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield Row("Versions", tuple(_versions(batch.runs)))
     for reason in gate.reasons:
         yield Row("Gate", (Cell(sentence(reason.sentence), Tone.BAD, whole=True),))
-    meaning = Cell(f"{int(outcome)}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
+    meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 

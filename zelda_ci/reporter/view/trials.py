@@ -32,7 +32,10 @@ def spread(runs: Sequence[RunResult]) -> Spread | None:
 
 def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
     """Like "4 of 5 trials passed"."""
-    good = sum(run_outcome(run) is Outcome.PASSED for run in runs)
+    outcomes = [run_outcome(run) for run in runs]
+    if set(outcomes) == {Outcome.MEASURED}:
+        return (Cell(f"{numbers.count(len(runs), 'trial')} measured"),)
+    good = outcomes.count(Outcome.PASSED)
     tone = Tone.NEUTRAL if good == len(runs) else Tone.BAD
     return (Cell(f"{good} of {numbers.count(len(runs), 'trial')} passed", tone),)
 

@@ -34,7 +34,7 @@ def gate_fold(gate: GateResult) -> Iterator[Fold]:
 
 def broken_fold(runs: Sequence[RunResult]) -> Iterator[Fold]:
     """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
-    rows = [row for run in runs if run_outcome(run) is not Outcome.PASSED for row in _broken(run)]
+    rows = [row for run in runs if run_outcome(run) > Outcome.PASSED for row in _broken(run)]
     if rows:
         title = f"{numbers.count(len(rows), 'run')} did not go well"
         yield Fold(title, Worth.FAILED, (Section("", capped(rows, MOST_RUNS)),))

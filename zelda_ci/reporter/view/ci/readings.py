@@ -18,6 +18,7 @@ IMPLAUSIBLE = 1e15
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 WORDS = {
+    Outcome.MEASURED: Cell("measured"),
     Outcome.PASSED: Cell("passed", Tone.GOOD),
     Outcome.FAILED: Cell("failed", Tone.BAD),
     Outcome.BROKEN: Cell("error", Tone.BAD),

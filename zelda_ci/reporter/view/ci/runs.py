@@ -28,9 +28,9 @@ def trial_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
 def run_folds(runs: Sequence[RunResult]) -> Iterator[Fold]:
     """Criteria, commands, test counts, tools and use, run by run; those that did not pass first."""
     several = any(run.trial > 1 for run in runs)
-    ordered = sorted(runs, key=lambda run: run_outcome(run) is Outcome.PASSED)
+    ordered = sorted(runs, key=lambda run: run_outcome(run) <= Outcome.PASSED)
     for view in (run_view(run, NO_FILES, several=several) for run in ordered):
-        worth = Worth.RUN_PASSED if view.outcome is Outcome.PASSED else Worth.RUN_FAILED
+        worth = Worth.RUN_PASSED if view.outcome <= Outcome.PASSED else Worth.RUN_FAILED
         trial = f", {view.trial}" if view.trial else ""
         yield Fold(f"{view.verdict.text} {view.suite}{trial} ({view.run_id})", worth, tuple(_sections(view)))
 

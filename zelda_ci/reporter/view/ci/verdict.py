@@ -5,9 +5,10 @@ from datetime import datetime
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
+from zelda_ci.reporter.view.ci.readings import by_suite
 from zelda_ci.reporter.view.escape import visible
 from zelda_ci.reporter.view.nouns import Cell, Row, Tone
 
@@ -89,9 +90,13 @@ def _counted(comparison: Comparison) -> list[Cell]:
 
 
 def _passed(report: CiReport, suites: int) -> Cell:
-    bad = {run.suite for run in report.batch.runs if run_outcome(run) is not Outcome.PASSED}
-    tone = Tone.BAD if bad else Tone.GOOD
-    return Cell(f"{numbers.whole(suites - len(bad))} of {numbers.count(suites, 'suite')} passed", tone)
+    outcomes = [suite.outcome for suite in by_suite(report.batch.runs).values()]
+    measured, good = outcomes.count(Outcome.MEASURED), outcomes.count(Outcome.PASSED)
+    if measured == suites:
+        return Cell(f"{numbers.count(suites, 'suite')} measured")
+    tone = Tone.GOOD if good + measured == suites else Tone.BAD
+    aside = f", {numbers.whole(measured)} measured" if measured else ""
+    return Cell(f"{numbers.whole(good)} of {numbers.count(suites, 'suite')} passed{aside}", tone)
 
 
 def _broken(report: CiReport) -> Iterator[Cell]:
