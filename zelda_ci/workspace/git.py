@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -183,9 +184,12 @@ def _keep(file: Path, text: str) -> None:
     """Two Zeldas may do this at the same time."""
     if file.is_file() and file.read_text() == text:
         return
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(file)
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    try:
+        draft.write_text(text)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def check_version(said: bytes) -> None:
