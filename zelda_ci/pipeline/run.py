@@ -16,7 +16,7 @@ from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
+from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
 from zelda_ci.pipeline import isolation, tripwire
@@ -63,12 +63,13 @@ class Run:
                 self._store()
 
     async def _look(self, workspace: Workspace) -> None:
-        """What the project offers, before anything has run there; not knowing it costs one metric, never the run."""
+        """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact)
-            self.ledger.folder.keep_manifest(self.offered)
-        except (OSError, StorageError) as exc:
+        except OSError as exc:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
+            return
+        await anyio.to_thread.run_sync(self.ledger.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunLedger:
         now = datetime.now(UTC)
@@ -145,16 +146,22 @@ class Run:
         self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
-        """What the session changed; a failure here costs the patch, never the result."""
+        """What the session changed. Where that cannot be had the run is broken: nobody knows what it would show."""
         try:
             changes = await self.tools.workspaces.changes(workspace, self.ledger.folder.patch_file)
         except ZeldaError as exc:
-            self.emit(Warned(f"what the session changed is not known: {exc.message}", self.run_id))
+            self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
         facts = asdict(changes)
         del facts["patch"]
         self.ledger.learn(changes=ChangeSummary(**facts))
         return changes
+
+    def _miss(self, sentence: str, hint: str | None) -> None:
+        """Enter that evidence is missing, unless the run is broken or cut short already."""
+        self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
+        if self.ledger.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+            self.ledger.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:
         if self.result:

@@ -22,7 +22,19 @@ OLDEST = (2, 32)
 
 NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
-DISK_FULL = (*map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)), "error: unable to write file")
+DISK_FULL = (
+    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
+    "Out of diskspace",
+    "unable to write",
+    "write error",
+    "failed to write",
+    "could not write",
+    "unable to create temporary file",
+)
+"""Git does not always say why it could not write."""
+
+LEAST_FREE = 1 << 20
+"""Bytes on a disk below which whatever git refuses there may be for want of room."""
 
 CONFIGURATION = """\
 [safe]
@@ -139,6 +151,12 @@ class Git:
         reason = causes[0] if causes else f"exit code {done.exit_code}"
         code, hint = (NO_SPACE, MAKE_ROOM) if full else ("GIT_FAILED", None)
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
+
+
+def has_room(folder: Path) -> bool:
+    """Whether the disk of a folder has more room than git needs for what is small."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize >= LEAST_FREE and (status.f_favail > 0 or status.f_files == 0)
 
 
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:

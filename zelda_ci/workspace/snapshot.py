@@ -16,7 +16,7 @@ from typing import NamedTuple
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.candidates import Candidates, classify
 from zelda_ci.workspace.folder import Index
-from zelda_ci.workspace.git import NO_SPACE, Git
+from zelda_ci.workspace.git import MAKE_ROOM, NO_SPACE, Git, has_room
 
 ATTRIBUTES = "* !diff\n"
 """Git decides by content what is text: a tree's own opinion could hide readable changes."""
@@ -115,9 +115,14 @@ class Snapshot:
         os.utime(self.index, (time.time() + 3600,) * 2)
         options = ("-c", "core.bigFileThreshold=1", "update-index", "-z", *option.split())
         done = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
-        if done.exit_code != 0 and (error := self.git.failure(options, done)).code == NO_SPACE:
+        if done.exit_code == 0:
+            return True
+        error = self.git.failure(options, done)
+        if error.code == NO_SPACE:
             raise error
-        return done.exit_code == 0
+        if not has_room(self.repository):
+            raise WorkspaceError(error.message, hint=MAKE_ROOM, code=NO_SPACE)
+        return False
 
     async def _add(self, paths: Sequence[bytes]) -> list[bytes]:
         """Add all, finding by halves the few that git refuses; returns those."""

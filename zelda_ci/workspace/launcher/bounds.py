@@ -141,7 +141,7 @@ def forget_dead(above: str) -> None:
 
 
 def _is_dead(name: str) -> bool:
-    """Whether the process that is named is known to be gone; what lives in another namespace cannot be seen from here."""
+    """Whether the process that is named is known to be gone; what lives in other namespaces is out of sight."""
     here = (_namespace("pid"), _namespace("time"))
     _, *namespaces, pid, start = name.split("-") if name.count("-") == 4 else ("", "", "", "", "")
     if tuple(namespaces) != here or here[0] == "0" or not pid.isdecimal() or not start.isdecimal():
