@@ -142,9 +142,9 @@ class Workspaces:
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
         if needs.level == "uid":
-            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
-        announced = folder.announce(run, run_id, self._results)
+        announced = stack.enter_context(folder.announced(run, run_id, self._results))
         notes = [
             *start.store.notes,
             *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
@@ -177,7 +177,7 @@ class Workspaces:
         )
 
     async def _confine(self, run: RunFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
-        confinement = sandbox.confine(run, variables, needs)
+        confinement = await anyio.to_thread.run_sync(sandbox.confine, run, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
         return confinement
