@@ -7,6 +7,7 @@ ZeldaError
 ├── ProxyError         the model proxy could not start, or a cassette cannot be used
 ├── JudgeError         the judge gave no usable answer
 ├── StorageError       results could not be written or read
+├── LockError          what keeps two processes apart cannot be had
 └── GitHubError        GitHub refused, or could not be reached
     └── ArtifactError  artifacts could not be stored or read
 """
@@ -72,6 +73,12 @@ class StorageError(ZeldaError):
     """Results could not be written or read."""
 
     default_code = "STORAGE_FAILED"
+
+
+class LockError(ZeldaError):
+    """A lock that keeps Zelda's processes apart cannot be had: held by another, or something lies in its place."""
+
+    default_code = "LOCK_FAILED"
 
 
 class GitHubError(ZeldaError):

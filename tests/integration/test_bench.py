@@ -8,8 +8,9 @@ from tests.builders import START
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import StorageError
 from zelda_ci.evaluators.bench import Order, Ran, Step
-from zelda_ci.events import Event, Phase, PhaseStarted, Warned
+from zelda_ci.events import Event, Phase, PhaseStarted
 from zelda_ci.pipeline.bench import WorkspaceBench
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -42,9 +43,6 @@ def test_an_order_is_told_carried_out_and_kept(project: Project) -> None:
     assert (folder / "test.log").read_text() == "done\n"
 
 
-def test_a_log_that_cannot_be_written_is_a_warning(project: Project) -> None:
-    ran, told, _ = ordered(project, Order(Step.TEST, "echo done", PATIENCE), spoiled=True)
-    assert (ran.result.exit_code, ran.result.output) == (0, "done\n")
-    assert [event.message[:44] for event in told if isinstance(event, Warned)] == [
-        "what the test command printed is not kept: /"
-    ]
+def test_a_result_whose_log_cannot_be_written_is_none(project: Project) -> None:
+    with pytest.raises(StorageError, match=r"test.log cannot be made: Is a directory"):
+        ordered(project, Order(Step.TEST, "echo done", PATIENCE), spoiled=True)

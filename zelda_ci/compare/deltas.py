@@ -57,6 +57,8 @@ def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[st
         return Verdict.UNCHANGED, reasons
     if question.method == "threshold" and abs(change) < question.noise:
         return Verdict.INCONCLUSIVE, (*reasons, CALIBRATED)
+    if question.method == "threshold" and question.scale.varies:
+        return Verdict.INCONCLUSIVE, reasons
     worse = question.scale.is_worse(change)
     adjusted = answer.worse if worse else answer.better
     if adjusted is None or significant(adjusted):

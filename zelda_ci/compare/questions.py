@@ -96,8 +96,8 @@ def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
     )
     differences = tuple(_paired_difference(sample) for sample in samples)
     tails = sign_flip_test(differences)
-    single = all(sample.trials == 1 for sample in samples)
-    if single and not significant(0.5 ** len(samples)):
+    single = [sample.trials == 1 for sample in samples]
+    if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples)):
         return Question(scale, means, "threshold")
     return Question(scale, means, "signFlip", tails, differences)
 

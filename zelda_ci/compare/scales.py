@@ -14,10 +14,15 @@ class Scale:
     better: Literal["higher", "lower"]
     amount: float
     share: float = 0.0
-    weight: float = 1.0
-    """Share of the comparison's error that its tests may use, relative to others."""
+    varies: bool = False
+    """Whether it differs between any two sessions, changed or not: then a single trial says nothing."""
     tolerated_drop: float | None = None
     """The user's own limit for the worse direction, in place of the amount."""
+
+    @property
+    def weight(self) -> float:
+        """Share of the comparison's error that its tests may use, relative to others."""
+        return VARYING_WEIGHT if self.varies else 1.0
 
     def threshold(self, baseline: float, change: float) -> float:
         """Largest change from this baseline, in the direction of `change`, that does not matter."""
@@ -30,7 +35,7 @@ class Scale:
         return change < 0 if self.better == "higher" else change > 0
 
 
-RESOURCE_WEIGHT = 0.1
+VARYING_WEIGHT = 0.1
 """Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
 the error that the criteria need."""
 
@@ -39,7 +44,7 @@ PASS_RATE = Scale("higher", 10.0)
 
 SCALES: dict[Measure, Scale] = {
     # Cost, turns and time go into it, so it moves as they do.
-    Measure.EFFICIENCY: Scale("higher", 10.0, weight=RESOURCE_WEIGHT),
+    Measure.EFFICIENCY: Scale("higher", 10.0, varies=True),
     # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
     Measure.FUNCTIONAL_CORRECTNESS: Scale("higher", 5.0),
     # Less than one criterion of the twenty that a large suite has.
@@ -47,11 +52,11 @@ SCALES: dict[Measure, Scale] = {
     # A judge's rating, given in steps of five or ten points.
     Measure.TOOL_USAGE: Scale("higher", 10.0),
     # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
-    Measure.COST: Scale("lower", 0.01, 0.2, RESOURCE_WEIGHT),
-    Measure.TOKENS: Scale("lower", 1000.0, 0.2, RESOURCE_WEIGHT),
-    Measure.TURNS: Scale("lower", 1.0, 0.2, RESOURCE_WEIGHT),
+    Measure.COST: Scale("lower", 0.01, 0.2, varies=True),
+    Measure.TOKENS: Scale("lower", 1000.0, 0.2, varies=True),
+    Measure.TURNS: Scale("lower", 1.0, 0.2, varies=True),
     # Wall time also carries the load of machine and API.
-    Measure.DURATION: Scale("lower", 10.0, 0.3, RESOURCE_WEIGHT),
+    Measure.DURATION: Scale("lower", 10.0, 0.3, varies=True),
 }
 
 

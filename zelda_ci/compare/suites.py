@@ -22,10 +22,7 @@ from zelda_ci.domain.comparison import (
     ToolDelta,
     Verdict,
 )
-from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.judgement import CriterionJudgement
-
-SCORES = frozenset(Measure(metric.value) for metric in Metric)
 
 GRAVITY = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
@@ -99,11 +96,8 @@ def _suite_verdict(
 
 
 def _measure(key: Key, question: Question, answer: Answer) -> MeasureDelta:
-    measure = Measure(key.name)
     fields = describe(question, answer)
-    # A threshold alone says little about resources, which vary more between equal sessions than scores do.
-    counts = measure in SCORES or question.method != "threshold"
-    return MeasureDelta(measure=measure, gates=counts and _gates(question, fields["verdict"]), **fields)
+    return MeasureDelta(measure=Measure(key.name), gates=_gates(question, fields["verdict"]), **fields)
 
 
 def _criterion(pair: Pair, key: Key, question: Question, answer: Answer) -> CriterionDelta:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-import anyio
+import anyio.to_thread
 
 from zelda_ci.domain import workspace as places
 from zelda_ci.domain.run import CommandResult
@@ -35,7 +35,12 @@ class WorkspaceBench:
         return Ran(result, written.files, written.notes)
 
     async def command(self, workspace: Workspace, step: str, command: Command, timeout_seconds: float) -> CommandResult:
-        """Run a command; its output becomes a file, also where Zelda is interrupted."""
+        """Run a command; its output becomes a file, also where Zelda is interrupted.
+
+        Raises:
+            WorkspaceError: No process could be started at all.
+            StorageError: What it printed could not be kept: a result that rests on it would have no evidence.
+        """
 
         def keep(done: CommandResult) -> None:
             try:
@@ -46,5 +51,5 @@ class WorkspaceBench:
         done = await self._workspaces.run_command(
             workspace, command, timeout_seconds, phase=WALLS[step], when_cut_short=keep
         )
-        keep(done)
+        await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
         return done

@@ -25,8 +25,8 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunLedger) -> Eva
 
 
 async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunLedger, emit: Emit) -> None:
-    """Compute the others. Only what was heard to its end is judged: after an interruption nothing may cost money."""
-    if ledger.known.status is SessionStatus.INTERRUPTED:
+    """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
+    if ledger.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
     court = tools.judging.court(label, context)
     try:

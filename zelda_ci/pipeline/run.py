@@ -16,7 +16,7 @@ from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.snapshot import snapshot
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
+from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.evaluators.functional_correctness import check_usable
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
 from zelda_ci.execution.manifest import scan
@@ -40,10 +40,12 @@ class Run:
         self.offered: ToolsManifest | None = None
         self.watched: Watched | None = None
         self.result: RunResult | None = None
+        self._concluding: anyio.CancelScope | None = None
+        self._hurried = False
 
     async def perform(self) -> None:
         """Carry the run out and store its result, whatever happens."""
-        self.ledger = self._begin()
+        self.ledger = await anyio.to_thread.run_sync(self._begin)
         self.emit(RunStarted(self.run_id, self.planned.label))
         try:
             async with AsyncExitStack() as stack:
@@ -61,15 +63,22 @@ class Run:
             self._fail(exc)
         finally:
             if self.result is None:
-                self._store()
+                await self._store()
+
+    def hurry(self) -> None:
+        """Leave off looking at what an interrupted session left; what was captured is stored."""
+        self._hurried = True
+        if self._concluding:
+            self._concluding.cancel()
 
     async def _look(self, workspace: Workspace) -> None:
-        """What the project offers, before anything has run there; not knowing it costs one metric, never the run."""
+        """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact)
-            self.ledger.folder.keep_manifest(self.offered)
-        except (OSError, StorageError) as exc:
+        except OSError as exc:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
+            return
+        await anyio.to_thread.run_sync(self.ledger.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunLedger:
         now = datetime.now(UTC)
@@ -106,7 +115,9 @@ class Run:
         except anyio.get_cancelled_exc_class():
             if self.result is None:
                 self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
-                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True):
+                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True) as self._concluding:
+                    if self._hurried:
+                        self._concluding.cancel()
                     await self._conclude(workspace)
             raise
 
@@ -134,7 +145,7 @@ class Run:
         with self._phase(Phase.EVALUATION):
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            transcript = self.ledger.transcript()
+            transcript = await anyio.to_thread.run_sync(self.ledger.transcript)
             context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
                 had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
@@ -144,19 +155,25 @@ class Run:
                 context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
             await tripwire.read(self.watched, self.tools, self.ledger, self.emit)
-        self._store()
+        await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
-        """What the session changed; a failure here costs the patch, never the result."""
+        """What the session changed. Where that cannot be had the run is broken: nobody knows what it would show."""
         try:
             changes = await self.tools.workspaces.changes(workspace, self.ledger.folder.patch_file)
         except ZeldaError as exc:
-            self.emit(Warned(f"what the session changed is not known: {exc.message}", self.run_id))
+            self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
         facts = asdict(changes)
         del facts["patch"]
         self.ledger.learn(changes=ChangeSummary(**facts))
         return changes
+
+    def _miss(self, sentence: str, hint: str | None) -> None:
+        """Enter that evidence is missing, unless the run is broken or cut short already."""
+        self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
+        if self.ledger.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+            self.ledger.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:
         if self.result:
@@ -164,10 +181,13 @@ class Run:
         else:
             self.ledger.fail(exc)
 
-    def _store(self) -> None:
+    async def _store(self) -> None:
+        """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         self.ledger.learn(phase_seconds=self.phase_seconds)
-        self.result = self.ledger.store(self.ledger.transcript())
-        self.emit(RunFinished(self.result))
+        with anyio.CancelScope(shield=True):
+            result = await anyio.to_thread.run_sync(lambda: self.ledger.store(self.ledger.transcript()))
+        self.result = result
+        self.emit(RunFinished(result))
 
     @contextmanager
     def _phase(self, phase: Phase) -> Iterator[None]:

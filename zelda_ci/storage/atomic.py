@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,25 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
             raise
         if durable:
             _sync_folder(target.parent)
+
+
+def read_file(path: Path | str, most: int | None = None) -> bytes:
+    """A regular file, at most so many bytes of it; nothing is opened that could block.
+
+    Raises:
+        StorageError: It cannot be read, or is larger.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(handle)
+            if stat.S_ISREG(status.st_mode) and (most is None or status.st_size <= most):
+                return b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
+        finally:
+            os.close(handle)
+    except OSError as problem:
+        raise StorageError(f"{path} cannot be read: {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
+    raise StorageError(f"{path} is no regular file, or too large.", code="STORAGE_UNREADABLE")
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from zelda_ci import ownership
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import storage_errors, write_whole
-from zelda_ci.storage.history import LARGEST_RESULT, read_file
+from zelda_ci.storage.atomic import read_file, storage_errors, write_whole
+from zelda_ci.storage.history import LARGEST_RESULT
 from zelda_ci.storage.run_id import file_name
 
 FOLDER = "calibration"

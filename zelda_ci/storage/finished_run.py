@@ -6,8 +6,7 @@ from pathlib import Path
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import write_whole
-from zelda_ci.storage.history import read_file
+from zelda_ci.storage.atomic import read_file, write_whole
 from zelda_ci.storage.run_folder import PATCH, RESULT, TRANSCRIPT
 
 

@@ -11,6 +11,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
+from zelda_ci.storage.atomic import read_file
 from zelda_ci.storage.codec import UnreadableError
 from zelda_ci.storage.glance import glance
 from zelda_ci.storage.index import Entry, Index, Stamp
@@ -133,25 +134,6 @@ class RunHistory:
             return read_file(f"{self._runs}/{name}/{RESULT}", LARGEST_RESULT)
         except StorageError as problem:
             raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
-
-
-def read_file(path: Path | str, most: int | None = None) -> bytes:
-    """A regular file, at most so many bytes of it; nothing is opened that could block.
-
-    Raises:
-        StorageError: It cannot be read, or is larger.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            status = os.fstat(handle)
-            if stat.S_ISREG(status.st_mode) and (most is None or status.st_size <= most):
-                return b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
-        finally:
-            os.close(handle)
-    except OSError as problem:
-        raise StorageError(f"{path} cannot be read: {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
-    raise StorageError(f"{path} is no regular file, or too large.", code="STORAGE_UNREADABLE")
 
 
 def _foreign(name: str, message: str) -> SkippedRun:

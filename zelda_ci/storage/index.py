@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from zelda_ci import __version__
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.errors import StorageError
-from zelda_ci.storage.atomic import write_whole
+from zelda_ci.storage.atomic import read_file, write_whole
 
 INDEX = "index.json"
 FORMAT = f"zelda {__version__} index 2"
@@ -63,11 +63,11 @@ class Index:
     def read(self) -> dict[str, Entry]:
         """The entries; none where the file is missing, damaged or of another Zelda."""
         try:
-            tree = orjson.loads(self._file.read_bytes())
+            tree = orjson.loads(read_file(self._file))
             if tree["format"] != FORMAT:
                 return {}
             return {name: _entry(name, *stored) for name, stored in tree["entries"].items()}
-        except OSError:
+        except StorageError:
             return {}
         except (orjson.JSONDecodeError, ValidationError, LookupError, TypeError, AttributeError, ValueError) as problem:
             log.warning("%s is made anew: %s", self._file, type(problem).__name__)

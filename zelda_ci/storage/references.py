@@ -11,7 +11,8 @@ import orjson
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import RunHistory, read_file
+from zelda_ci.storage.atomic import read_file
+from zelda_ci.storage.history import RunHistory
 
 LATEST = "latest"
 MOST_NAMED = 5

@@ -1,14 +1,13 @@
 """The folder of all runs."""
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from zelda_ci import ownership
+from zelda_ci import locks, ownership
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.atomic import storage_errors, write_whole
 from zelda_ci.storage.journal import Journal
@@ -30,6 +29,7 @@ class ResultStore:
 
         Raises:
             StorageError: The results folder cannot be used.
+            LockError: Another Zelda is at it for too long.
         """
         with self._locked(), storage_errors(self._runs):
             for number in count(1):
@@ -50,7 +50,7 @@ class ResultStore:
             ownership.make_folder(target.parent)
         write_whole(target, [output.encode()], durable=False)
 
-    def unfinished(self) -> Iterator[Remains]:
+    def unfinished(self) -> Generator[Remains, None, None]:
         """The remains of killed runs, one at a time, each locked for us until the next is asked for.
 
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
@@ -89,11 +89,8 @@ class ResultStore:
         """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
         with storage_errors(self._runs):
             ownership.make_folder(self._runs)
-            handle = os.open(self._runs / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-            ownership.hand_over(handle, self._runs)
-        try:
+        with ExitStack() as stack:
             with storage_errors(self._runs):
-                fcntl.flock(handle, fcntl.LOCK_EX)
+                handle = stack.enter_context(locks.held(self._runs / LOCK, mode=0o666))
+                ownership.hand_over(handle, self._runs)
             yield
-        finally:
-            os.close(handle)

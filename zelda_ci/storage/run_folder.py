@@ -15,7 +15,7 @@ from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import TEMPORARY, storage_errors, write_whole
+from zelda_ci.storage.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.storage.journal import Journal
 
 RESULT = "result.json"
@@ -124,8 +124,8 @@ class RunFolder:
 
     def _read(self, announced: Path) -> "Remains | None":
         try:
-            known = codec.decode_provisional(announced.read_bytes(), str(announced))
-        except (OSError, StorageError) as problem:
+            known = codec.decode_provisional(read_file(announced), str(announced))
+        except StorageError as problem:
             log.warning("%s is left as it is: %s", self.path, problem)
             return None
         return Remains(self, known.result, known.prompt, self._journal.written_at())
@@ -152,8 +152,8 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
     """What a run's folder says of what the project offered; nothing where nobody looked, or it cannot be read."""
     target = folder / MANIFEST
     try:
-        return codec.decode_manifest(target.read_bytes(), str(target))
-    except (OSError, StorageError):
+        return codec.decode_manifest(read_file(target), str(target))
+    except StorageError:
         return None
 
 

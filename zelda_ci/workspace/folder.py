@@ -6,16 +6,17 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 
-from zelda_ci import ownership
-from zelda_ci.workspace import lock, removal, strays
+from zelda_ci import locks, ownership
+from zelda_ci.errors import LockError
+from zelda_ci.workspace import removal, strays
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class RunFolder:
 @asynccontextmanager
 async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIterator[RunFolder]:
     """A new folder, removed on leaving together with every process that bears its mark."""
-    async with lock.locked(_lock(project_home)):
+    async with locks.locked(_lock(project_home)):
         folder = _create(project_home, run_id, results_dir)
     try:
         yield folder
@@ -119,7 +120,7 @@ async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIt
 @asynccontextmanager
 async def scratch(project_home: Path) -> AsyncIterator[Path]:
     """A folder for a short while, which no session has ever seen."""
-    async with lock.locked(_lock(project_home)):
+    async with locks.locked(_lock(project_home)):
         path, number = _claim(project_home)
     try:
         yield path
@@ -129,35 +130,58 @@ async def scratch(project_home: Path) -> AsyncIterator[Path]:
         os.close(number)
 
 
-def announce(folder: RunFolder, run_id: str, results_dir: Path) -> bool:
-    """Link to the work tree from the project and write the lease; false where the project cannot be written."""
+@contextmanager
+def announced(folder: RunFolder, run_id: str, results_dir: Path) -> Iterator[bool]:
+    """Link to the work tree from the project and hold a lease there; false where the project cannot be written.
+
+    Whoever works on the same project in another container does not see the work tree; the lease's lock it does see.
+    """
     shown = results_dir / "workspaces"
     draft = _draft(folder.path, results_dir)
+    lease = None
     try:
         ownership.make_folder(shown)
         draft.symlink_to(folder.root)
         draft.replace(shown / run_id)
+        lease = locks.try_lock(draft, mode=0o666)
         draft.write_text(json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)}))
         draft.replace(shown / f"{run_id}.json")
-    except OSError as error:
-        log.info("%s cannot be written: %s", shown, error.strerror)
-        return False
-    return True
+        written = True
+    except (OSError, LockError) as error:
+        log.info("%s cannot be written: %s", shown, error)
+        written = False
+    try:
+        yield written
+    finally:
+        if lease is not None:
+            os.close(lease)
 
 
 async def sweep(project_home: Path) -> list[str]:
     """Remove what dead Zelda processes left of their runs; the lock of a living one cannot be taken."""
     swept = []
-    async with lock.locked(_lock(project_home)):
-        for path in _entries(project_home / "runs"):
-            number = None if path.is_symlink() else lock.try_lock(path / "lock")
-            if number is None and not path.is_symlink():
-                continue
-            swept += await _end_remains(path, project_home)
-            if number is not None:
-                os.close(number)
+    for path in _entries(project_home / "runs"):
+        async with locks.locked(_lock(project_home)):
+            number = _claimed_remains(path)
+        if number is not None or path.is_symlink():
+            try:
+                swept += await _end_remains(path, project_home)
+            finally:
+                if number is not None:
+                    os.close(number)
     await removal.empty(project_home / "trash")
     return swept
+
+
+def _claimed_remains(path: Path) -> int | None:
+    """The lock of a dead run; nothing where its process lives, or where nobody can tell."""
+    try:
+        return None if path.is_symlink() else locks.try_lock(path / "lock")
+    except FileNotFoundError:  # another sweep was quicker
+        return None
+    except (OSError, LockError) as error:
+        log.warning("%s is left as it is, since nobody can tell whether its run is over: %s", path, error)
+        return None
 
 
 def is_there(place: Path) -> bool:
@@ -172,7 +196,7 @@ def forget_vanished(results_dir: Path) -> None:
     """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
     for lease in _entries(results_dir / "workspaces"):
         folder = _read(lease).get("folder") if lease.suffix == ".json" else None
-        if isinstance(folder, str) and not os.path.lexists(folder):
+        if isinstance(folder, str) and not os.path.lexists(folder) and not locks.is_held(lease):
             _retract(Path(folder), lease.stem, results_dir)
 
 
@@ -210,7 +234,7 @@ def _claim(project_home: Path) -> tuple[Path, int]:
     path = project_home / "runs" / secrets.token_hex(4)
     path.mkdir(mode=0o700, parents=True)
     try:
-        number = lock.try_lock(path / "lock")
+        number = locks.try_lock(path / "lock")
     except OSError:
         path.rmdir()
         raise

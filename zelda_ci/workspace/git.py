@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,19 @@ OLDEST = (2, 32)
 
 NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
-DISK_FULL = (*map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)), "error: unable to write file")
+DISK_FULL = (
+    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
+    "Out of diskspace",
+    "unable to write",
+    "write error",
+    "failed to write",
+    "could not write",
+    "unable to create temporary file",
+)
+"""Git does not always say why it could not write."""
+
+LEAST_FREE = 1 << 20
+"""Bytes on a disk below which whatever git refuses there may be for want of room."""
 
 CONFIGURATION = """\
 [safe]
@@ -140,6 +153,12 @@ class Git:
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
 
 
+def has_room(folder: Path) -> bool:
+    """Whether the disk of a folder has more room than git needs for what is small."""
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize >= LEAST_FREE and (status.f_favail > 0 or status.f_files == 0)
+
+
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
     """Git for the plumbing: it knows the user's PATH and nothing else of the user.
 
@@ -183,9 +202,12 @@ def _keep(file: Path, text: str) -> None:
     """Two Zeldas may do this at the same time."""
     if file.is_file() and file.read_text() == text:
         return
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(file)
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    try:
+        draft.write_text(text)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def check_version(said: bytes) -> None:

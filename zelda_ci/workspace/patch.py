@@ -1,6 +1,7 @@
 """A patch made fit for storing: redacted, and cut between files where it is too long."""
 
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -22,7 +23,7 @@ def store(raw: Path, target: Path, preface: Sequence[str], redact: Redactor, *, 
         redact: The door for text from outside; bytes that are not UTF-8 are replaced.
         complete: False where git's output broke off, so that its last section is not whole.
     """
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with raw.open("rb") as source, draft.open("wb") as file:
             ownership.hand_over(file.fileno(), target.parent)

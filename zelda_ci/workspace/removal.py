@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -25,7 +26,7 @@ async def discard(path: Path, trash: Path) -> None:
 def _moved(path: Path, trash: Path) -> bool:
     """Whether there is something in the trash now."""
     try:
-        trash.mkdir(mode=0o700, exist_ok=True)
+        _make(trash)
         parent, top = (os.open(place, os.O_RDONLY | os.O_DIRECTORY) for place in (path.parent, trash))
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error.strerror)
@@ -41,6 +42,14 @@ def _moved(path: Path, trash: Path) -> bool:
         os.close(parent)
         os.close(top)
     return True
+
+
+def _make(trash: Path) -> None:
+    """The trash, also where something else lies in its place, which is trash then."""
+    with suppress(OSError):
+        if not stat.S_ISDIR(trash.lstat().st_mode):
+            trash.unlink()
+    trash.mkdir(mode=0o700, exist_ok=True)
 
 
 async def empty(trash: Path) -> None:
@@ -63,6 +72,8 @@ def empty_now(trash: Path) -> int:
         top = os.open(trash, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return 0
+    except OSError:  # no folder of ours, or a closed one
+        return 1
     try:
         waiting = os.listdir(top)  # noqa: PTH208  # a descriptor, not a path
         stuck = 0

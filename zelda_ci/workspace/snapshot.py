@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio.to_thread
+
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.candidates import Candidates, classify
 from zelda_ci.workspace.folder import Index
-from zelda_ci.workspace.git import NO_SPACE, Git
+from zelda_ci.workspace.git import MAKE_ROOM, NO_SPACE, Git, has_room
 
 ATTRIBUTES = "* !diff\n"
 """Git decides by content what is text: a tree's own opinion could hide readable changes."""
@@ -54,12 +56,12 @@ class Snapshot:
         Raises:
             WorkspaceError: Git failed altogether, for instance for want of room.
         """
-        start_index.write(self.index)
+        await anyio.to_thread.run_sync(start_index.write, self.index)
         self._use(ATTRIBUTES)
         changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
-        found = classify(self.root, [*changed, *fresh, *forced])
+        found = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
         await self._forget(changed, found)
         stubborn = await self._add(found.present)
         if stubborn:
@@ -82,7 +84,7 @@ class Snapshot:
 
     async def _forced(self, start_index: Index, session_index: Path) -> list[bytes]:
         """Ignored files that the session made git track all the same, by what its index says."""
-        theirs = _content(session_index)
+        theirs = await anyio.to_thread.run_sync(_content, session_index)
         if theirs is None or theirs == start_index.content:
             return []
         copy = self.repository / "session-index"
@@ -115,9 +117,14 @@ class Snapshot:
         os.utime(self.index, (time.time() + 3600,) * 2)
         options = ("-c", "core.bigFileThreshold=1", "update-index", "-z", *option.split())
         done = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
-        if done.exit_code != 0 and (error := self.git.failure(options, done)).code == NO_SPACE:
+        if done.exit_code == 0:
+            return True
+        error = self.git.failure(options, done)
+        if error.code == NO_SPACE:
             raise error
-        return done.exit_code == 0
+        if not has_room(self.repository):
+            raise WorkspaceError(error.message, hint=MAKE_ROOM, code=NO_SPACE)
+        return False
 
     async def _add(self, paths: Sequence[bytes]) -> list[bytes]:
         """Add all, finding by halves the few that git refuses; returns those."""

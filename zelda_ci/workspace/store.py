@@ -8,14 +8,19 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import bare, lock
+import anyio
+import anyio.to_thread
+
+from zelda_ci import locks
+from zelda_ci.errors import LockError, WorkspaceError
+from zelda_ci.workspace import bare, removal
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Repository
 
@@ -23,6 +28,8 @@ KEPT = 3
 """Commits kept per project, beside those in use."""
 
 KEPT_SECONDS = 14 * 86_400.0
+FETCH_SECONDS = 1_800.0
+"""How long another run may be at fetching what this one needs too: twice what git may take."""
 
 START = "refs/zelda/start"
 UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
@@ -61,18 +68,18 @@ async def borrowed(
     """
     stores = project_home / "stores"
     folder = stores / f"{commit}-{depth}"
-    async with lock.locked(_lock(stores)) as number:
-        store = _complete(folder)
+    async with locks.locked(_lock(stores), patience=FETCH_SECONDS) as number:
+        store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
-            _clear(stores)
-            shutil.rmtree(folder, ignore_errors=True)
+            await anyio.to_thread.run_sync(_clear, stores)
+            await removal.discard(folder, project_home / "trash")
             await _fetch(repository, commit, depth, folder, plumbing, number)
-            store = _complete(folder)
+            store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
-        used = lock.try_lock(folder / "used", shared=True)
+        used = locks.try_lock(folder / "used", shared=True)
         os.utime(folder / "used")
-        _retire(stores, KEPT)
+        await anyio.to_thread.run_sync(_retire, stores, KEPT)
     try:
         yield store
     finally:
@@ -84,9 +91,9 @@ async def prune(project_home: Path) -> None:
     """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
     stores = project_home / "stores"
     if _exists(stores):
-        async with lock.locked(_lock(stores)):
-            _clear(stores)
-            _retire(stores, KEPT, older_than=time.time() - KEPT_SECONDS)
+        async with locks.locked(_lock(stores), patience=FETCH_SECONDS):
+            await anyio.to_thread.run_sync(_clear, stores)
+            await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
 
 
 async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, plumbing: Git, number: int) -> None:
@@ -95,10 +102,12 @@ async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, 
         bare.create(draft, object_format=repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, repository, commit, depth, number)
-        _seal(draft, filters=await _filters(git), submodules=await _submodules(git))
+        found = {"filters": await _filters(git), "submodules": await _submodules(git)}
+        await anyio.to_thread.run_sync(_seal, draft, found)
         draft.rename(folder)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        with anyio.CancelScope(shield=True):
+            await removal.discard(draft, folder.parent.parent / "trash")
 
 
 async def _fetch_objects(git: Git, repository: Repository, commit: str, depth: int, number: int) -> None:
@@ -140,7 +149,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
-def _seal(draft: Path, **found: Sequence[str]) -> None:
+def _seal(draft: Path, found: Mapping[str, Sequence[str]]) -> None:
     """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
     sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
     (draft / "used").touch(mode=0o600)
@@ -151,7 +160,8 @@ def _complete(folder: Path) -> Store | None:
     try:
         contents = json.loads((folder / "contents.json").read_bytes())
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
-    except (OSError, ValueError):
+        whole = whole and stat.S_ISREG((folder / "used").lstat().st_mode)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     if not whole:
         return None
@@ -167,11 +177,13 @@ def _clear(stores: Path) -> None:
 
 def _retire(stores: Path, kept: int, older_than: float | None = None) -> None:
     """Remove the stores that were used longest ago and are not in use."""
-    by_use = sorted((used.stat().st_mtime, used) for used in stores.glob("*/used"))
+    by_use = sorted((used.lstat().st_mtime, used) for used in stores.glob("*/used"))
     for at, used in by_use[: max(0, len(by_use) - kept)] if older_than is None else by_use:
         if older_than is not None and at > older_than:
             continue
-        number = lock.try_lock(used)
+        number = None
+        with suppress(LockError):  # whoever borrows it next makes it anew
+            number = locks.try_lock(used)
         if number is not None:
             shutil.rmtree(used.parent, ignore_errors=True)
             os.close(number)

@@ -5,13 +5,16 @@ import pwd
 import random
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from zelda_ci import process
-from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import lock, programs
+import anyio
+import anyio.to_thread
+
+from zelda_ci import locks, process
+from zelda_ci.errors import LockError, WorkspaceError
+from zelda_ci.workspace import programs
 from zelda_ci.workspace.bubblewrap import TEMPORARY
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.launcher import shared
@@ -21,8 +24,8 @@ ATTEMPTS = 100
 REMOVAL_SECONDS = 10
 
 
-@contextmanager
-def borrowed(base: Path) -> Iterator[int]:
+@asynccontextmanager
+async def borrowed(base: Path) -> AsyncIterator[int]:
     """A user id that is nobody's, for as long as this process lives or the context lasts.
 
     Raises:
@@ -31,16 +34,24 @@ def borrowed(base: Path) -> Iterator[int]:
     held = base / "users"
     held.mkdir(mode=0o700, exist_ok=True)
     for uid in random.sample(USERS, ATTEMPTS):
-        number = None if _is_known(uid) else lock.try_lock(held / str(uid))
+        number = None if _is_known(uid) else _claimed(held / str(uid))
         if number is not None:
             try:
                 yield uid
             finally:
-                _forget(uid)
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(_forget, uid)
                 (held / str(uid)).unlink(missing_ok=True)
                 os.close(number)
             return
     raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
+
+
+def _claimed(file: Path) -> int | None:
+    """Its lock; nothing where another run has it, or something else lies there."""
+    with suppress(LockError):
+        return locks.try_lock(file)
+    return None
 
 
 def _forget(uid: int) -> None:

@@ -143,9 +143,9 @@ class Workspaces:
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
         if needs.level == "uid":
-            needs = replace(needs, uid=stack.enter_context(users.borrowed(self._base)))
+            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
-        announced = folder.announce(run, run_id, self._results)
+        announced = stack.enter_context(folder.announced(run, run_id, self._results))
         notes = [
             *start.store.notes,
             *shells.notes(suite, variables),
@@ -179,7 +179,7 @@ class Workspaces:
         )
 
     async def _confine(self, run: RunFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
-        confinement = sandbox.confine(run, variables, needs)
+        confinement = await anyio.to_thread.run_sync(sandbox.confine, run, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
         return confinement
@@ -293,7 +293,7 @@ class Workspaces:
         """
         with explained():
             swept = [run_id for home in location.project_folders(self._base) for run_id in await _tidied(home)]
-            folder.forget_vanished(self._results)
+            await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)
 
 

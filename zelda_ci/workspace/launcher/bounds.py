@@ -112,7 +112,7 @@ def _groups(order: "Mapping[str, Any]") -> Iterator[tuple[str, str]]:
     """Control groups of our own below ours, where that is allowed; of version 1, or of 2 where it is delegated."""
     for controller, files in LIMITS.items():
         for above in _homes(controller):
-            group = f"{above}/zelda-{os.getpid()}"
+            group = f"{above}/{group_name()}"
             if _made(group, {name: str(order[bound]) for name, bound in files.items() if bound in order}):
                 yield controller, group
                 break
@@ -127,12 +127,55 @@ def _remove(group: str) -> None:
         time.sleep(0.002)
 
 
-def _forget_dead(above: str) -> None:
-    """Groups of supervisors that were killed; those that still hold processes cannot be removed, and are not."""
+def group_name() -> str:
+    """Names this process among all of the machine: namespaces of process numbers and times, number, moment of start."""
+    return f"zelda-{_namespace('pid')}-{_namespace('time')}-{os.getpid()}-{_started('self')}"
+
+
+def forget_dead(above: str) -> None:
+    """Remove the groups of supervisors that are provably dead; one that still holds processes cannot be removed."""
     for name in os.listdir(above):  # noqa: PTH208  # as above
-        if name.startswith("zelda-") and not os.path.exists(f"/proc/{name[6:]}"):  # noqa: PTH110  # as above
+        if name.startswith("zelda-") and _is_dead(name):
             with contextlib.suppress(OSError):
                 os.rmdir(f"{above}/{name}")  # noqa: PTH106  # as above
+
+
+def _is_dead(name: str) -> bool:
+    """Whether the process that is named is known to be gone; what lives in other namespaces is out of sight."""
+    here = (_namespace("pid"), _namespace("time"))
+    _, *namespaces, pid, start = name.split("-") if name.count("-") == 4 else ("", "", "", "", "")
+    if tuple(namespaces) != here or here[0] == "0" or not pid.isdecimal() or not start.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    # The number may be another process's by now; only this namespace's own /proc can tell.
+    found = _started(pid) if _sees_itself() else "0"
+    return found not in {"0", start}
+
+
+def _namespace(kind: str) -> str:
+    """The number of one of our namespaces; 0 where it cannot be known."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/ns/{kind}").partition("[")[2].rstrip("]")  # noqa: PTH115  # as above
+    return "0"
+
+
+def _started(pid: str) -> str:
+    """When a process was started, in ticks; 0 where that cannot be known."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
+        return file.read().rpartition(b")")[2].split()[19].decode()
+    return "0"
+
+
+def _sees_itself() -> bool:
+    """Whether /proc shows the namespace in which we are, and not one around it."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:  # noqa: PTH123  # as above
+        return any(line.split() == ["NSpid:", str(os.getpid())] for line in file)
+    return False
 
 
 def _homes(controller: str) -> Iterator[str]:
@@ -147,7 +190,7 @@ def _homes(controller: str) -> Iterator[str]:
 
 def _made(group: str, values: Mapping[str, str]) -> bool:
     try:
-        _forget_dead(group.rpartition("/")[0])
+        forget_dead(group.rpartition("/")[0])
         os.makedirs(group, exist_ok=True)  # noqa: PTH103  # as above
         known = [name for name in values if os.path.exists(f"{group}/{name}")]  # noqa: PTH110  # as above
         for name in known:

@@ -12,6 +12,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.changes import FIRM
 from zelda_ci.reporter.view.ci.readings import WORDS, by_suite
+from zelda_ci.reporter.view.comparison import NOISE
 from zelda_ci.reporter.view.escape import sentence, visible
 from zelda_ci.reporter.view.nouns import NO_FILES
 from zelda_ci.reporter.view.problems import problem
@@ -84,9 +85,15 @@ def _warnings(report: CiReport, places: _Places) -> Iterator[Annotation]:
                 title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
                 yield Annotation("warning", *places.at(run.suite), title, f"{found.sentence} {found.advice}")
     for compared in report.comparison.suites if report.comparison else ():
-        if compared.verdict is Verdict.INCONCLUSIVE:
+        if compared.verdict is Verdict.INCONCLUSIVE and _is_doubtful(compared):
             title = f"Zelda: inconclusive in {visible(compared.suite, 80)}"
             yield Annotation("warning", *places.at(compared.suite), title, _doubt(compared))
+
+
+def _is_doubtful(suite: SuiteComparison) -> bool:
+    """More than that single trials differ, which they always do and the first line of the report says."""
+    unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
+    return bool(suite.reasons) or any(delta.reasons != (NOISE,) for delta in unsure)
 
 
 def _doubt(suite: SuiteComparison) -> str:

@@ -1,0 +1,113 @@
+"""`zelda run` where a disk is full at some size: whatever could not be captured, the run is never green."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import COMMAND, environment
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+
+SUITE = """\
+prompt: Add a greeting.
+setupCommand: echo ready
+testCommand: echo '2 passed in 0.1s'
+"""
+SIZE = 64 << 20
+WHOLE = {"result.json", "transcript.json", "changes.patch", "manifest.json", "setup.log", "test.log"}
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0
+    or shutil.which("unshare") is None
+    or subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != 0,
+    reason="needs root and unshare --mount, to give the run a small disk of its own",
+)
+
+
+def project_with(tmp_path: Path) -> Project:
+    return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE})
+
+
+def filled(place: str, free: int) -> str:
+    """A shell line that leaves so many kB free on the disk of a folder."""
+    room = f'$(($(df --output=avail -k "{place}" | tail -n 1) - {free}))'
+    return f'n={room}; [ "$n" -gt 0 ] && dd if=/dev/zero of="{place}/filling" bs=1k count="$n" status=none; true'
+
+
+def greets_and_fills(free: int) -> ScriptedApi:
+    """A session that leaves so much free on the workspaces' disk, by files that are no changes."""
+    line = f"echo hello > greeting.txt; {filled('$TMPDIR', free)}"
+    return ScriptedApi([tool_call("Bash", {"command": line}), text("Done.")])
+
+
+def run_on(project: Project, disk: Path, api: ScriptedApi, before: str = "true") -> tuple[int, str]:
+    """Exit code and output of a run that has a small disk at a folder; what lies on it is copied out."""
+    kept = project.home / "kept"
+    shutil.rmtree(kept, ignore_errors=True)
+    line = (
+        f"mkdir -p {disk} && mount -t tmpfs -o size={SIZE},mode=700 tmpfs {disk} && {before}; "
+        f'"$@"; code=$?; cp -r {project.results}/runs {kept}; exit $code'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", line, "sh", *COMMAND, "run"],
+        cwd=project.path,
+        env=environment(project, api.url),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def missing(project: Project) -> list[str]:
+    """What a green run should have left, and has not."""
+    (folder,) = (project.home / "kept").glob("greeting-*")
+    found = sorted(WHOLE - {file.name for file in folder.iterdir() if file.stat().st_size})
+    changes = json.loads((folder / "result.json").read_bytes()).get("changes") if not found else None
+    if changes and (changes["files"] != ["greeting.txt"] or changes["truncated"]):
+        found.append(f"in the patch: {changes}")
+    if not found and "+hello" not in (folder / "changes.patch").read_text():
+        found.append("the change itself")
+    return found
+
+
+FREE = (0, 48, 256, 1024)
+"""Of many that were tried: what fails differs between them."""
+
+
+@pytest.mark.parametrize("free", FREE)
+def test_where_the_workspaces_disk_is_full_nothing_is_green_that_is_not_whole(tmp_path: Path, free: int) -> None:
+    project = project_with(tmp_path)
+    with greets_and_fills(free) as api:
+        code, output = run_on(project, project.base, api)
+    assert code in {0, 1, 2}, output
+    if code == 0:
+        assert missing(project) == [], output
+
+
+def test_a_run_whose_changes_are_not_known_is_broken_and_says_why(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with greets_and_fills(64) as api:
+        code, output = run_on(project, project.base, api)
+    assert code == 2, output
+    (folder,) = (project.home / "kept").glob("greeting-*")
+    result = json.loads((folder / "result.json").read_bytes())
+    assert result["status"] == "failed"
+    assert result["failure"]["code"] == "CHANGES_UNKNOWN"
+    assert "what the session changed is not known" in result["failure"]["message"].lower()
+
+
+@pytest.mark.parametrize("free", FREE)
+def test_where_the_results_disk_is_full_nothing_is_green_that_is_not_whole(tmp_path: Path, free: int) -> None:
+    project = project_with(tmp_path)
+    disk = project.results
+    with ScriptedApi([tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Done.")]) as api:
+        code, output = run_on(project, disk, api, filled(str(disk), free))
+    assert code in {0, 1, 2}, output
+    if code == 0:
+        assert missing(project) == [], output

@@ -1,0 +1,168 @@
+"""One trial, or two, of suites that did not change: what merely varies turns nothing red and is no headline."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from statistics import fmean
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.unit.compare.runs import START, efficiency, fulfillment, run, trials
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.deltas import SINGLE_TRIAL
+from zelda_ci.compare.gate import gate
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.comparison import (
+    Calibration,
+    Comparison,
+    Measure,
+    MeasureDelta,
+    MeasureNoise,
+    Summary,
+    Trials,
+    Verdict,
+)
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.pipeline.ci import figures
+from zelda_ci.pipeline.ci.case import Findings
+from zelda_ci.pipeline.comparing import Compared, compare_sides
+from zelda_ci.reporter.ci_markdown import render_comment
+from zelda_ci.reporter.junit import render_junit
+from zelda_ci.reporter.view.ci import ci_view
+from zelda_ci.reporter.view.ci.annotations import annotations
+from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.storage.references import Side
+
+COMPARISONS = 60
+SUITES = 10
+
+
+def session(chance: random.Random, suite: str, trial: int, label: str) -> RunResult:
+    """Turns spread by a fifth, and cost, tokens, time and score follow them; every criterion is met."""
+    turns = max(2, round(chance.gauss(20, 4)))
+    used = efficiency(
+        score=min(100.0, 100 * 15 / turns),
+        cost=turns / 40,
+        tokens=turns * 2000,
+        turns=turns,
+        seconds=turns * chance.uniform(4, 6),
+    )
+    return run([used, fulfillment("PPP")], suite=suite, run_id=f"{suite}-{label}-{trial}", at=trial)
+
+
+def side(chance: random.Random, each: int, label: str) -> Side:
+    runs = [session(chance, f"suite-{n}", trial, label) for n in range(SUITES) for trial in range(1, each + 1)]
+    return Side(label, tuple(runs))
+
+
+def equal_sides(tmp_path, each: tuple[int, int], comparisons: int = COMPARISONS) -> Iterator[tuple[Side, Compared]]:
+    chance = random.Random(11)
+    known = Calibrations(tmp_path)
+    for _ in range(comparisons):
+        candidate = side(chance, each[1], "b")
+        yield candidate, compare_sides(side(chance, each[0], "a"), candidate, known, {})
+
+
+def rows(comparison: Comparison) -> list[MeasureDelta]:
+    return [*comparison.overall, *(delta for suite in comparison.suites for delta in suite.measures)]
+
+
+@pytest.mark.parametrize("each", [(1, 1), (5, 1), (1, 5)])
+def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(tmp_path, each):
+    moved = []
+    for _, compared in equal_sides(tmp_path, each):
+        found = compared.comparison
+        assert compared.gate.exit_code == 0
+        assert (found.counts.regressed, found.counts.improved) == (0, 0)
+        assert not {row.verdict for row in rows(found)} & {Verdict.REGRESSED, Verdict.IMPROVED}
+        moved.append(any(abs(row.change or 0) > 10 for row in rows(found) if row.measure is Measure.EFFICIENCY))
+    # The simulation must be able to fail: nearly every comparison holds a drop or rise beyond the old threshold.
+    assert fmean(moved) > 0.8
+
+
+def test_at_two_trials_nearly_no_comparison_of_equal_sides_is_red(tmp_path):
+    found = [compared for _, compared in equal_sides(tmp_path, (2, 2))]
+    assert fmean(compared.gate.exit_code for compared in found) <= 0.05
+    # Within a suite two against two cannot accuse at all: the best p-value is one in six.
+    assert not any(
+        row.verdict is Verdict.REGRESSED
+        for compared in found
+        for suite in compared.comparison.suites
+        for row in suite.measures
+    )
+
+
+def told(candidate: Side, compared: Compared) -> CiReport:
+    batch = BatchResult(batch_id="b", started_at=START, finished_at=START + timedelta(hours=1), runs=candidate.runs)
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="It is there.")
+    return CiReport(batch=batch, gate=compared.gate, baseline=origin, comparison=compared.comparison)
+
+
+def test_everything_that_is_told_of_it_is_calm_and_still_shows_the_numbers(tmp_path):
+    for candidate, compared in equal_sides(tmp_path, (1, 1), 3):
+        report = told(candidate, compared)
+        found = Findings(report.batch, report.baseline, compared=compared)
+        assert figures.verdict(found) == "inconclusive"
+        assert (figures.outputs(found)["regressions"], found.exit_code) == ("0", 0)
+        assert not annotations(report)
+        assert ET.fromstring(render_junit(report)).get("failures") == "0"
+        comment = render_comment(ci_view(report))
+        assert "no regressions" in comment[:400]
+        assert "regressed" not in comment
+        assert all(f"({sign}" in comment for sign in "\u25b2\u25bc")
+
+
+def test_a_criterion_that_fails_is_still_a_regression_at_one_trial(tmp_path):
+    chance = random.Random(3)
+    old, new = side(chance, 1, "a"), side(chance, 1, "b")
+    failing = new.runs[0].model_copy(update={"evaluations": run([fulfillment("PPF")]).evaluations})
+    compared = compare_sides(old, Side("b", (failing, *new.runs[1:])), Calibrations(tmp_path), {})
+    assert compared.comparison.verdict is Verdict.REGRESSED
+    regressions = [reason.suite for reason in compared.gate.reasons if reason.kind == "regression"]
+    assert regressions == ["suite-0", "suite-0"]
+
+
+def single(label: str, gate: GateSettings | None = None, **used: Any) -> list[RunResult]:
+    return [
+        run([efficiency(**used)], suite=f"s{n}", run_id=f"s{n}-{label}", gate=gate or GateSettings())
+        for n in range(SUITES)
+    ]
+
+
+def test_not_even_a_change_of_all_suites_at_once_or_beyond_a_tolerance_or_a_calibration_counts():
+    strict = GateSettings(tolerance=ScoreLimits(efficiency=1))
+    quiet = Summary(trials=10, mean=0.1, minimum=0.09, maximum=0.11, deviation=0.01)
+    known = {
+        f"s{n}": Calibration(
+            suite=f"s{n}",
+            trials=Trials(run_ids=(), valid=10, statuses={}),
+            hypotheses=1,
+            measures=(MeasureNoise(measure=Measure.COST, summary=quiet, detectable={1: 0.02}),),
+        )
+        for n in range(SUITES)
+    }
+    found = compare(
+        single("a", strict, score=90.0, cost=0.1, turns=10),
+        single("b", strict, score=30.0, cost=0.5, turns=50),
+        calibrations=known,
+    )
+    assert gate(found, {}).reasons == ()
+    assert found.verdict is Verdict.INCONCLUSIVE
+    doubtful = [row for row in rows(found) if row.measure in {Measure.EFFICIENCY, Measure.COST, Measure.TURNS}]
+    assert {row.verdict for row in doubtful} == {Verdict.INCONCLUSIVE}
+    assert all(SINGLE_TRIAL in row.reasons and row.change for row in doubtful)
+
+
+def test_one_suite_with_a_single_trial_takes_the_overall_row_with_it():
+    old = [found for n in range(8) for found in trials(*[[efficiency(cost=0.1)]] * 3, suite=f"s{n}")]
+    new = [found for n in range(8) for found in trials(*[[efficiency(cost=0.9)]] * 3, suite=f"s{n}", label="b")]
+    assert overall(compare(old, new)).verdict is Verdict.REGRESSED
+    lone = [found for found in new if found.suite != "s7" or found.trial == 1][:22]
+    assert overall(compare(old, lone)).verdict is Verdict.INCONCLUSIVE
+
+
+def overall(comparison: Comparison) -> MeasureDelta:
+    return next(row for row in comparison.overall if row.measure is Measure.COST)
