@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.command import KEY, the_result, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
@@ -140,3 +142,54 @@ def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_p
     assert not {"x-api-key", "authorization"} & asked.headers.keys()
     assert KEY not in json.dumps(dict(asked.headers))
     assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)
+
+
+NOWHERE = [{"where": "src/ghost.py:1", "quote": "def ghost(): pass"}]
+
+
+def test_a_criterion_that_the_judge_leaves_out_makes_the_run_incomplete(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO)), answer())) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 2, done.stdout + done.stderr
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert "score" not in evaluation
+    assert evaluation["failed"] is True
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "notJudged"]
+    assert "It is polite." in evaluation["reasoning"]
+    for command in (("list",), ("show", "latest")):
+        shown = zelda(project, *command)
+        assert "INCOMPLETE" in shown.stdout, shown.stdout
+    assert "INCOMPLETE" in done.stdout
+    assert "PASS  " not in done.stdout
+    compared = zelda(project, "compare", "latest", "latest")
+    assert compared.returncode == 2, compared.stdout + compared.stderr
+    assert "It is polite." in compared.stdout
+
+
+def test_verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    judged = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
+    with ScriptedApi(script_with(judged, judged)) as api:
+        done = zelda(project, "run", api=api.url)
+        _, again = [request for request in api.requests if is_judge(request)]
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "The cited place 'src/ghost.py:1' does not exist." in again.messages[0]["content"][-1]["text"]
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert "score" not in evaluation
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["notJudged", "notJudged"]
+
+
+@pytest.mark.parametrize(("setting", "code", "score"), [("", 1, 50.0), ("undecided: ignore\n", 0, 100.0)])
+def test_what_the_evidence_cannot_decide_is_not_met_unless_the_suite_ignores_it(
+    tmp_path: Path, setting: str, code: int, score: float
+) -> None:
+    project = project_with(tmp_path, SUITE + setting)
+    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO), verdict(2, "UNDECIDED", [])))) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == code, done.stdout + done.stderr
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert evaluation["score"] == score
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "undecided"]
+    assert "undecided" in done.stdout
+    assert "Because of 2." in done.stdout

@@ -39,7 +39,7 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
         files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files, gate))
     sys.stdout.flush()
-    return max(int(batch_outcome(batch)), gate.exit_code)
+    return max(batch_outcome(batch).exit_code, gate.exit_code)
 
 
 def _files(folder: Path) -> RunFiles:

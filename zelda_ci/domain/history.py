@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 
@@ -26,6 +27,8 @@ class StoredRun(Record):
     cost_known: bool = True
     """False where no list price of a model is known and the cost is a guess."""
     turns: int | None = None
+    incomplete: bool = False
+    """True where not everything was judged that was asked for: the scores do not tell all."""
     replayed: bool = False
     commit: str | None = None
 
@@ -65,6 +68,7 @@ def at_a_glance(run: RunResult) -> StoredRun:
         cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
         cost_known=known,
         turns=details.turns if details else None,
+        incomplete=run_outcome(run) is Outcome.INCOMPLETE,
         replayed=run.replayed,
         commit=run.source.commit if run.source else None,
     )

@@ -1,6 +1,7 @@
 """What results mean for whoever waits for the exit code."""
 
-from enum import IntEnum
+from enum import Enum
+from functools import total_ordering
 
 from pydantic import ValidationError
 
@@ -10,36 +11,51 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 
 
-class Outcome(IntEnum):
-    """The exit codes. Of several the greatest holds: what weighs more hides what weighs less.
+@total_ordering
+class Outcome(Enum):
+    """What a run comes to. Of several the greatest holds: what weighs more hides what weighs less.
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
     | completed                                                       | passed      | 0         |
-    | out of turns, budget or time, or an acceptance criterion failed | failed      | 1         |
+    | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
-    | session failed, or an evaluator could not do its work           | broken      | 2         |
+    | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
+    | session failed                                                  | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
 
     PASSED = 0
     FAILED = 1
-    BROKEN = 2
-    INTERRUPTED = 130
+    INCOMPLETE = 2
+    BROKEN = 3
+    INTERRUPTED = 4
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command that ends with it."""
+        return 130 if self is Outcome.INTERRUPTED else min(self.value, 2)
+
+    def __lt__(self, other: "Outcome") -> bool:
+        """Whether it weighs less."""
+        return bool(self.value < other.value)
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means: the worse of how its session ended and how its evaluation went."""
-    fulfilled = Outcome.FAILED if failed_criteria(run) else Outcome.PASSED
-    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), fulfilled)
+    """What one run means: the worst of how its session ended and how its evaluation went."""
+    return max(_status_outcome(run.status), *map(_evaluated, run.evaluations.values()), _fulfilled(run))
 
 
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
-    """The acceptance criteria that the judge found not met."""
-    details = fulfillment(run)
-    criteria = details.criteria if details else ()
-    return tuple(criterion for criterion in criteria if criterion.verdict is CriterionVerdict.FAIL)
+    """The acceptance criteria that count as not met: failed, or undecided where the suite does not ignore that."""
+    counted = {CriterionVerdict.FAIL} | ({CriterionVerdict.UNDECIDED} if run.config.undecided == "fail" else set())
+    return tuple(criterion for criterion in _criteria(run) if criterion.verdict in counted)
+
+
+def unjudged_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
+    """The acceptance criteria on which there is no verdict."""
+    return tuple(criterion for criterion in _criteria(run) if criterion.verdict is CriterionVerdict.NOT_JUDGED)
 
 
 def fulfillment(run: RunResult) -> FulfillmentDetails | None:
@@ -57,9 +73,20 @@ def batch_outcome(batch: BatchResult) -> Outcome:
     return max((*map(run_outcome, batch.runs), *cut_short), default=Outcome.BROKEN)
 
 
+def _criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
+    details = fulfillment(run)
+    return details.criteria if details else ()
+
+
+def _fulfilled(run: RunResult) -> Outcome:
+    if unjudged_criteria(run):
+        return Outcome.INCOMPLETE
+    return Outcome.FAILED if failed_criteria(run) else Outcome.PASSED
+
+
 def _evaluated(result: EvalResult) -> Outcome:
     if result.failed:
-        return Outcome.BROKEN
+        return Outcome.INCOMPLETE
     wrong = result.metric is Metric.FUNCTIONAL_CORRECTNESS and result.details.get("passed") is False
     return Outcome.FAILED if wrong else Outcome.PASSED
 

@@ -54,6 +54,14 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
         "costUsd": details["costUsd"],
         "costKnown": details["costKnown"],
         "turns": details["turns"],
+        "incomplete": tree["status"] not in ("failed", "interrupted") and _is_unjudged(evaluations),
         "replayed": tree["replayed"],
         "commit": source.get("commit") if source else None,
     }
+
+
+def _is_unjudged(evaluations: dict[str, Any]) -> bool:
+    """Whether something was not judged; `domain.outcome` says what that is."""
+    details = evaluations.get("requirementFulfillment", {}).get("details", {})
+    missing = any(criterion["verdict"] == "notJudged" for criterion in details.get("criteria", ()))
+    return missing or any(found["failed"] for found in evaluations.values())

@@ -21,7 +21,7 @@ from zelda_ci.errors import StorageError
 from zelda_ci.storage.atomic import write_whole
 
 INDEX = "index.json"
-FORMAT = f"zelda {__version__} index 1"
+FORMAT = f"zelda {__version__} index 2"
 
 YOUNG_NS = 2_000_000_000
 """The coarsest clock of a common file system ticks every two seconds."""

@@ -31,7 +31,7 @@ def unscored(*, failed: bool) -> dict[Metric, EvalResult]:
 
 @pytest.mark.parametrize("status", SessionStatus)
 def test_every_status_has_an_exit_code(status: SessionStatus) -> None:
-    assert run_outcome(result(status=status)) == EXPECTED[status]
+    assert run_outcome(result(status=status)).exit_code == EXPECTED[status]
 
 
 def test_an_evaluator_that_failed_is_our_failure() -> None:
@@ -79,7 +79,7 @@ def test_a_failed_evaluator_does_not_hide_an_interruption() -> None:
     ],
 )
 def test_the_gravest_run_decides(statuses: list[SessionStatus], code: int) -> None:
-    assert batch_outcome(batch(*(result(status=status) for status in statuses))) == code
+    assert batch_outcome(batch(*(result(status=status) for status in statuses))).exit_code == code
 
 
 def test_no_run_at_all_is_never_green() -> None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import fmean
 
-from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.pipeline.ci.case import INTERRUPTED, Findings
 
@@ -28,15 +28,21 @@ def verdict(found: Findings) -> str:
     """In one word: how the run compares, or without a comparison how it went."""
     if found.exit_code == INTERRUPTED:
         return "cancelled"
-    if batch_outcome(found.batch) >= Outcome.BROKEN:
-        return "broken"
+    outcome = batch_outcome(found.batch)
+    if outcome >= Outcome.INCOMPLETE:
+        return "incomplete" if outcome is Outcome.INCOMPLETE else "broken"
     if found.comparison:
         return found.comparison.verdict.value
     return "failed" if found.gate.reasons else "passed"
 
 
 def score(batch: BatchResult) -> float | None:
-    """The mean over the suites of the mean of their scores; absent where nothing was scored."""
+    """The mean over the suites of the mean of their scores.
+
+    Absent where nothing was scored, and where not everything was judged: the rest must not speak for what is missing.
+    """
+    if any(run_outcome(run) is Outcome.INCOMPLETE for run in batch.runs):
+        return None
     by_suite = defaultdict(list)
     for run in batch.runs:
         if (mean := _scored(run)) is not None:
@@ -69,6 +75,8 @@ def ending(found: Findings) -> str:
             return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."
         case code if code == INTERRUPTED:
             return "The run was cancelled; what it had found is kept. Exit code 130."
+        case code if batch_outcome(found.batch) is Outcome.INCOMPLETE:
+            return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {code}."
         case code:
             return f"Some runs are broken and say nothing of the files they were to test. Exit code {code}."
 

@@ -17,11 +17,18 @@ STYLES = {Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.NEUTRAL
 BADGES = {
     Outcome.PASSED: "bold black on green",
     Outcome.FAILED: "bold white on red",
+    Outcome.INCOMPLETE: "bold white on red",
     Outcome.BROKEN: "bold white on red",
     Outcome.INTERRUPTED: "bold black on yellow",
 }
 
-MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.BROKEN: "✗", Outcome.INTERRUPTED: "!"}
+MARKS = {
+    Outcome.PASSED: "✓",
+    Outcome.FAILED: "✗",
+    Outcome.INCOMPLETE: "?",
+    Outcome.BROKEN: "✗",
+    Outcome.INTERRUPTED: "!",
+}
 
 SEPARATOR = " · "
 GUTTER = "│ "

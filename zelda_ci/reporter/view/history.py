@@ -50,7 +50,7 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     yield Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}", Tone.DIM)
     yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
     yield Cell(visible(run.suite, LONGEST_SUITE))
-    yield Cell(STATUS_WORDS[run.status], _tone(run.status))
+    yield Cell("INCOMPLETE", Tone.BAD) if run.incomplete else Cell(STATUS_WORDS[run.status], _tone(run.status))
     for metric in SHOWN:
         score = run.scores.get(metric)
         yield NOT_SCORED if score is None else Cell(numbers.score(score))

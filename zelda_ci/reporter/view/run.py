@@ -20,6 +20,7 @@ from zelda_ci.reporter.view.usage import use_rows, used
 VERDICTS = {
     Outcome.PASSED: Cell("PASS", Tone.GOOD),
     Outcome.FAILED: Cell("FAIL", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
     Outcome.BROKEN: Cell("ERROR", Tone.BAD),
     Outcome.INTERRUPTED: Cell("STOP", Tone.WARN),
 }
@@ -71,12 +72,12 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 
 
 def _ending(run: RunResult, outcome: Outcome) -> str:
-    if run.status is SessionStatus.COMPLETED and outcome is Outcome.BROKEN:
-        return "completed, but not evaluated"
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
+        return "completed, but not judged completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
         found = correctness(run)
         if failed_criteria(run) and (found is None or found.passed):
-            return "completed, but criteria failed"
+            return "completed, but criteria are not met"
         return f"completed, but {ending(found) if found else 'did not pass'}"
     return STATUS_WORDS[run.status]
 

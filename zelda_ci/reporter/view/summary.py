@@ -20,6 +20,7 @@ MOST_NAMES = 3
 COUNTED = {
     Outcome.INTERRUPTED: ("interrupted", "interrupted"),
     Outcome.BROKEN: ("error", "errors"),
+    Outcome.INCOMPLETE: ("incomplete", "incomplete"),
     Outcome.FAILED: ("failed", "failed"),
     Outcome.PASSED: ("passed", "passed"),
 }
@@ -27,6 +28,7 @@ COUNTED = {
 MEANINGS = {
     Outcome.PASSED: "all well",
     Outcome.FAILED: "evaluations ran and something failed",
+    Outcome.INCOMPLETE: "not everything could be judged",
     Outcome.BROKEN: "Zelda could not do its work",
     Outcome.INTERRUPTED: "interrupted",
 }
@@ -55,7 +57,7 @@ def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
     for run in runs:
         if run.problem:
             alike.setdefault((run.outcome, run.problem.sentence), []).append((run, run.problem))
-    ranked = sorted(alike.items(), key=lambda item: -item[0][0])
+    ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
     return tuple(
         Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in found]), found[0][1])
         for (outcome, _), found in ranked
@@ -89,7 +91,7 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield Row("Versions", tuple(_versions(batch.runs)))
     for reason in gate.reasons:
         yield Row("Gate", (Cell(sentence(reason.sentence), Tone.BAD, whole=True),))
-    meaning = Cell(f"{int(outcome)}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
+    meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 

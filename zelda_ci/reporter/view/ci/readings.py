@@ -20,6 +20,7 @@ LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 WORDS = {
     Outcome.PASSED: Cell("passed", Tone.GOOD),
     Outcome.FAILED: Cell("failed", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
     Outcome.BROKEN: Cell("error", Tone.BAD),
     Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
 }

@@ -95,10 +95,12 @@ def _passed(report: CiReport, suites: int) -> Cell:
 
 
 def _broken(report: CiReport) -> Iterator[Cell]:
-    """Runs that say nothing."""
+    """Runs that say nothing, or not all."""
     for status in (SessionStatus.FAILED, SessionStatus.INTERRUPTED):
         if found := sum(run.status is status for run in report.batch.runs):
             yield Cell(f"{numbers.count(found, 'run')} {status.value}", Tone.BAD)
+    if found := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
+        yield Cell(f"{numbers.count(found, 'run')} INCOMPLETE", Tone.BAD)
 
 
 def _against(report: CiReport) -> Row:
