@@ -155,7 +155,8 @@ def _checked(given: Verdict, sources: Sources) -> Draft:
     """A verdict counts if its evidence is there; one citation that is not, among others that are, is left out."""
     verdict = VERDICTS[given.verdict]
     if verdict is CriterionVerdict.NOT_JUDGED:
-        return not_judged(f"{NO_VERDICT} {given.reasoning}".strip(), again=True)
+        # It has said that it cannot: asking again would only cost.
+        return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
     found = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
     holding = tuple(place for place, problem in found if problem is None)
     problems = tuple(problem for _, problem in found if problem)
