@@ -9,7 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Measure
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
 from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome, unjudged_criteria
 from zelda_ci.domain.run import RunResult
 
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION)
@@ -47,6 +47,9 @@ def read(run: RunResult) -> Reading:
     tool_usage = _details(run, Metric.TOOL_USAGE, ToolUsageDetails)
     results = {Measure(metric.value): result for metric, result in run.evaluations.items()}
     scores = {measure: result.score for measure, result in results.items() if result.score is not None}
+    if unjudged_criteria(run):
+        # An older Zelda gave a score to what had been judged.
+        scores.pop(Measure.REQUIREMENT_FULFILLMENT, None)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
     values = scores | (_resources(efficiency) if efficiency else {})
     judgements = _numbered(fulfillment.criteria) if fulfillment else {}
@@ -56,7 +59,7 @@ def read(run: RunResult) -> Reading:
     return Reading(
         run=run,
         values={measure: float(value) for measure, value in values.items() if abs(value) < IMPLAUSIBLE},
-        unscored={measure: result.reasoning for measure, result in results.items() if result.score is None},
+        unscored={measure: result.reasoning for measure, result in results.items() if measure not in scores},
         judgements=judgements,
         outcomes={name: worth[one.verdict] for name, one in judgements.items() if one.verdict in worth},
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,

@@ -77,7 +77,7 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
         found = correctness(run)
         if failed_criteria(run) and (found is None or found.passed):
-            return "completed, but criteria are not met"
+            return "completed, but criteria failed"
         return f"completed, but {ending(found) if found else 'did not pass'}"
     return STATUS_WORDS[run.status]
 

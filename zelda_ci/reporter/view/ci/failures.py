@@ -60,7 +60,7 @@ def unmet_fold(runs: Sequence[RunResult], comparison: Comparison | None) -> Iter
         if (run.suite, str(found.criterion)) not in told
     }
     if rows:
-        noun = "criterion is not met" if len(rows) == 1 else "criteria are not met"
+        noun = "criterion fails" if len(rows) == 1 else "criteria fail"
         again = " as before" if comparison else ""
         section = Section("", capped([*rows.values()], MOST_CRITERIA))
         worth = Worth.UNCHANGED if comparison else Worth.FAILED
