@@ -249,6 +249,12 @@ def mixed() -> CiReport:
     return report(old, new, notes=("Two suites of the baseline were run with another version of the judge.",))
 
 
+def incomplete() -> CiReport:
+    """A criterion that nobody judged, beside one that the evidence cannot decide."""
+    old = [trial("rest-endpoint", "PPP"), trial("add-logging", "P", minute=1)]
+    return report(old, [trial("rest-endpoint", "PP?", minute=90), trial("add-logging", "U", minute=91)])
+
+
 def failed() -> CiReport:
     """Sessions that broke or ended at a limit, a setup that failed, tests that fail."""
     away = broken_fields("API_OVERLOADED", "The API answered 529 to ten attempts.") | {"judge": None}
@@ -319,5 +325,5 @@ def cancelled() -> CiReport:
 
 REPORTS: dict[str, Callable[[], CiReport]] = {
     made.__name__.replace("_", "-"): made
-    for made in (regression, improvement, no_baseline, mixed, failed, hostile, crowd, cancelled)
+    for made in (regression, improvement, no_baseline, mixed, incomplete, failed, hostile, crowd, cancelled)
 }
