@@ -74,8 +74,14 @@ REASONS = {
         "except KeyError as error: return Response(str(error), status=500)",
     ),
     "?": ("The judge did not answer in time.", "", ""),
+    "U": ("No run of the handler is shown.", "", ""),
 }
-LETTERS = {"P": CriterionVerdict.PASS, "F": CriterionVerdict.FAIL, "?": CriterionVerdict.NOT_JUDGED}
+LETTERS = {
+    "P": CriterionVerdict.PASS,
+    "F": CriterionVerdict.FAIL,
+    "?": CriterionVerdict.NOT_JUDGED,
+    "U": CriterionVerdict.UNDECIDED,
+}
 
 
 def judgement(name: str, letter: str) -> CriterionJudgement:
@@ -88,11 +94,12 @@ def judgement(name: str, letter: str) -> CriterionJudgement:
 
 def fulfilled(name: str, letters: str, criteria: Sequence[str] = ()) -> EvalResult:
     names = criteria or CRITERIA[name]
-    judged = [letter for letter in letters if letter != "?"]
-    score = 100 * judged.count("P") / len(judged) if judged else None
+    incomplete = "?" in letters
+    score = None if incomplete else 100 * letters.count("P") / len(letters)
     details = FulfillmentDetails(judge=JUDGE, criteria=tuple(map(judgement, names, letters)))
-    told = f"{judged.count('P')} of {len(judged)} criteria are met."
-    return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, score, reasoning=told)
+    missing = f"{letters.count('?')} of {len(letters)} criteria were not judged. {REASONS['?'][0]}"
+    told = missing if incomplete else f"{letters.count('P')} of {len(letters)} criteria are met."
+    return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, score, reasoning=told, failed=incomplete)
 
 
 def used_tools(score: float, missed: Sequence[str] = ()) -> EvalResult:
@@ -242,6 +249,12 @@ def mixed() -> CiReport:
     return report(old, new, notes=("Two suites of the baseline were run with another version of the judge.",))
 
 
+def incomplete() -> CiReport:
+    """A criterion that nobody judged, beside one that the evidence cannot decide."""
+    old = [trial("rest-endpoint", "PPP"), trial("add-logging", "P", minute=1)]
+    return report(old, [trial("rest-endpoint", "PP?", minute=90), trial("add-logging", "U", minute=91)])
+
+
 def failed() -> CiReport:
     """Sessions that broke or ended at a limit, a setup that failed, tests that fail."""
     away = broken_fields("API_OVERLOADED", "The API answered 529 to ten attempts.") | {"judge": None}
@@ -312,5 +325,5 @@ def cancelled() -> CiReport:
 
 REPORTS: dict[str, Callable[[], CiReport]] = {
     made.__name__.replace("_", "-"): made
-    for made in (regression, improvement, no_baseline, mixed, failed, hostile, crowd, cancelled)
+    for made in (regression, improvement, no_baseline, mixed, incomplete, failed, hostile, crowd, cancelled)
 }

@@ -10,7 +10,7 @@ from tests.golden.test_reports import rendered
 
 WIDTHS = (40, 50, 60, 72, 80, 100, 200)
 ENCODINGS = ("ascii", "latin-1", "cp1252", "utf-8", "utf-16")
-VERDICTS = ("  MEASURED", "  PASS", "  FAIL", "  ERROR", "  STOP")
+VERDICTS = ("  MEASURED", "  PASS", "  FAIL", "  INCOMPLETE", "  ERROR", "  STOP")
 
 every_width = pytest.mark.parametrize("width", WIDTHS)
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.command import KEY, the_result, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
@@ -16,6 +18,7 @@ metrics: {toolUsage: false}
 """
 WORK = [tool_call("Bash", {"command": "echo hello > greeting.txt && cat greeting.txt"}), text("Done.")]
 HELLO = [{"where": "greeting.txt:1", "quote": "hello"}, {"where": "patch:greeting.txt", "quote": "+hello"}]
+NOWHERE = [{"where": "src/ghost.py:1", "quote": "def ghost(): pass"}]
 GATEWAY_KEY = "pk-fake-of-the-gateway"
 
 
@@ -51,8 +54,6 @@ def test_a_criterion_that_is_not_met_fails_the_run_and_says_why(tmp_path: Path) 
     evaluation = result["evaluations"]["requirementFulfillment"]
     assert evaluation["score"] == 50.0
     assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "FAIL"]
-    assert "unverified" not in json.dumps(evaluation["details"]["criteria"][0]["evidence"])
-    assert evaluation["details"]["criteria"][0]["unverified"] is False
     assert result["judge"]["requests"] == 1
     assert result["api"]["requests"] == 2
     for shown in (
@@ -124,6 +125,36 @@ def test_the_judge_is_recorded_and_replayed_without_key_and_network(tmp_path: Pa
     assert "there is no recording" in without.stdout
 
 
+def test_asking_again_is_recorded_and_replayed_vote_by_vote(tmp_path: Path) -> None:
+    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 20", "timeoutSeconds: 20, votes: 3"))
+    good = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
+    one, two = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=HELLO)), answer(verdict(1, evidence=HELLO))
+    again: dict[str, Reply] = {
+        "does not exist": answer(verdict(1, evidence=HELLO)),
+        "gave no verdict on it": answer(verdict(2, "FAIL", [])),
+    }
+    first = iter((good, one, two))
+
+    def script(request: ApiRequest) -> Reply:
+        if not is_judge(request):
+            return script_with()(request)
+        body = request.messages[0]["content"][-1]["text"]
+        asked_again = [reply for words, reply in again.items() if words in body]
+        return asked_again[0] if asked_again else next(first)
+
+    cassettes = tmp_path / "cassettes"
+    with ScriptedApi(script) as api:
+        recorded = zelda(project, "run", "--record", str(cassettes), "--json", api=api.url)
+        assert len([request for request in api.requests if is_judge(request)]) == 5
+    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
+    replays = [zelda(project, "run", "--replay", str(cassettes), "--json") for _ in range(2)]
+    kept = [
+        json.loads(done.stdout)["runs"][0]["evaluations"]["requirementFulfillment"] for done in (recorded, *replays)
+    ]
+    assert kept[0] == kept[1] == kept[2]
+    assert [one["split"] for one in kept[0]["details"]["criteria"] if "split" in one] == [{"PASS": 2, "FAIL": 1}]
+
+
 def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
@@ -140,3 +171,51 @@ def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_p
     assert not {"x-api-key", "authorization"} & asked.headers.keys()
     assert KEY not in json.dumps(dict(asked.headers))
     assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)
+
+
+def test_a_criterion_that_the_judge_leaves_out_makes_the_run_incomplete(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO)), answer())) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 2, done.stdout + done.stderr
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert "score" not in evaluation
+    assert evaluation["failed"] is True
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "notJudged"]
+    assert "It is polite." in evaluation["reasoning"]
+    for command in (("list",), ("show", "latest")):
+        shown = zelda(project, *command)
+        assert "INCOMPLETE" in shown.stdout, shown.stdout
+    assert "INCOMPLETE" in done.stdout
+    assert "PASS  " not in done.stdout
+    compared = zelda(project, "compare", "latest", "latest")
+    assert compared.returncode == 2, compared.stdout + compared.stderr
+    assert "It is polite." in compared.stdout
+
+
+def test_verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    judged = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
+    with ScriptedApi(script_with(judged, judged)) as api:
+        done = zelda(project, "run", api=api.url)
+        _, again = [request for request in api.requests if is_judge(request)]
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "The cited place 'src/ghost.py:1' does not exist." in again.messages[0]["content"][-1]["text"]
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert "score" not in evaluation
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["notJudged", "notJudged"]
+
+
+@pytest.mark.parametrize(("setting", "code", "score"), [("", 1, 50.0), ("undecided: ignore\n", 0, 100.0)])
+def test_what_the_evidence_cannot_decide_is_not_met_unless_the_suite_ignores_it(
+    tmp_path: Path, setting: str, code: int, score: float
+) -> None:
+    project = project_with(tmp_path, SUITE + setting)
+    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO), verdict(2, "UNDECIDED", [])))) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == code, done.stdout + done.stderr
+    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
+    assert evaluation["score"] == score
+    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "undecided"]
+    assert "undecided" in done.stdout
+    assert "Because of 2." in done.stdout

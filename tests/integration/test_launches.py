@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_isolation_levels import place, skip_unless_offered
+from tests.support import needs
 from tests.support.command import gone, the_result, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
@@ -20,14 +20,12 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import levels
 from zelda_ci.workspace.workspaces import Workspaces
 
-__all__ = ["place"]
-
 Change = Callable[[Confinement], Confinement]
 
 
 @pytest.fixture(params=reversed(levels.STRENGTH))
 def project(request: pytest.FixtureRequest, place: Path) -> Project:
-    skip_unless_offered(request.param)
+    needs.level(request.param)
     made = repository(place)
     made.level = request.param
     return made
@@ -113,7 +111,7 @@ CASES = {
 @pytest.mark.parametrize("what", CASES)
 def test_in_a_run_it_is_never_a_failure_of_the_code_and_never_a_score(place: Path, what: str) -> None:
     """Bubblewrap refuses one command of a run, and does all others."""
-    skip_unless_offered("namespaces")
+    needs.level("namespaces")
     project = repository(place, {"zelda/test-a.yaml": f"prompt: Greet.\n{CASES[what]}"})
     marker = "/_bundled/claude" if what == "session" else FAULT
     tools = place / "tools"

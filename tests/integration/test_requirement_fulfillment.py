@@ -49,16 +49,36 @@ def verdicts(result: EvalResult) -> list[str]:
     return [one.verdict.value for one in details(result).criteria]
 
 
-async def test_passed_of_judged_criteria_is_the_score() -> None:
-    reply = answer(verdict(1), verdict(2, "FAIL"), verdict(3, "NOT_JUDGED", []))
+async def test_passed_of_all_criteria_is_the_score_and_undecided_ones_are_not_met() -> None:
+    reply = answer(verdict(1), verdict(2, "FAIL"), verdict(3, "UNDECIDED", []), verdict(4))
     with ScriptedApi([reply]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.", "Three.")
+        result = await fulfillment(api, SESSION, "One.", "Two.", "Three.", "Four.")
     assert (result.score, result.failed) == (50.0, False)
-    assert verdicts(result) == ["PASS", "FAIL", "notJudged"]
-    assert result.reasoning == "1 of 2 criteria met, 1 not met, 1 not judged."
+    assert verdicts(result) == ["PASS", "FAIL", "undecided", "PASS"]
+    assert result.reasoning == "2 of 4 criteria met, 1 not met, 1 undecided."
     first = details(result).criteria[0]
-    assert (first.criterion, first.reasoning, first.unverified) == ("One.", "Because of 1.", False)
+    assert (first.criterion, first.reasoning) == ("One.", "Because of 1.")
     assert first.evidence[0].quote == "found it"
+
+
+async def test_a_suite_may_ignore_what_is_undecided() -> None:
+    reply = answer(verdict(1), verdict(2, "UNDECIDED", []))
+    with ScriptedApi([reply]) as api:
+        result = await fulfillment(api, SESSION, "One.", "Two.", undecided="ignore")
+    assert (result.score, result.reasoning) == (100.0, "1 of 1 criteria met, 1 undecided.")
+
+
+async def test_where_everything_is_undecided_and_ignored_nothing_was_shown() -> None:
+    with ScriptedApi([answer(verdict(1, "UNDECIDED", []))]) as api:
+        result = await fulfillment(api, SESSION, "One.", undecided="ignore")
+    assert (result.score, result.failed) == (None, True)
+
+
+async def test_undecided_without_a_reason_is_no_answer() -> None:
+    silent = verdict(1, "UNDECIDED", []) | {"reasoning": " "}
+    with ScriptedApi([answer(silent), answer(silent)]) as api:
+        result = await fulfillment(api, SESSION, "One.")
+    assert (verdicts(result), result.failed) == (["notJudged"], True)
 
 
 async def test_without_criteria_nobody_is_asked() -> None:
@@ -77,19 +97,42 @@ async def test_a_session_that_broke_off_is_not_judged(status: SessionStatus) -> 
 
 async def test_a_judge_that_fails_leaves_the_metric_unscored_with_a_reason() -> None:
     with ScriptedApi([http_error(401, "invalid key")]) as api:
-        result = await fulfillment(api, SESSION, "One.")
+        result = await fulfillment(api, SESSION, "One.", "Two.")
     assert (result.score, result.failed) == (None, True)
     assert "The judge's key was refused" in result.reasoning
+    assert "1. One.; 2. Two." in result.reasoning
+    assert verdicts(result) == ["notJudged", "notJudged"]
 
 
-async def test_evidence_that_does_not_hold_is_asked_again_once_and_then_marked() -> None:
-    with ScriptedApi([answer(verdict(1, evidence=WRONG)), answer(verdict(1, evidence=WRONG))]) as api:
+@pytest.mark.parametrize("what", ["PASS", "FAIL"])
+async def test_a_verdict_whose_evidence_does_not_hold_is_asked_for_again_once_and_then_does_not_count(
+    what: str,
+) -> None:
+    with ScriptedApi([answer(verdict(1, what, WRONG)), answer(verdict(1, what, WRONG))]) as api:
         result = await fulfillment(api, SESSION, "One.")
     assert len(api.requests) == 2
     assert "The quote is not found at 'turn 1': 'never said'" in said(api.requests[1])
     assert api.requests[0].messages[0]["content"][:-1] == api.requests[1].messages[0]["content"][:-1]
-    assert details(result).criteria[0].unverified
-    assert result.reasoning == "1 of 1 criteria met, 1 unverified."
+    assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"])
+    assert "1 of 1 criteria were not judged" in result.reasoning
+    assert "'never said'" in result.reasoning
+
+
+async def test_one_bad_citation_among_good_ones_is_left_out_and_the_verdict_stands() -> None:
+    with ScriptedApi([answer(verdict(1, evidence=[*WRONG, *PASSED]))]) as api:
+        result = await fulfillment(api, SESSION, "One.")
+    assert (result.score, len(api.requests)) == (100.0, 1)
+    assert [place.quote for place in details(result).criteria[0].evidence] == ["found it"]
+    assert any("a citation was left out" in note and "never said" in note for note in details(result).notes)
+
+
+async def test_five_passes_that_cite_a_file_that_does_not_exist_are_no_score() -> None:
+    ghost = [{"where": "src/ghost.py:1-3", "quote": "def ghost():"}]
+    judged = answer(*(verdict(number, evidence=ghost) for number in range(1, 6)))
+    with ScriptedApi([judged, judged]) as api:
+        result = await fulfillment(api, SESSION, *"ABCDE")
+    assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"] * 5)
+    assert "5 of 5 criteria were not judged" in result.reasoning
 
 
 async def test_evidence_that_holds_the_second_time_is_taken() -> None:
@@ -97,13 +140,13 @@ async def test_evidence_that_holds_the_second_time_is_taken() -> None:
         result = await fulfillment(api, SESSION, "One.", "Two.")
     assert asked(api.requests[1]) == [1]
     assert verdicts(result) == ["FAIL", "PASS"]
-    assert not any(one.unverified for one in details(result).criteria)
+    assert result.score == 50.0
 
 
 async def test_a_pass_without_evidence_is_not_believed_and_a_fail_without_is() -> None:
     with ScriptedApi([answer(verdict(1, evidence=[]), verdict(2, "FAIL", [])), http_error(401)]) as api:
         result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert [one.unverified for one in details(result).criteria] == [True, False]
+    assert (verdicts(result), result.failed) == (["notJudged", "FAIL"], True)
     assert any("could not be asked again" in note for note in details(result).notes)
 
 
@@ -112,8 +155,34 @@ async def test_a_missing_verdict_is_asked_for_and_then_not_judged() -> None:
         result = await fulfillment(api, SESSION, "One.", "Two.")
     assert asked(api.requests[1]) == [2]
     assert verdicts(result) == ["PASS", "notJudged"]
-    assert result.score == 100.0
+    assert (result.score, result.failed) == (None, True)
+    assert "1 of 2 criteria were not judged" in result.reasoning
+    assert "2. Two." in result.reasoning
     assert details(result).criteria[1].reasoning == "The judge gave no verdict on it."
+
+
+async def test_four_of_five_criteria_left_open_are_no_score_of_a_hundred() -> None:
+    left = [verdict(number, "NOT_JUDGED", []) for number in range(2, 6)]
+    with ScriptedApi([answer(verdict(1), *left)]) as api:
+        result = await fulfillment(api, SESSION, *"ABCDE")
+    assert (result.score, result.failed) == (None, True)
+    assert "4 of 5 criteria were not judged" in result.reasoning
+    for named in ("2. B", "3. C", "4. D", "5. E"):
+        assert named in result.reasoning
+
+
+@pytest.mark.parametrize("reply", [text("", stop_reason="refusal"), text('{"criteria": [', stop_reason="max_tokens")])
+async def test_a_refusal_or_a_cut_answer_leaves_its_criteria_not_judged_and_the_others_as_they_are(
+    reply: Message,
+) -> None:
+    def script(request: ApiRequest) -> Message:
+        return reply if 21 in asked(request) else all_pass(request)
+
+    with ScriptedApi(script) as api:
+        result = await fulfillment(api, SESSION, *[f"Criterion {number}." for number in range(1, 22)])
+    assert verdicts(result) == ["PASS"] * 20 + ["notJudged"]
+    assert (result.score, result.failed) == (None, True)
+    assert "21. Criterion 21." in result.reasoning
 
 
 async def test_verdicts_that_contradict_each_other_are_none() -> None:
@@ -137,12 +206,44 @@ async def test_the_majority_of_votes_decides_and_the_split_is_told() -> None:
     assert details(result).criteria[0].split == {"PASS": 2, "FAIL": 1}
 
 
-async def test_votes_without_a_majority_leave_a_criterion_not_judged() -> None:
+async def test_where_a_missing_vote_might_have_decided_a_criterion_is_not_judged() -> None:
     replies: list[Reply] = [answer(verdict(1), verdict(2)), answer(verdict(1, "FAIL"), verdict(2)), http_error(401)]
     with ScriptedApi(replies) as api:
         result = await fulfillment(api, SESSION, "One.", "Two.", votes=3)
     assert verdicts(result) == ["notJudged", "PASS"]
+    assert result.score is None
     assert any("One of 3 votes could not be had" in note for note in details(result).notes)
+    assert details(result).criteria[0].split == {"PASS": 1, "FAIL": 1, "notJudged": 1}
+
+
+async def test_one_vote_of_three_is_no_majority() -> None:
+    def script(request: ApiRequest) -> Reply:
+        return all_pass(request) if len(api.requests) == 1 else http_error(401)
+
+    with ScriptedApi(script) as api:
+        result = await fulfillment(api, SESSION, "One.", votes=3)
+    assert (verdicts(result), result.score, result.failed) == (["notJudged"], None, True)
+
+
+async def test_all_votes_without_a_majority_leave_a_criterion_undecided() -> None:
+    replies = [answer(verdict(1)), answer(verdict(1, "FAIL")), answer(verdict(1, "UNDECIDED", []))]
+    with ScriptedApi(replies) as api:
+        result = await fulfillment(api, SESSION, "One.", votes=3)
+    assert (verdicts(result), result.score, result.failed) == (["undecided"], 0.0, False)
+    assert details(result).criteria[0].split == {"PASS": 1, "FAIL": 1, "undecided": 1}
+
+
+async def test_each_vote_is_checked_before_it_counts() -> None:
+    """Two votes cite what is not there, also when asked again: the third alone is no majority."""
+
+    def script(request: ApiRequest) -> Message:
+        return answer(verdict(1)) if len(api.requests) == 1 else answer(verdict(1, evidence=WRONG))
+
+    with ScriptedApi(script) as api:
+        result = await fulfillment(api, SESSION, "One.", votes=3)
+    assert len(api.requests) == 5
+    assert (verdicts(result), result.score) == (["notJudged"], None)
+    assert details(result).criteria[0].split == {"PASS": 1, "notJudged": 2}
 
 
 async def test_sixty_criteria_are_asked_in_batches_that_share_what_was_sent() -> None:
@@ -242,7 +343,7 @@ async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
         result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", "Two.", "Three.")
     assert verdicts(result) == ["PASS", "FAIL", "notJudged"]
     assert details(result).criteria[2].verdict is CriterionVerdict.NOT_JUDGED
-    assert result.score == 50.0
+    assert (result.score, result.failed) == (None, True)
     assert any("conservative rule" in note for note in details(result).notes)
 
 

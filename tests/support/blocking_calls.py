@@ -52,7 +52,7 @@ def main() -> int:
         made = watched(getattr(module, name), name, offences, harmless=lambda *_: False)
         setattr(module, name, made)
     polled = watched(fcntl.flock, "flock", offences, harmless=lambda _, operation: bool(operation & fcntl.LOCK_NB))
-    fcntl.flock = polled  # type: ignore[assignment]
+    fcntl.flock = polled
     from zelda_ci.cli import boundary  # noqa: PLC0415  # after the calls are watched
 
     try:

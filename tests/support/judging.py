@@ -46,10 +46,11 @@ async def fulfillment(
     *criteria: str,
     changes: Changes | None = None,
     votes: int = 1,
+    undecided: str = "fail",
     **access: Any,
 ) -> EvalResult:
     """Evaluate a session without a workspace."""
-    resolved = suite(acceptanceCriteria=list(criteria), judge={"votes": votes})
+    resolved = suite(acceptanceCriteria=list(criteria), judge={"votes": votes}, undecided=undecided)
     context = EvalContext(resolved, None, transcript, ApiUsage(), changes)
     evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
     return await run_evaluator(evaluator, context, Redactor())

@@ -21,8 +21,7 @@ from zelda_ci.storage.references import read_side
 
 @click.command(
     epilog="Examples: `zelda compare rest-endpoint-2026-02-13 latest`; `zelda compare main.json candidate.json "
-    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or a suite could not be "
-    "evaluated."
+    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or the candidate is INCOMPLETE."
 )
 @click.argument("baseline")
 @click.argument("candidate")

@@ -62,6 +62,7 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
     },
     Measure.FUNCTIONAL_CORRECTNESS: {"build and test settings": _commands},
     Measure.REQUIREMENT_FULFILLMENT: {
+        "treatments of undecided criteria": lambda reading: reading.run.config.undecided,
         "acceptance criteria": lambda reading: reading.run.config.acceptance_criteria,
         "judge models": lambda reading: _fulfillment_judge(reading)[0],
         "judge prompt versions": lambda reading: _fulfillment_judge(reading)[1],

@@ -47,7 +47,7 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
         case Comparison():
             return GateResult(reasons=tuple(_regressions(judged, settings)))
         case BatchResult():
-            return GateResult(reasons=tuple(_evaluations(judged.runs, settings)))
+            return GateResult(reasons=(*_incomplete(judged.runs), *_evaluations(judged.runs, settings)))
         case _:
             assert_never(judged)
 
@@ -95,6 +95,15 @@ def _regressed(where: str, delta: MeasureDelta | CriterionDelta) -> str:
             return f"{where}: criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %{doubt}"
         case MeasureDelta():
             return f"{where}: {LABELS[delta.measure]} went from {_amount(old)} to {_amount(new)}{doubt}"
+
+
+def _incomplete(runs: Iterable[RunResult]) -> Iterator[GateReason]:
+    """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
+    for suite, side in sides(runs).items():
+        for found in [reading for reading in side.readings if not reading.is_complete][:1]:
+            why = next((result.reasoning for result in found.run.evaluations.values() if result.failed), "not judged")
+            sentence = f"{suite}: INCOMPLETE in {_of(side.trials.incomplete, side.trials.valid)}: {why}"
+            yield GateReason(kind="incomplete", suite=suite, sentence=sentence)
 
 
 def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:

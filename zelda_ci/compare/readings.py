@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Measure
 from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
-from zelda_ci.domain.judgement import CriterionJudgement, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.outcome import Outcome, run_outcome, unjudged_criteria
 from zelda_ci.domain.run import RunResult
 
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION)
@@ -29,6 +30,10 @@ class Reading:
     """Measures that were asked for and could not be computed, and why."""
     judgements: dict[str, CriterionJudgement]
     """By criterion; a text that occurs twice in a suite is numbered."""
+    outcomes: dict[str, float]
+    """Criteria that count, 100 or 0: pass rates are in percent. What nobody judged, or is ignored, is missing."""
+    is_complete: bool
+    """False where not everything could be judged that was asked for."""
     fulfillment: FulfillmentDetails | None
     tool_usage: ToolUsageDetails | None
     tools_used: frozenset[str]
@@ -42,13 +47,22 @@ def read(run: RunResult) -> Reading:
     tool_usage = _details(run, Metric.TOOL_USAGE, ToolUsageDetails)
     results = {Measure(metric.value): result for metric, result in run.evaluations.items()}
     scores = {measure: result.score for measure, result in results.items() if result.score is not None}
+    if unjudged_criteria(run):
+        # An older Zelda gave a score to what had been judged.
+        scores.pop(Measure.REQUIREMENT_FULFILLMENT, None)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
     values = scores | (_resources(efficiency) if efficiency else {})
+    judgements = _numbered(fulfillment.criteria) if fulfillment else {}
+    worth = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
+    if run.config.undecided == "fail":
+        worth[CriterionVerdict.UNDECIDED] = 0.0
     return Reading(
         run=run,
         values={measure: float(value) for measure, value in values.items() if abs(value) < IMPLAUSIBLE},
-        unscored={measure: result.reasoning for measure, result in results.items() if result.score is None},
-        judgements=_numbered(fulfillment.criteria) if fulfillment else {},
+        unscored={measure: result.reasoning for measure, result in results.items() if measure not in scores},
+        judgements=judgements,
+        outcomes={name: worth[one.verdict] for name, one in judgements.items() if one.verdict in worth},
+        is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
         fulfillment=fulfillment,
         tool_usage=tool_usage,
         tools_used=frozenset(tool for tool, calls in used.items() if calls),

@@ -9,6 +9,7 @@ from zelda_ci.compare.questions import Sample
 from zelda_ci.compare.readings import Reading
 from zelda_ci.compare.sides import Side
 from zelda_ci.domain.comparison import Measure
+from zelda_ci.domain.judgement import CriterionVerdict
 from zelda_ci.domain.suite import ScoreLimits
 
 
@@ -99,8 +100,14 @@ def _missing(pair: Pair, criterion: str) -> Iterator[str]:
         if side is None or side.outcomes(criterion):
             continue
         if criterion in side.criteria:
-            yield f"not judged on the {name}'s side"
+            yield f"{_silence(side, criterion)} on the {name}'s side"
         elif not side.readings:
             yield f"no valid run on the {name}'s side"
         elif reason := side.unscored(Measure.REQUIREMENT_FULFILLMENT):
             yield f"unscored on the {name}'s side: {reason}"
+
+
+def _silence(side: Side, criterion: str) -> str:
+    """Why no trial counts."""
+    verdicts = {reading.judgements[criterion].verdict for reading in side.readings if criterion in reading.judgements}
+    return "undecided" if verdicts == {CriterionVerdict.UNDECIDED} else "not judged"

@@ -8,7 +8,6 @@ from functools import cached_property
 from zelda_ci.compare.readings import Reading, read
 from zelda_ci.compare.summary import summarize
 from zelda_ci.domain.comparison import CriterionSummary, Measure, SuiteSummary, Trials
-from zelda_ci.domain.judgement import CriterionVerdict
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 
@@ -18,9 +17,6 @@ them: the limit is part of the suite, and running into it is how the session wen
 
 LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT})
 """Statuses of sessions that ended at a limit of their suite."""
-
-OUTCOMES = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
-"""Pass rates are in percent."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +42,15 @@ class Side:
         return tuple(dict.fromkeys(name for reading in self.readings for name in reading.judgements))
 
     def outcomes(self, criterion: str) -> tuple[float, ...]:
-        """100 or 0 per trial in which the criterion was judged."""
+        """100 or 0 per trial in which the criterion was judged and counts."""
         return tuple(self._outcomes.get(criterion, ()))
 
     @cached_property
     def _outcomes(self) -> dict[str, list[float]]:
         outcomes: dict[str, list[float]] = {}
         for reading in self.readings:
-            for name, judgement in reading.judgements.items():
-                if judgement.verdict in OUTCOMES:
-                    outcomes.setdefault(name, []).append(OUTCOMES[judgement.verdict])
+            for name, outcome in reading.outcomes.items():
+                outcomes.setdefault(name, []).append(outcome)
         return outcomes
 
     @cached_property
@@ -97,14 +92,16 @@ def summarize_trials(runs: Iterable[RunResult]) -> tuple[SuiteSummary, ...]:
 def _side(suite: str, runs: Sequence[RunResult]) -> Side:
     valid = [run for run in runs if run.status not in INVALID]
     sources = [run.source for run in valid if run.source]
+    readings = tuple(map(read, valid))
     trials = Trials(
         run_ids=tuple(run.run_id for run in runs),
         valid=len(valid),
         invalid=len(runs) - len(valid),
+        incomplete=sum(not reading.is_complete for reading in readings),
         statuses=dict(Counter(run.status for run in runs)),
         replayed=sum(run.replayed for run in valid),
         models=tuple(sorted({run.config.execution.model for run in valid})),
         commits=tuple(sorted({source.commit for source in sources if source.commit})),
         dirty=any(source.dirty for source in sources),
     )
-    return Side(suite, runs[-1].config.file, trials, tuple(map(read, valid)))
+    return Side(suite, runs[-1].config.file, trials, readings)

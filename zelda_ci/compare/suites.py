@@ -11,7 +11,7 @@ from zelda_ci.compare.deltas import describe
 from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate
 from zelda_ci.compare.samples import Pair, criterion_samples, measure_samples
 from zelda_ci.compare.scales import scale_of
-from zelda_ci.compare.sides import OUTCOMES, Side
+from zelda_ci.compare.sides import Side
 from zelda_ci.domain.comparison import (
     Calibration,
     CriterionDelta,
@@ -122,10 +122,11 @@ def _typical(side: Side | None, criterion: str, outcomes: tuple[float, ...]) -> 
     """The newest judgement with the more frequent verdict; of a tie, a failure, which tells more."""
     if side is None:
         return None
-    found = [reading.judgements[criterion] for reading in reversed(side.readings) if criterion in reading.judgements]
+    found = [reading for reading in reversed(side.readings) if criterion in reading.judgements]
     usual = 100.0 if 2 * sum(outcomes) > 100 * len(outcomes) else 0.0
-    typical = (judgement for judgement in found if OUTCOMES.get(judgement.verdict) == usual)
-    return next(typical, found[0] if found else None)
+    typical = (reading for reading in found if reading.outcomes.get(criterion) == usual)
+    chosen = next(typical, found[0] if found else None)
+    return chosen.judgements[criterion] if chosen else None
 
 
 def _tools(pair: Pair) -> ToolDelta:

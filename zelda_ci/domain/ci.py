@@ -31,7 +31,7 @@ class Provenance(Record):
     pull_request: int | None = None
     batch_id: str
     complete: bool = True
-    """False where the run was cut short: such results are nobody's baseline."""
+    """False where the run was cut short or not judged completely: such results are nobody's baseline."""
     created_at: AwareDatetime
 
 

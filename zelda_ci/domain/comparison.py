@@ -51,6 +51,8 @@ class Trials(Record):
     """Runs that count. A session that ended at a limit of the suite does: that is how it went."""
     invalid: int = 0
     """Runs that failed or were interrupted: they say nothing about the steering files and are left out."""
+    incomplete: int = 0
+    """Valid runs in which not everything was judged: they count only for what was."""
     statuses: dict[SessionStatus, int]
     replayed: int = 0
     """How many of the valid runs took the model's words from a cassette."""
@@ -237,7 +239,7 @@ class Comparison(Record):
 class GateReason(Record):
     """One finding that turns the check red."""
 
-    kind: Literal["regression", "evaluation"]
+    kind: Literal["regression", "evaluation", "incomplete"]
     suite: str | None = None
     """Absent when the finding is about all suites together."""
     sentence: str
@@ -249,6 +251,8 @@ class GateResult(Record):
     reasons: tuple[GateReason, ...] = ()
 
     @property
-    def exit_code(self) -> Literal[0, 1]:
-        """0 when nothing stands against it."""
+    def exit_code(self) -> Literal[0, 1, 2]:
+        """0 when nothing stands against it, 2 where that could not be judged completely."""
+        if any(reason.kind == "incomplete" for reason in self.reasons):
+            return 2
         return 1 if self.reasons else 0

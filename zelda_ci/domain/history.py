@@ -10,7 +10,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 
-OutcomeWord = Literal["measured", "passed", "failed", "broken", "interrupted"]
+OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
 
 class StoredRun(Record):
@@ -59,6 +59,7 @@ def word_of(outcome: Outcome) -> OutcomeWord:
         Outcome.MEASURED: "measured",
         Outcome.PASSED: "passed",
         Outcome.FAILED: "failed",
+        Outcome.INCOMPLETE: "incomplete",
         Outcome.BROKEN: "broken",
         Outcome.INTERRUPTED: "interrupted",
     }

@@ -8,11 +8,14 @@ from zelda_ci.redact import SafeText
 
 
 class CriterionVerdict(StrEnum):
-    """Whether a criterion is met; one that could not be judged counts for neither side."""
+    """Whether a criterion is met, as far as that is known."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     FAIL = "FAIL"
+    UNDECIDED = "undecided"
+    """It was judged, and the evidence does not tell: not met, unless the suite ignores such criteria."""
     NOT_JUDGED = "notJudged"
+    """Nobody gave a verdict that counts: the run is incomplete."""
 
 
 class Citation(Record):
@@ -30,10 +33,9 @@ class CriterionJudgement(Record):
     verdict: CriterionVerdict
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
-    unverified: bool = False
-    """True where the cited evidence did not hold."""
+    """Citations that were looked up and found."""
     split: dict[str, int] | None = None
-    """Votes by verdict, where there were several and they differed."""
+    """Votes by verdict, where there were several and they differed; those that do not count as `notJudged`."""
 
 
 class JudgeIdentity(Record):
@@ -91,6 +93,8 @@ class RuleVerdict(StrEnum):
     FOLLOWED = "followed"
     BROKEN = "broken"
     NOT_APPLICABLE = "notApplicable"
+    NOT_JUDGED = "notJudged"
+    """The judge said nothing of it, or was not asked."""
 
 
 class RuleJudgement(Record):

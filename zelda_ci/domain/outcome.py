@@ -1,7 +1,9 @@
 """What results mean for whoever waits for the exit code."""
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum
+from functools import total_ordering
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -13,19 +15,24 @@ from zelda_ci.domain.suite import ResolvedSuite
 
 Evaluations = Mapping[Metric, EvalResult]
 
+Undecided = Literal["fail", "ignore"]
+"""What a criterion counts as that the evidence cannot decide."""
+
 FULL_SCORE = 100.0
 
 
-class Outcome(IntEnum):
-    """The exit codes. Of several the greatest holds: what weighs more hides what weighs less.
+@total_ordering
+class Outcome(Enum):
+    """What a run comes to. Of several the greatest holds: what weighs more hides what weighs less.
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
     | completed, and nothing was asked of it that can pass or fail    | measured    | 0         |
     | completed, and criteria or commands showed that it is right     | passed      | 0         |
-    | out of turns, budget or time, or an acceptance criterion failed | failed      | 1         |
+    | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
-    | session failed, or an evaluator could not do its work           | broken      | 2         |
+    | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
+    | session failed                                                  | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
@@ -33,24 +40,30 @@ class Outcome(IntEnum):
     MEASURED = -1
     PASSED = 0
     FAILED = 1
-    BROKEN = 2
-    INTERRUPTED = 130
+    INCOMPLETE = 2
+    BROKEN = 3
+    INTERRUPTED = 4
 
     @property
     def exit_code(self) -> int:
-        """What is only measured is no failure either."""
-        return max(int(self), 0)
+        """Of a command that ends with it."""
+        return 130 if self is Outcome.INTERRUPTED else min(max(self.value, 0), 2)
+
+    def __lt__(self, other: "Outcome") -> bool:
+        """Whether it weighs less."""
+        return bool(self.value < other.value)
 
 
 def run_outcome(run: RunResult) -> Outcome:
     """What one run means."""
-    return outcome_of(run.status, run.evaluations)
+    return outcome_of(run.status, run.evaluations, run.config.undecided)
 
 
-def outcome_of(status: SessionStatus, evaluations: Evaluations) -> Outcome:
-    """The worse of how a session ended and how its evaluation went. A pass needs evidence."""
-    broken = (Outcome.BROKEN for result in evaluations.values() if result.failed)
-    return max(_status_outcome(status), correctness_outcome(evaluations), _criteria_outcome(evaluations), *broken)
+def outcome_of(status: SessionStatus, evaluations: Evaluations, undecided: Undecided) -> Outcome:
+    """The worst of how a session ended and how its evaluation went. A pass needs evidence."""
+    incomplete = (Outcome.INCOMPLETE for result in evaluations.values() if result.failed)
+    criteria = _criteria_outcome(evaluations, undecided)
+    return max(_status_outcome(status), correctness_outcome(evaluations), criteria, *incomplete)
 
 
 def correctness_outcome(evaluations: Evaluations) -> Outcome:
@@ -68,8 +81,15 @@ def correctness_outcome(evaluations: Evaluations) -> Outcome:
 
 
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
-    """The acceptance criteria that the judge found not met."""
-    return tuple(criterion for criterion in _criteria(run.evaluations) if criterion.verdict is CriterionVerdict.FAIL)
+    """The acceptance criteria that count as not met: failed, or undecided where the suite does not ignore that."""
+    counted = _not_met(run.config.undecided)
+    return tuple(criterion for criterion in _criteria(run.evaluations) if criterion.verdict in counted)
+
+
+def unjudged_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
+    """The acceptance criteria on which there is no verdict."""
+    criteria = _criteria(run.evaluations)
+    return tuple(criterion for criterion in criteria if criterion.verdict is CriterionVerdict.NOT_JUDGED)
 
 
 def fulfillment(run: RunResult) -> FulfillmentDetails | None:
@@ -103,9 +123,15 @@ def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:
     return details.criteria if details else ()
 
 
-def _criteria_outcome(evaluations: Evaluations) -> Outcome:
+def _not_met(undecided: Undecided) -> set[CriterionVerdict]:
+    return {CriterionVerdict.FAIL} | ({CriterionVerdict.UNDECIDED} if undecided == "fail" else set())
+
+
+def _criteria_outcome(evaluations: Evaluations, undecided: Undecided) -> Outcome:
     verdicts = {criterion.verdict for criterion in _criteria(evaluations)}
-    if CriterionVerdict.FAIL in verdicts:
+    if CriterionVerdict.NOT_JUDGED in verdicts:
+        return Outcome.INCOMPLETE
+    if verdicts & _not_met(undecided):
         return Outcome.FAILED
     return Outcome.PASSED if CriterionVerdict.PASS in verdicts else Outcome.MEASURED
 

@@ -286,6 +286,10 @@ class SharedSettings(Record):
     )
     history_depth: PositiveInt = Field(1, description="Commits of history that the session sees.")
     judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
+    undecided: Literal["fail", "ignore"] = Field(
+        "fail",
+        description="What counts where the evidence cannot decide a criterion: fail as not met, ignore not at all.",
+    )
     isolation: IsolationSettings = Field(
         default_factory=IsolationSettings, description="How strictly session and commands are confined."
     )

@@ -1,10 +1,11 @@
 """What the judge of requirement fulfillment sees beside the transcript: patch, final files, build and test results."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.evaluators.citations import Sources, sections, turns_of
+from zelda_ci.evaluators.citations import CHECKS, Sources, sections, turns_of
 from zelda_ci.evaluators.final_files import FinalFiles, read_files
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.fence import fence
@@ -31,6 +32,7 @@ class Evidence:
     blocks: tuple[str, ...]
     sources: Sources
     has_files: bool
+    has_checks: bool
     notes: tuple[str, ...]
 
 
@@ -50,8 +52,9 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
         *(fence("final-file", f"{name}\n{text}", nonce) for name, text in shown.items()),
         *_checks(context, int(chars * CHECKS_SHARE), nonce, notes),
     ]
-    sources = Sources(files.texts, sections(patch), turns_of(context.transcript))
-    return Evidence(tuple(blocks), sources, bool(files.texts), tuple(notes))
+    turns, checks = turns_of(context.transcript), "\n\n".join(context.checks)
+    sources = Sources(files.texts, sections(patch), turns, checks, _reader(context, redact))
+    return Evidence(tuple(blocks), sources, bool(files.texts), bool(context.checks), tuple(notes))
 
 
 def _patch(context: EvalContext) -> str:
@@ -68,6 +71,14 @@ def _files(context: EvalContext, redact: Redactor) -> FinalFiles:
     if context.workspace is None or context.changes is None:
         return FinalFiles()
     return read_files(context.workspace.root, context.changes.files, redact)
+
+
+def _reader(context: EvalContext, redact: Redactor) -> Callable[[str], str | None]:
+    """Reads any file of the final workspace, while that is there."""
+    if context.workspace is None:
+        return lambda _: None
+    root = context.workspace.root
+    return functools.cache(lambda name: read_files(root, (name,), redact).texts.get(name))
 
 
 def _fitted(texts: Mapping[str, str], budget: int, notes: list[str]) -> dict[str, str]:
@@ -92,6 +103,4 @@ def _shortened(what: str, text: str, budget: int, notes: list[str]) -> str:
 def _checks(context: EvalContext, budget: int, nonce: str, notes: list[str]) -> list[str]:
     if not context.checks:
         return []
-    return [
-        fence("build-and-tests", _shortened("build and test output", "\n\n".join(context.checks), budget, notes), nonce)
-    ]
+    return [fence(CHECKS, _shortened("build and test output", "\n\n".join(context.checks), budget, notes), nonce)]

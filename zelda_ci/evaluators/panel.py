@@ -4,13 +4,13 @@ In batches, as often as there are votes, and once more where the evidence does n
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zelda_ci.errors import JudgeError
 from zelda_ci.evaluators import verdicts
 from zelda_ci.evaluators.evidence import Evidence
-from zelda_ci.evaluators.verdicts import Draft, Findings, Verdict, Verdicts
+from zelda_ci.evaluators.verdicts import Draft, Findings, Verdicts
 from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, Judge, Question
 from zelda_ci.judge.fence import fence, mark_of
 from zelda_ci.judge.parallel import all_of
@@ -19,12 +19,13 @@ from zelda_ci.transcript.chunker import windowed
 from zelda_ci.transcript.synthesizer import CONTEXT_SHARE, Part, Reading, Told
 
 NAME = "requirement-fulfillment"
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 MOST_AT_ONCE = 20
 """Criteria of one question: the verdicts on them fit into an answer of usual length."""
 
-Ballots = dict[int, list[Verdict]]
+Vote = dict[int, Draft]
+"""One vote on every criterion, by number."""
 
 
 @dataclass
@@ -52,11 +53,10 @@ class Panel:
         )
 
     async def _conclude(self, told: Told) -> Mapping[int, Draft]:
+        """Raises JudgeError where no question at all was answered."""
         told = self._fitted(told)
-        ballots = await self._ballots(told)
-        drafts = {number: verdicts.drafted(ballots[number], self.evidence.sources) for number in self.criteria}
-        again = await self._again(told, {number: draft.problem for number, draft in drafts.items() if draft.problem})
-        return {number: verdicts.settled(draft, again.get(number)) for number, draft in drafts.items()}
+        votes = await self._again(told, await self._votes(told))
+        return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
 
     def _fitted(self, told: Told) -> Told:
         """Findings can be many; a transcript that is told whole has been measured already."""
@@ -67,40 +67,39 @@ class Panel:
         self.notes.append("The findings on the parts of the transcript were too long to be weighed whole.")
         return Told(windowed(told.text, max(room, 0)), is_whole=False)
 
-    async def _ballots(self, told: Told) -> Ballots:
-        """Every vote on every criterion; votes that could not be had are noted, unless there is none at all."""
-        calls = [
-            functools.partial(self._ask, told, batch, None) for batch in self._batches() for _ in range(self.votes)
-        ]
+    async def _votes(self, told: Told) -> list[Vote]:
+        """Every vote on every criterion, each checked by itself; lost ones are noted."""
+        asked = [batch for batch in self._batches() for _ in range(self.votes)]
+        calls = [functools.partial(self._ask, told, batch) for batch in asked]
         # The first one alone: it fills the cache from which the others read.
-        answers = [*await all_of(calls[:1]), *await all_of(calls[1:])]
-        ballots: Ballots = {number: [] for number in self.criteria}
-        for start in range(0, len(answers), self.votes):
-            cast = answers[start : start + self.votes]
-            lost = [one for one in cast if isinstance(one, JudgeError)]
-            if len(lost) == self.votes:
-                raise lost[0]
-            self.notes += [f"One of {self.votes} votes could not be had: {one.message}" for one in lost]
-            for answer in cast:
-                for number, verdict in {} if isinstance(answer, JudgeError) else answer.items():
-                    ballots[number].append(verdict)
-        return ballots
+        answers = [*await _all(calls[:1]), *await _all(calls[1:])]
+        lost = [error for answer in answers if (error := next(filter(None, (d.error for d in answer.values())), None))]
+        if lost and all(draft.error for answer in answers for draft in answer.values()):
+            raise lost[0]
+        if self.votes > 1:
+            self.notes += [f"One of {self.votes} votes could not be had: {error.message}" for error in lost]
+        return [
+            {number: draft for answer in answers[vote :: self.votes] for number, draft in answer.items()}
+            for vote in range(self.votes)
+        ]
 
-    async def _again(self, told: Told, problems: Mapping[int, str]) -> dict[int, Draft]:
-        if not problems:
-            return {}
-        numbers = tuple(problems)
-        batches = [numbers[start : start + MOST_AT_ONCE] for start in range(0, len(numbers), MOST_AT_ONCE)]
-        answers = await all_of([functools.partial(self._ask, told, batch, problems) for batch in batches])
-        drafts: dict[int, Draft] = {}
-        for answer in answers:
-            if isinstance(answer, JudgeError):
-                self.notes.append(f"The judge could not be asked again: {answer.message}")
-                continue
-            drafts |= {number: verdicts.drafted([one], self.evidence.sources) for number, one in answer.items()}
-        return drafts
+    async def _again(self, told: Told, votes: Sequence[Vote]) -> list[Vote]:
+        """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
+        problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
+        asked = [(vote, batch) for vote, found in enumerate(problems) for batch in _batched(tuple(found))]
+        calls = [functools.partial(self._ask, told, batch, problems[vote]) for vote, batch in asked]
+        after: list[Vote] = [{} for _ in votes]
+        for (vote, _), answer in zip(asked, await _all(calls), strict=True):
+            after[vote] |= answer
+        errors = dict.fromkeys(draft.error.message for vote in after for draft in vote.values() if draft.error)
+        self.notes += [f"The judge could not be asked again: {message}" for message in errors]
+        return [
+            {number: verdicts.settled(draft, new.get(number)) for number, draft in vote.items()}
+            for vote, new in zip(votes, after, strict=True)
+        ]
 
-    async def _ask(self, told: Told, numbers: Sequence[int], problems: Mapping[int, str] | None) -> dict[int, Verdict]:
+    async def _ask(self, told: Told, numbers: Sequence[int], problems: Mapping[int, str] | None = None) -> Vote:
+        """A vote on some criteria; what could not be had is in it, with the reason."""
         question = self._concluding(told, numbers)
         if problems:
             question = self._repeated(question, [(number, problems[number]) for number in numbers])
@@ -108,15 +107,14 @@ class Panel:
             answer = (await self.judge.ask(question, Verdicts)).value
         except JudgeError as problem:
             if problem.code != ANSWER_CUT or len(numbers) == 1:
-                raise
+                return dict.fromkeys(numbers, verdicts.not_judged(problem))
             half = len(numbers) // 2
             first = await self._ask(told, numbers[:half], problems)
             return first | await self._ask(told, numbers[half:], problems)
-        return verdicts.by_number(answer, numbers)
+        return verdicts.drafts_of(answer, numbers, self.evidence.sources)
 
     def _batches(self) -> list[tuple[int, ...]]:
-        numbers = tuple(self.criteria)
-        return [numbers[start : start + MOST_AT_ONCE] for start in range(0, len(numbers), MOST_AT_ONCE)]
+        return _batched(tuple(self.criteria))
 
     def _concluding(self, told: Told, numbers: Sequence[int]) -> Question:
         kind = "transcript" if told.is_whole else "findings"
@@ -125,6 +123,7 @@ class Panel:
             criteria=self._listed(numbers),
             is_whole=told.is_whole,
             has_files=self.evidence.has_files,
+            has_checks=self.evidence.has_checks,
         )
         shared = (*self.evidence.blocks, fence(kind, told.text, self.nonce))
         return Question(NAME, PROMPT_VERSION, self._system(), shared, body)
@@ -147,3 +146,12 @@ class Panel:
 
     def _system(self) -> str:
         return render("fulfillment-system", nonce=self.nonce, mark=mark_of(self.nonce))
+
+
+async def _all(calls: Sequence[Callable[[], Awaitable[Vote]]]) -> list[Vote]:
+    """The answers, in order: a question that failed is a vote without verdicts, so that nothing is raised here."""
+    return [vote for vote in await all_of(calls) if not isinstance(vote, JudgeError)]
+
+
+def _batched(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [numbers[start : start + MOST_AT_ONCE] for start in range(0, len(numbers), MOST_AT_ONCE)]

@@ -155,7 +155,7 @@ class _Desk:
     def _rule(self, item: ManifestItem, claim: RuleClaim | None) -> RuleJudgement:
         if claim is None:
             silent = self.redact("The judge says nothing of it.")
-            return RuleJudgement(rule=item.file, verdict=RuleVerdict.NOT_APPLICABLE, reasoning=silent)
+            return RuleJudgement(rule=item.file, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent)
         evidence, unverified = self._evidence(claim.evidence)
         return RuleJudgement(
             rule=item.file,

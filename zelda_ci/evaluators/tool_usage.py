@@ -30,7 +30,7 @@ class ToolUsage:
     """
 
     metric: Final = Metric.TOOL_USAGE
-    version: Final = f"1.{PROMPT_VERSION}"
+    version: Final = f"2.{PROMPT_VERSION}"
 
     def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
         self._judge = judge
@@ -42,7 +42,9 @@ class ToolUsage:
         manifest = context.manifest or ToolsManifest()
         details = _counted(context, manifest, self._redact)
         if context.manifest is None:
-            return Unscored("What the project offers is not known.", details)
+            # Nobody could look: silence about a session that ran its course would be taken for consent.
+            unknown = "What the project offers is not known, so its use was not judged."
+            return Unscored(unknown, details, failed=context.transcript.status not in BROKEN_OFF)
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
         try:
@@ -98,7 +100,7 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
         used={use.tool: use.calls for use in uses},
         uses=uses,
         rules=tuple(
-            RuleJudgement(rule=item.name, verdict=RuleVerdict.NOT_APPLICABLE, reasoning=silent)
+            RuleJudgement(rule=item.name, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent)
             for item in manifest.items
             if item.kind in READ and item.loaded
         ),

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from zelda_ci.domain.judgement import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.errors import JudgeError
 from zelda_ci.evaluators.citations import Sources, problem_with
 from zelda_ci.judge.consensus import majority
 from zelda_ci.redact import Redactor
@@ -17,6 +18,17 @@ MOST_PLACES = 5
 """Of a finding on one part, as it is told to whoever concludes: asked for is less."""
 
 NO_VERDICT = "The judge gave no verdict on it."
+NO_EVIDENCE = "A PASS needs evidence, and none was given."
+NO_REASON = "UNDECIDED needs a reason, and none was given."
+NO_MAJORITY = "The votes split without a majority."
+
+VERDICTS = {
+    "PASS": CriterionVerdict.PASS,
+    "FAIL": CriterionVerdict.FAIL,
+    "UNDECIDED": CriterionVerdict.UNDECIDED,
+    "NOT_JUDGED": CriterionVerdict.NOT_JUDGED,
+}
+"""As the judge writes them, and as they are stored."""
 
 
 class Place(BaseModel):
@@ -31,7 +43,7 @@ class Verdict(BaseModel):
 
     number: int = Field(description="Number of the criterion.")
     reasoning: str
-    verdict: Literal["PASS", "FAIL", "NOT_JUDGED"]
+    verdict: Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"]
     evidence: list[Place]
 
 
@@ -58,20 +70,23 @@ class Findings(BaseModel):
 
 @dataclass(frozen=True)
 class Draft:
-    """What is known so far about one criterion."""
+    """What is known so far about one criterion: one vote that was checked, or what several come to."""
 
     verdict: CriterionVerdict
     reasoning: str
     evidence: tuple[Place, ...] = ()
+    """Citations that hold."""
+    dropped: tuple[str, ...] = ()
+    """Why other citations were left out."""
     problem: str | None = None
-    """Why it should be asked again: no verdict, or evidence that does not hold."""
+    """Why the answer does not count and should be asked for again; the verdict is `notJudged` then."""
+    error: JudgeError | None = None
+    """Why there was no answer at all."""
     split: dict[str, int] | None = None
-    is_firm: bool = False
-    """Whether several votes made it."""
 
     @property
-    def has_verdict(self) -> bool:
-        """Whether it counts in the score."""
+    def is_judged(self) -> bool:
+        """Whether there is a verdict that counts, be it that the evidence cannot decide."""
         return self.verdict is not CriterionVerdict.NOT_JUDGED
 
     def judgement(self, criterion: str, redact: Redactor) -> CriterionJudgement:
@@ -81,52 +96,82 @@ class Draft:
             verdict=self.verdict,
             reasoning=redact(self.reasoning),
             evidence=tuple(Citation(where=redact(one.where), quote=redact(one.quote)) for one in self.evidence),
-            unverified=self.has_verdict and self.problem is not None,
             split=self.split,
         )
 
 
-def by_number(answer: Verdicts, asked: Sequence[int]) -> dict[int, Verdict]:
-    """The verdicts on what was asked; of two that contradict each other, none."""
-    found: dict[int, Verdict] = {}
-    contradicted: set[int] = set()
-    for one in answer.criteria:
-        if one.number in found and found[one.number].verdict != one.verdict:
-            contradicted.add(one.number)
-        found.setdefault(one.number, one)
-    return {number: one for number, one in found.items() if number in asked and number not in contradicted}
+def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft:
+    """A criterion without a verdict; `again` where the judge should be asked once more."""
+    reason = why.message if isinstance(why, JudgeError) else why
+    error = why if isinstance(why, JudgeError) else None
+    return Draft(CriterionVerdict.NOT_JUDGED, reason, problem=reason if again else None, error=error)
 
 
-def drafted(votes: Sequence[Verdict], sources: Sources) -> Draft:
-    """What the votes on one criterion come to; of the majority, the one whose evidence holds speaks."""
-    if not votes:
-        return Draft(CriterionVerdict.NOT_JUDGED, NO_VERDICT, problem=NO_VERDICT)
-    consensus = majority([vote.verdict for vote in votes])
-    split = None if consensus.is_unanimous else {str(name): count for name, count in consensus.split.items()}
-    if consensus.verdict is None:
-        return Draft(CriterionVerdict.NOT_JUDGED, "The votes split without a majority.", split=split)
-    agreed = [_checked(vote, sources) for vote in votes if vote.verdict == consensus.verdict]
-    best = next((draft for draft in agreed if draft.problem is None), agreed[0])
-    return replace(best, split=split, is_firm=len(votes) > 1)
+def drafts_of(answer: Verdicts, asked: Sequence[int], sources: Sources) -> dict[int, Draft]:
+    """One vote on every criterion that was asked about, checked; of verdicts that contradict each other, none."""
+    given = {number: [one for one in answer.criteria if one.number == number] for number in asked}
+    return {number: _vote(verdicts, sources) for number, verdicts in given.items()}
 
 
 def settled(first: Draft, again: Draft | None) -> Draft:
-    """After criteria with problems were asked once more; a majority of several votes is not overruled by one."""
-    if again is None or not again.has_verdict:
-        return first if first.has_verdict or again is None else again
-    if first.is_firm and first.has_verdict and again.verdict is not first.verdict:
-        return first
-    return replace(again, split=first.split, is_firm=first.is_firm)
+    """A vote after it was asked for once more, where it had a problem; what fails twice does not count."""
+    if again is None or again.is_judged:
+        return again or first
+    if again.error:
+        return not_judged(f"{first.reasoning} The judge could not be asked again: {again.reasoning}")
+    return replace(again, problem=None)
 
 
-def _checked(vote: Verdict, sources: Sources) -> Draft:
-    places = tuple(vote.evidence)
-    if vote.verdict == "NOT_JUDGED":
-        return Draft(CriterionVerdict.NOT_JUDGED, vote.reasoning or NO_VERDICT, places)
-    problems = [problem for one in places if (problem := problem_with(one.where, one.quote, sources))]
-    if vote.verdict == "PASS" and not places:
-        problems = ["A PASS needs evidence, and none was given."]
-    return Draft(CriterionVerdict(vote.verdict), vote.reasoning, places, " ".join(problems) or None)
+def decided(votes: Sequence[Draft]) -> Draft:
+    """What the votes on one criterion come to.
+
+    More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
+    they do not agree, votes that are missing might have decided, and the criterion is not judged; with all votes
+    there, it is undecided.
+    """
+    if len(votes) == 1:
+        return votes[0]
+    consensus = majority([vote.verdict for vote in votes])
+    split = None if consensus.is_unanimous else {verdict.value: count for verdict, count in consensus.split.items()}
+    if consensus.verdict is not None:
+        # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
+        agreed = (vote for vote in votes if vote.verdict is consensus.verdict)
+        return replace(max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning)), split=split)
+    missing = [vote for vote in votes if not vote.is_judged]
+    if missing:
+        count = f"{len(missing)} of {len(votes)} votes are missing"
+        return replace(not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}"), split=split)
+    return Draft(CriterionVerdict.UNDECIDED, NO_MAJORITY, split=split)
+
+
+def _vote(given: Sequence[Verdict], sources: Sources) -> Draft:
+    if len({one.verdict for one in given}) > 1:
+        return not_judged("The judge gave verdicts on it that contradict each other.", again=True)
+    checked = [_checked(one, sources) for one in given] or [not_judged(NO_VERDICT, again=True)]
+    return next((draft for draft in checked if draft.is_judged), checked[0])
+
+
+def _checked(given: Verdict, sources: Sources) -> Draft:
+    """A verdict counts if its evidence is there; one citation that is not, among others that are, is left out."""
+    verdict = VERDICTS[given.verdict]
+    if verdict is CriterionVerdict.NOT_JUDGED:
+        # It has said that it cannot: asking again would only cost.
+        return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
+    found = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
+    holding = tuple(place for place, problem in found if problem is None)
+    problems = tuple(problem for _, problem in found if problem)
+    if objection := _objection(given, holding, problems):
+        return not_judged(f"The judge's {given.verdict} does not count: {objection}", again=True)
+    return Draft(verdict, given.reasoning, holding, problems)
+
+
+def _objection(given: Verdict, holding: Sequence[Place], problems: Sequence[str]) -> str | None:
+    """Why a verdict does not count; a FAIL may be without evidence, because what is absent cannot be cited."""
+    if given.verdict == "UNDECIDED":
+        return None if given.reasoning.strip() else NO_REASON
+    if problems and not holding:
+        return " ".join(problems)
+    return NO_EVIDENCE if given.verdict == "PASS" and not holding else None
 
 
 def told(findings: Sequence[Findings], numbers: Sequence[int]) -> str:
@@ -146,12 +191,10 @@ def merged(findings: Sequence[Findings], numbers: Sequence[int], sources: Source
     drafts: dict[int, Draft] = {}
     for number in numbers:
         found = [one for answer in findings for one in answer.criteria if one.number == number]
-        ranked = [one for kind in ("FAIL", "PASS") for one in found if one.finding == kind]
-        drafts[number] = (
-            _checked(_verdict(ranked[0]), sources)
-            if ranked
-            else Draft(CriterionVerdict.NOT_JUDGED, "No part of the transcript has evidence on it.")
-        )
+        kind = next((kind for kind in ("FAIL", "PASS") if any(one.finding == kind for one in found)), None)
+        checked = [_checked(_verdict(one), sources) for one in found if one.finding == kind]
+        best = next((draft for draft in checked if draft.is_judged), checked[0] if checked else None)
+        drafts[number] = best or not_judged("No part of the transcript has evidence on it.")
     return drafts
 
 

@@ -42,5 +42,5 @@ def distrust_of_provenance(told: Provenance, run: Run) -> str | None:
     if run.head_sha != told.sha:
         return "it names another commit than GitHub"
     if not told.complete:
-        return "its run was cut short"
+        return "its run was cut short, or not judged completely"
     return None

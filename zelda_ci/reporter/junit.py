@@ -139,10 +139,17 @@ def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestC
     told = "\n".join([judged.reasoning, *(place(cited) for cited in judged.evidence)])
     passed = judged.verdict is CriterionVerdict.PASS
     case = _case(run, f"{number}. {sentence(judged.criterion)}", output=told if passed else "")
-    if judged.verdict is CriterionVerdict.FAIL:
-        case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", told, "criterion")
-    elif not passed:
-        case.add_skipped_info(sentence(judged.reasoning) or "not judged")
+    match judged.verdict:
+        case CriterionVerdict.PASS:
+            pass
+        case CriterionVerdict.FAIL:
+            case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", told, "criterion")
+        case CriterionVerdict.UNDECIDED if run.config.undecided == "ignore":
+            case.add_skipped_info(sentence(f"undecided: {judged.reasoning}"))
+        case CriterionVerdict.UNDECIDED:
+            case.add_failure_info(sentence(f"undecided: {judged.reasoning}"), told, "undecided")
+        case CriterionVerdict.NOT_JUDGED:
+            case.add_error_info(sentence(f"not judged: {judged.reasoning}"), told, "notJudged")
     return case
 
 

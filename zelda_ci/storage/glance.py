@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.history import StoredRun, at_a_glance, word_of
-from zelda_ci.domain.outcome import outcome_of
+from zelda_ci.domain.outcome import Outcome, Undecided, outcome_of
 from zelda_ci.domain.run import SCHEMA_VERSION
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.storage import codec
@@ -53,6 +53,11 @@ def _evaluations(stored: dict[str, Any]) -> Iterator[tuple[Metric, EvalResult]]:
         yield Metric(metric), EvalResult.model_construct(**facts)
 
 
+def _outcome(tree: dict[str, Any]) -> Outcome:
+    undecided: Undecided = "ignore" if tree["config"].get("undecided") == "ignore" else "fail"
+    return outcome_of(SessionStatus(tree["status"]), dict(_evaluations(tree["evaluations"])), undecided)
+
+
 def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
         raise KeyError
@@ -61,7 +66,7 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     source = tree.get("source")
     return {
         **{key: tree[key] for key in _PLAIN},
-        "outcome": word_of(outcome_of(SessionStatus(tree["status"]), dict(_evaluations(evaluations)))),
+        "outcome": word_of(_outcome(tree)),
         "scores": {metric: found["score"] for metric, found in evaluations.items() if "score" in found},
         "costUsd": details["costUsd"],
         "costKnown": details["costKnown"],

@@ -52,6 +52,8 @@ def check_launch(launch: Launch, done: Completed, phase: Phase, limit: str | Non
             hint="See whether memory ran out, or whether the command kills processes that are not its own.",
             code="SUPERVISOR_LOST",
         )
+
+
 def _hint(error: OSError) -> str | None:
     match error.errno:
         case code if code in FULL:

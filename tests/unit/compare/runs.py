@@ -24,14 +24,27 @@ redact = Redactor()
 
 START = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
 JUDGE = JudgeIdentity(model="judge-1", prompt_version="1")
-VERDICTS = {"P": CriterionVerdict.PASS, "F": CriterionVerdict.FAIL, "?": CriterionVerdict.NOT_JUDGED}
+VERDICTS = {
+    "P": CriterionVerdict.PASS,
+    "F": CriterionVerdict.FAIL,
+    "U": CriterionVerdict.UNDECIDED,
+    "?": CriterionVerdict.NOT_JUDGED,
+}
 
 
 def evaluation(
-    metric: Metric, details: Record, score: float | None, version: str = "1", reasoning: str = "because"
+    metric: Metric,
+    details: Record,
+    score: float | None,
+    version: str = "1",
+    reasoning: str = "because",
+    *,
+    failed: bool = False,
 ) -> EvalResult:
     stored = redact.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return EvalResult(metric=metric, version=version, score=score, reasoning=redact(reasoning), details=stored)
+    return EvalResult(
+        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=stored, failed=failed
+    )
 
 
 def efficiency(
@@ -65,17 +78,17 @@ def efficiency(
 def fulfillment(
     verdicts: str, criteria: Sequence[str] | None = None, judge: JudgeIdentity | None = JUDGE, version: str = "1"
 ) -> EvalResult:
-    """`verdicts` is a letter per criterion: P, F or ? (not judged)."""
+    """`verdicts` is a letter per criterion: P, F, U (undecided) or ? (not judged)."""
     names = criteria or [f"criterion {number}" for number in range(1, len(verdicts) + 1)]
     judgements = tuple(
         CriterionJudgement(criterion=redact(name), verdict=VERDICTS[letter], reasoning=redact(f"{name}: {letter}"))
         for name, letter in zip(names, verdicts, strict=True)
     )
-    judged = [letter for letter in verdicts if letter != "?"]
-    score = 100 * judged.count("P") / len(judged) if judged else None
-    return evaluation(
-        Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails(judge=judge, criteria=judgements), score, version
-    )
+    incomplete = "?" in verdicts
+    score = None if incomplete else 100 * verdicts.count("P") / len(verdicts)
+    details = FulfillmentDetails(judge=judge, criteria=judgements)
+    why = "not judged: criterion 2" if incomplete else "because"
+    return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, score, version, why, failed=incomplete)
 
 
 def tool_usage(

@@ -244,7 +244,19 @@ def test_a_criterion_that_was_not_judged_is_never_a_failure():
     found = compare(judged("PP"), judged("P?", label="b"))
     assert criterion(found, 2).verdict is INCONCLUSIVE
     assert criterion(found, 2).candidate is None
-    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is INCONCLUSIVE
+    candidate = found.suites[0].candidate
+    assert candidate is not None
+    assert candidate.incomplete == 1
+
+
+def test_undecided_is_not_met_unless_both_sides_ignore_it():
+    found = compare(judged("PP"), judged("PU", label="b"))
+    assert criterion(found, 2).candidate.mean == 0
+    found = compare(judged("PP", undecided="ignore"), judged("PU", label="b", undecided="ignore"))
+    assert criterion(found, 2).reasons == ("undecided on the candidate's side",)
+    found = compare(judged("PP"), judged("PU", label="b", undecided="ignore"))
+    assert "different treatments of undecided criteria: fail, ignore" in criterion(found, 1).reasons
 
 
 def test_a_trial_in_which_a_criterion_was_not_judged_is_left_out_of_its_pass_rate():

@@ -82,8 +82,31 @@ def test_a_required_score_speaks_for_its_criteria():
     assert sentences(batch(judged("PF")), min_score=ScoreLimits(requirement_fulfillment=50)) == []
 
 
-def test_a_criterion_that_was_not_judged_does_not_fail():
-    assert sentences(batch(judged("P?"))) == []
+def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_incomplete_whatever_the_gate_asks_for():
+    for settings in (GateSettings(), GateSettings(fail_on=())):
+        found = gate(batch(judged("P?", "PP")), {"alpha": settings})
+        assert [(reason.kind, reason.sentence) for reason in found.reasons] == [
+            ("incomplete", "alpha: INCOMPLETE in 1 of 2 trials: not judged: criterion 2")
+        ]
+        assert found.exit_code == 2
+
+
+def test_an_incomplete_trial_outweighs_what_failed():
+    assert gate(batch(judged("F?")), {}).exit_code == 2
+
+
+def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
+    (old,) = judged("P?")
+    result = old.evaluations[Metric.REQUIREMENT_FULFILLMENT].model_copy(update={"score": 100.0, "failed": False})
+    run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
+    assert gate(batch([run]), {}).exit_code == 2
+    asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
+    assert "has no score" in gate(batch([run]), {"alpha": asked}).reasons[1].sentence
+
+
+def test_what_is_undecided_fails_unless_the_suite_ignores_it():
+    assert sentences(batch(judged("PU"))) == ["alpha: criterion 'criterion 2' failed in the only trial"]
+    assert sentences(batch(judged("PU", undecided="ignore"))) == []
 
 
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"

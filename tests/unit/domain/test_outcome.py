@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import START, result, safe
+from tests.builders import START, result, safe, suite
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
@@ -36,7 +36,37 @@ def test_every_status_has_an_exit_code(status: SessionStatus) -> None:
 
 
 def test_an_evaluator_that_failed_is_our_failure() -> None:
-    assert run_outcome(result(evaluations=unscored(failed=True))) is Outcome.BROKEN
+    assert run_outcome(result(evaluations=unscored(failed=True))) is Outcome.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "undecided", "outcome"),
+    [
+        (["PASS", "PASS"], "fail", Outcome.PASSED),
+        (["PASS", "FAIL"], "ignore", Outcome.FAILED),
+        (["PASS", "undecided"], "fail", Outcome.FAILED),
+        (["PASS", "undecided"], "ignore", Outcome.PASSED),
+        (["PASS", "notJudged"], "fail", Outcome.INCOMPLETE),
+        (["FAIL", "notJudged"], "ignore", Outcome.INCOMPLETE),
+    ],
+)
+def test_criteria_decide_together_and_one_that_nobody_judged_leaves_the_run_incomplete(
+    verdicts: list[str], undecided: str, outcome: Outcome
+) -> None:
+    criteria = [{"criterion": "c", "verdict": verdict, "reasoning": "why"} for verdict in verdicts]
+    metric = Metric.REQUIREMENT_FULFILLMENT
+    # With a score, as an older Zelda stored it: the criteria themselves tell.
+    found = EvalResult(
+        metric=metric, version="1", score=100, reasoning=safe("why"), details=safe.json({"criteria": criteria})
+    )
+    run = result(config=suite(undecided=undecided), evaluations={metric: found})
+    assert run_outcome(run) is outcome
+
+
+def test_outcomes_are_ordered_by_what_weighs_more_and_two_share_an_exit_code() -> None:
+    assert max(Outcome) is Outcome.INTERRUPTED
+    assert [outcome.exit_code for outcome in sorted(Outcome)] == [0, 1, 2, 2, 130]
+    assert Outcome.BROKEN > Outcome.INCOMPLETE > Outcome.FAILED
 
 
 def test_a_run_that_was_asked_for_nothing_is_measured_and_neither_passed_nor_failed() -> None:

@@ -19,7 +19,11 @@ similarity index 90%
 """
 FILE = "".join(f"line {number} of the file\n" for number in range(1, 21))
 SOURCES = Sources(
-    {"shop/cart.py": FILE}, sections(PATCH), turns_of(session("Read a.py -> found it", 'Bash "make  test" -> 3 passed'))
+    {"shop/cart.py": FILE},
+    sections(PATCH),
+    turns_of(session("Read a.py -> found it", 'Bash "make  test" -> 3 passed')),
+    "testCommand `make test` ended with exit code 0.",
+    {"README.md": "# Shop\nOpen daily.\n"}.get,
 )
 
 
@@ -38,6 +42,12 @@ SOURCES = Sources(
         ("turn 1", "found it"),
         ("turn 1 call 1", "found it"),
         ("[turn 2, call 1]", "3 passed"),
+        ("Turn 2 call 1 (Bash)", "3 passed"),
+        ("shop/cart.py", "line 9 of the file"),
+        ("./shop/cart.py:9", "line 9 of the file"),
+        ("README.md:2", "Open daily."),
+        ("new name.txt:1", "hello"),
+        ("build-and-tests", "exit code 0"),
     ],
 )
 def test_what_is_there_holds(where, quote):
@@ -57,6 +67,8 @@ def test_what_is_there_holds(where, quote):
         ("turn 3", "found", "The cited place 'turn 3' does not exist."),
         ("turn 1 call 2", "found", "The cited place 'turn 1 call 2' does not exist."),
         ("turn 1", "3 passed", "The quote is not found at 'turn 1'"),
+        ("README.md:9", "Open daily.", "The cited place 'README.md:9' does not exist."),
+        ("build-and-tests", "exit code 1", "The quote is not found at 'build-and-tests'"),
         ("everywhere", "found", "The cited place 'everywhere' does not exist."),
         ("turn 1", "", "The citation of 'turn 1' has no quote."),
         ("turn 1", " \n", "The citation of 'turn 1' has no quote."),

@@ -63,7 +63,7 @@ def test_the_score_is_the_judges_effectiveness_and_names_who_judged() -> None:
     assert (result.score, result.reasoning, result.failed) == (62.5, "The changelog skill was ignored.", False)
     assert details.judge is not None
     assert (details.judge.model, details.judge.prompt_version) == ("claude-judge-1", "1")
-    assert result.version == "1.1"
+    assert result.version == "2.1"
 
 
 def test_what_needs_no_judge_is_there_when_the_judge_is_away() -> None:
@@ -73,8 +73,8 @@ def test_what_needs_no_judge_is_there_when_the_judge_is_away() -> None:
     assert [(use.tool, use.errors) for use in details.uses] == [("Bash", 1), ("Read", 0)]
     assert [(entry.name, entry.reason) for entry in details.not_loaded] == [("inner", "it lies too deep")]
     assert {rule.rule: rule.verdict for rule in details.rules} == {
-        "rules/money.md": RuleVerdict.NOT_APPLICABLE,
-        "CLAUDE.md": RuleVerdict.NOT_APPLICABLE,
+        "rules/money.md": RuleVerdict.NOT_JUDGED,
+        "CLAUDE.md": RuleVerdict.NOT_JUDGED,
     }
     assert len(details.manifest) == len(MANIFEST.items)
     assert "cents" not in details.model_dump_json()
@@ -90,7 +90,7 @@ ALL_BROKEN = ToolsManifest(items=(item(ItemKind.SKILL, "inner", loaded=False),))
     [
         (EMPTY, SESSION, "No tools available"),
         (ONLY_HOOKS, SESSION, "No tools available"),
-        (None, SESSION, "not known"),
+        (None, session("Read a", status=SessionStatus.FAILED), "not known"),
         (ALL_BROKEN, SESSION, "Nothing of what the project offers was loaded"),
         (MANIFEST, session("Read a", status=SessionStatus.FAILED), "broke off"),
         (MANIFEST, session("Read a", status=SessionStatus.INTERRUPTED), "broke off"),
@@ -105,6 +105,12 @@ def test_where_there_is_nothing_to_judge_no_judge_is_asked(
     result, _ = judged(judge, heard, manifest)
     assert (result.score, result.failed, judge.asked) == (None, False, [])
     assert reason in result.reasoning
+
+
+def test_where_nobody_could_look_what_is_offered_the_silence_is_a_failure() -> None:
+    result, _ = judged(says(), manifest=None)
+    assert (result.score, result.failed) == (None, True)
+    assert "not known" in result.reasoning
 
 
 @pytest.mark.parametrize("status", [SessionStatus.MAX_TURNS, SessionStatus.TIMED_OUT, SessionStatus.BUDGET_EXCEEDED])
@@ -174,7 +180,7 @@ def test_rules_are_judged_in_their_order_and_those_that_are_not_there_are_droppe
     rulings = [ruling("CLAUDE.md", "FOLLOWED"), ruling("rules/py.md", "BROKEN"), ruling("rules/dream.md", "BROKEN")]
     _, details = judged(says(rules=rulings))
     assert [(rule.rule, rule.verdict, rule.reasoning) for rule in details.rules] == [
-        ("rules/money.md", RuleVerdict.NOT_APPLICABLE, "The judge says nothing of it."),
+        ("rules/money.md", RuleVerdict.NOT_JUDGED, "The judge says nothing of it."),
         ("CLAUDE.md", RuleVerdict.FOLLOWED, "Seen."),
     ]
     assert any("rules/py.md, rules/dream.md" in note for note in details.notes)

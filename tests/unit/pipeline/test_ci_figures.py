@@ -42,6 +42,13 @@ def failed(status: SessionStatus = SessionStatus.FAILED) -> RunResult:
     return result(status=status, failure=Failure(code="SESSION_FAILED", message=safe("It broke.")))
 
 
+def incomplete() -> RunResult:
+    run = scored("b", 100, 100, None)
+    metric = Metric.REQUIREMENT_FULFILLMENT
+    unjudged = run.evaluations[metric].model_copy(update={"failed": True})
+    return run.model_copy(update={"evaluations": run.evaluations | {metric: unjudged}})
+
+
 def compared(verdict: Verdict, *reasons: GateReason) -> Compared:
     counts = Counts(regressed=2, improved=1)
     family = FamilySize(hypotheses=1, testable=1, alpha=0.05)
@@ -54,6 +61,11 @@ def test_the_score_is_the_mean_of_suites_whatever_their_trials_and_metrics() -> 
     assert figures.score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
     assert figures.score(batch(scored("c", None))) is None
     assert figures.score(batch()) is None
+
+
+def test_what_was_judged_does_not_speak_for_what_was_not() -> None:
+    assert figures.score(batch(scored("a", 100), incomplete())) is None
+    assert figures.score(batch(failed(), incomplete())) is None
 
 
 def test_sessions_and_judges_cost_together() -> None:
@@ -81,6 +93,9 @@ def test_sessions_and_judges_cost_together() -> None:
         (Findings(batch(commands_ended(passed=True)), NO_BASELINE, compared=compared(Verdict.IMPROVED)), 0, "improved"),
         (Findings(batch(failed()), NO_BASELINE), 2, "broken"),
         (Findings(batch(), NO_BASELINE), 2, "broken"),
+        (Findings(batch(incomplete(), scored("a", 100)), NO_BASELINE), 2, "incomplete"),
+        (Findings(batch(incomplete()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "incomplete"),
+        (Findings(batch(incomplete(), failed()), NO_BASELINE), 2, "broken"),
         (Findings(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),
         (Findings(batch(scored("a", 100)), NO_BASELINE, cancelled=True), 130, "cancelled"),
         (Findings(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),

@@ -75,17 +75,25 @@ def test_a_criterion_is_a_case_with_its_reasoning() -> None:
         "session": "passed",
         "1. GET /orders/{id} answers 404 with a problem document when the order is unknown": "passed",
         "2. The new route is registered in `src/app.py`, next to the other routes": "failure",
-        "3. The handler has type annotations": "skipped",
+        "3. The handler has type annotations": "error",
         "build": "passed",
         "tests": "passed",
         "score: Efficiency": "passed",
         "score: Functional correctness": "passed",
-        "score: Requirement fulfillment": "passed",
+        "score: Requirement fulfillment": "error",
         "score: Tool usage": "passed",
     }
+    assert [str(error.get("type")) for error in root.iter("error")] == ["notJudged", "evaluation"]
     (failure,) = root.iter("failure")
     assert str(failure.get("message")).startswith("The handler answers 500")
     assert "src/routes/orders.py:18-21: except KeyError" in str(failure.text)
+
+
+@pytest.mark.parametrize(("undecided", "outcome"), [("fail", "failure"), ("ignore", "skipped")])
+def test_an_undecided_criterion_is_a_failure_unless_the_suite_ignores_it(undecided: str, outcome: str) -> None:
+    made = trial("rest-endpoint", "PPU")
+    made = made.model_copy(update={"config": made.config.model_copy(update={"undecided": undecided})})
+    assert cases(junit(made))["3. The handler has type annotations"] == outcome
 
 
 @pytest.mark.parametrize(

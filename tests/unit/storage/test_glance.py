@@ -16,6 +16,11 @@ NAME = "alpha-2026-02-13T14-30-00"
 FULL = run([efficiency(cost=0.5, turns=7), correctness(50), fulfillment("PF"), tool_usage()], run_id=NAME)
 RESULTS = {
     "everything": FULL,
+    "incomplete": run([efficiency(), fulfillment("P?")], run_id=NAME),
+    "incomplete, by an older Zelda": run(
+        [efficiency(), fulfillment("P?").model_copy(update={"failed": False, "score": 100.0})], run_id=NAME
+    ),
+    "incomplete, and failed": run([efficiency(), fulfillment("P?")], run_id=NAME, status=SessionStatus.FAILED),
     "nothing": run(run_id=NAME, status=SessionStatus.FAILED),
     "unscored": run([efficiency(), unscored(Metric.TOOL_USAGE)], run_id=NAME),
     "wire only": run(run_id=NAME).model_copy(

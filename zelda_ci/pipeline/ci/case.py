@@ -73,11 +73,11 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """A cancelled run's, then a broken run's, which says nothing and must not look green, then the gate's."""
+        """A cancelled run's, then a broken or incomplete run's, which must not look green, then the gate's."""
         if self.cancelled or self.batch.interrupted:
             return INTERRUPTED
         outcome = batch_outcome(self.batch)
-        return outcome.exit_code if outcome >= Outcome.BROKEN else self.gate.exit_code
+        return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
 
     def report(self, settings: ActionSettings, tested: str) -> CiReport:
         """What is told of it; `tested` is a commit that GitHub knows."""

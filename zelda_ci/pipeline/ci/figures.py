@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.pipeline.ci.case import INTERRUPTED, Findings
 
@@ -32,8 +32,8 @@ def verdict(found: Findings) -> str:
     if found.exit_code == INTERRUPTED:
         return "cancelled"
     outcome = batch_outcome(found.batch)
-    if outcome >= Outcome.BROKEN:
-        return "broken"
+    if outcome >= Outcome.INCOMPLETE:
+        return "incomplete" if outcome is Outcome.INCOMPLETE else "broken"
     if found.comparison and (not found.gate.reasons or found.comparison.verdict is Verdict.REGRESSED):
         return found.comparison.verdict.value
     if found.gate.reasons:
@@ -42,7 +42,12 @@ def verdict(found: Findings) -> str:
 
 
 def score(batch: BatchResult) -> float | None:
-    """The mean over the suites of the mean of their scores; absent where nothing was scored."""
+    """The mean over the suites of the mean of their scores.
+
+    Absent where nothing was scored, and where not everything was judged: the rest must not speak for what is missing.
+    """
+    if any(run_outcome(run) is Outcome.INCOMPLETE for run in batch.runs):
+        return None
     by_suite = defaultdict(list)
     for run in batch.runs:
         if (mean := _scored(run)) is not None:
@@ -76,6 +81,8 @@ def ending(found: Findings) -> str:
             return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."
         case code if code == INTERRUPTED:
             return "The run was cancelled; what it had found is kept. Exit code 130."
+        case code if batch_outcome(found.batch) is Outcome.INCOMPLETE:
+            return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {code}."
         case code:
             return f"Some runs are broken and say nothing of the files they were to test. Exit code {code}."
 

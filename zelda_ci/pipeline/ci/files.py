@@ -7,6 +7,7 @@ from pathlib import Path
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import StorageError
@@ -90,9 +91,16 @@ def provenance(case: Case, batch: BatchResult, wanted: str | None) -> Provenance
         run_attempt=context.run_attempt,
         pull_request=decision.pull_request,
         batch_id=batch.batch_id,
-        complete=not batch.interrupted and any(run.status not in INVALID for run in batch.runs),
+        complete=_is_complete(batch),
         created_at=case.now(),
     )
+
+
+def _is_complete(batch: BatchResult) -> bool:
+    """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
+    valid = any(run.status not in INVALID for run in batch.runs)
+    judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
+    return valid and judged and not batch.interrupted
 
 
 def members(case: Case, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:

@@ -18,6 +18,7 @@ BADGES = {
     Outcome.MEASURED: "bold black on white",
     Outcome.PASSED: "bold black on green",
     Outcome.FAILED: "bold white on red",
+    Outcome.INCOMPLETE: "bold white on red",
     Outcome.BROKEN: "bold white on red",
     Outcome.INTERRUPTED: "bold black on yellow",
 }
@@ -26,6 +27,7 @@ MARKS = {
     Outcome.MEASURED: "·",
     Outcome.PASSED: "✓",
     Outcome.FAILED: "✗",
+    Outcome.INCOMPLETE: "?",
     Outcome.BROKEN: "✗",
     Outcome.INTERRUPTED: "!",
 }

@@ -83,6 +83,8 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
 def _trials(suite: SuiteComparison) -> Iterator[Cell]:
     for side, trials in (("baseline", suite.baseline), ("candidate", suite.candidate)):
         yield Cell(f"{side} {_statuses(trials)}" if trials else f"not in the {side}", Tone.DIM)
+        if trials and trials.incomplete:
+            yield Cell(f"{numbers.whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD)
 
 
 def _statuses(trials: Trials) -> str:

@@ -13,8 +13,11 @@ from zelda_ci.reporter.view.nouns import Cell, Row, Section, Tone
 VERDICTS = {
     CriterionVerdict.PASS: Cell("PASS", Tone.GOOD),
     CriterionVerdict.FAIL: Cell("FAIL", Tone.BAD),
-    CriterionVerdict.NOT_JUDGED: Cell("not judged", Tone.WARN),
+    CriterionVerdict.UNDECIDED: Cell("undecided", Tone.BAD),
+    CriterionVerdict.NOT_JUDGED: Cell("not judged", Tone.BAD),
 }
+
+IGNORED = Cell("undecided, ignored", Tone.WARN)
 
 LONGEST_CRITERION = 300
 LONGEST_REASONING = 400
@@ -27,7 +30,8 @@ def criteria_section(run: RunResult) -> tuple[Section, ...]:
     details = fulfillment(run)
     if details is None or not details.criteria:
         return ()
-    rows = [_row(number, one) for number, one in enumerate(details.criteria, start=1)]
+    ignores = run.config.undecided == "ignore"
+    rows = [_row(number, one, ignores=ignores) for number, one in enumerate(details.criteria, start=1)]
     return (Section("Acceptance criteria", (*rows, *_notes(details))),)
 
 
@@ -50,10 +54,8 @@ def _calls(usage: JudgeUsage) -> Iterator[Cell]:
     yield Cell(f"{numbers.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
 
 
-def _row(number: int, one: CriterionJudgement) -> Row:
-    cells = [VERDICTS[one.verdict]]
-    if one.unverified:
-        cells.append(Cell("unverified: its evidence was not found", Tone.WARN))
+def _row(number: int, one: CriterionJudgement, *, ignores: bool) -> Row:
+    cells = [IGNORED if ignores and one.verdict is CriterionVerdict.UNDECIDED else VERDICTS[one.verdict]]
     if one.split:
         votes = ", ".join(f"{count} {visible(name)}" for name, count in one.split.items())
         cells.append(Cell(f"votes: {votes}", Tone.WARN))

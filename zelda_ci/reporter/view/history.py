@@ -33,6 +33,7 @@ OUTCOMES = {
     "measured": Cell("measured"),
     "passed": Cell("passed", Tone.GOOD),
     "failed": Cell("failed", Tone.BAD),
+    "incomplete": Cell("INCOMPLETE", Tone.BAD),
     "broken": Cell("error", Tone.BAD),
     "interrupted": Cell("interrupted", Tone.WARN),
 }

@@ -1,6 +1,7 @@
 """What went wrong in a run, in one sentence, and what to do next."""
 
 from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.judgement import CriterionVerdict
 from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -75,11 +76,13 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
     if not broken:
         return None
     names = ", ".join(label(result.metric) for result in broken)
-    why = f"{names} could not be evaluated: {sentence(broken[0].reasoning)}"
+    judged = any(result.metric in JUDGED for result in broken)
+    how = "could not be judged completely" if judged else "could not be evaluated"
+    why = f"{names} {how}: {sentence(broken[0].reasoning)}"
     commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)
     look = (commands and (files.test_log or files.build_log)) or files.result
     advice = "The session itself is complete and kept; run the suite again once the cause is gone."
-    if any(result.metric in JUDGED for result in broken):
+    if judged:
         advice = f"The session is complete and kept: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
     return Problem(why, advice, look and visible(look, len(look)))
 
@@ -89,7 +92,8 @@ def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     if not failed:
         return None
     more = f", and {numbers.count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
-    why = f"Not met: {sentence(failed[0].criterion, LONGEST_CRITERION)}{more}"
+    undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
+    why = f"Not met: {sentence(failed[0].criterion, LONGEST_CRITERION)}{undecided}{more}"
     look = files.patch or files.transcript
     advice = "Check the reasoning below against what the session changed."
     return Problem(why, advice, look and visible(look, len(look)))

@@ -21,6 +21,7 @@ VERDICTS = {
     Outcome.MEASURED: Cell("MEASURED"),
     Outcome.PASSED: Cell("PASS", Tone.GOOD),
     Outcome.FAILED: Cell("FAIL", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
     Outcome.BROKEN: Cell("ERROR", Tone.BAD),
     Outcome.INTERRUPTED: Cell("STOP", Tone.WARN),
 }
@@ -74,8 +75,8 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 def _ending(run: RunResult, outcome: Outcome) -> str:
     if outcome is Outcome.MEASURED:
         return "completed, nothing was checked"
-    if run.status is SessionStatus.COMPLETED and outcome is Outcome.BROKEN:
-        return "completed, but not evaluated"
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
+        return "completed, but not evaluated completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
         found = correctness(run)
         if failed_criteria(run) and (found is None or found.passed):

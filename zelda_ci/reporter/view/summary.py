@@ -20,6 +20,7 @@ MOST_NAMES = 3
 COUNTED = {
     Outcome.INTERRUPTED: ("interrupted", "interrupted"),
     Outcome.BROKEN: ("error", "errors"),
+    Outcome.INCOMPLETE: ("incomplete", "incomplete"),
     Outcome.FAILED: ("failed", "failed"),
     Outcome.PASSED: ("passed", "passed"),
     Outcome.MEASURED: ("measured", "measured"),
@@ -29,6 +30,7 @@ MEANINGS = {
     Outcome.MEASURED: "measured, nothing was checked",
     Outcome.PASSED: "all well",
     Outcome.FAILED: "evaluations ran and something failed",
+    Outcome.INCOMPLETE: "not everything could be judged",
     Outcome.BROKEN: "Zelda could not do its work",
     Outcome.INTERRUPTED: "interrupted",
 }
@@ -57,7 +59,7 @@ def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
     for run in runs:
         if run.problem:
             alike.setdefault((run.outcome, run.problem.sentence), []).append((run, run.problem))
-    ranked = sorted(alike.items(), key=lambda item: -item[0][0])
+    ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
     return tuple(
         Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in found]), found[0][1])
         for (outcome, _), found in ranked

@@ -80,6 +80,7 @@ def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
         RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
         RuleVerdict.BROKEN: ("broken", Tone.BAD),
         RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
+        RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
     }
     for verdict, (word, tone) in words.items():
         if count := sum(rule.verdict is verdict for rule in details.rules):

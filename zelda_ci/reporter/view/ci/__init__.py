@@ -22,7 +22,7 @@ __all__ = ["Annotation", "CiView", "annotations", "ci_view"]
 LONGEST_TITLE = 80
 MOST_NOTES = 10
 MOST_FOLDS = 500
-GRAVE = {Outcome.BROKEN, Outcome.INTERRUPTED}
+GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
 
 
 def ci_view(report: CiReport) -> CiView:

@@ -64,8 +64,7 @@ def place(cited: Citation) -> str:
 def reasoned(judgement: CriterionJudgement) -> str:
     """A judge's reasoning with what it cites."""
     places = "; ".join(place(cited) for cited in judgement.evidence[:MOST_CITATIONS])
-    doubt = " (unverified: its evidence was not found)" if judgement.unverified else ""
-    return f"{sentence(judgement.reasoning, LONGEST_REASONING)}{f' ({places})' if places else doubt}"
+    return f"{sentence(judgement.reasoning, LONGEST_REASONING)}{f' ({places})' if places else ''}"
 
 
 def _rank(suite: SuiteComparison) -> int:

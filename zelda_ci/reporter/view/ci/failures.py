@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from zelda_ci.domain.comparison import Comparison, GateResult, Verdict
+from zelda_ci.domain.judgement import CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.reporter.view import numbers
@@ -52,7 +53,7 @@ def unmet_fold(runs: Sequence[RunResult], comparison: Comparison | None) -> Iter
         (run.suite, str(found.criterion)): Row(
             visible(run.suite),
             (Cell(sentence(found.criterion, LONGEST_CRITERION), Tone.BAD),),
-            (Cell(reasoned(found), Tone.DIM),),
+            (Cell(f"{'undecided: ' * (found.verdict is CriterionVerdict.UNDECIDED)}{reasoned(found)}", Tone.DIM),),
         )
         for run in runs
         for found in failed_criteria(run)

@@ -21,6 +21,7 @@ WORDS = {
     Outcome.MEASURED: Cell("measured"),
     Outcome.PASSED: Cell("passed", Tone.GOOD),
     Outcome.FAILED: Cell("failed", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
     Outcome.BROKEN: Cell("error", Tone.BAD),
     Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
 }

@@ -62,7 +62,7 @@ def trial_table(runs: tuple[RunResult, ...]) -> Table:
 def rank(ran: SuiteRuns | None, compared: SuiteComparison | None) -> int:
     """The smaller, the more a reader has to know."""
     found = RANKS.get(compared.verdict, CALM_RANK) if compared else CALM_RANK
-    if found and ran and ran.outcome in {Outcome.BROKEN, Outcome.INTERRUPTED}:
+    if found and ran and ran.outcome in {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}:
         return BROKEN_RANK
     return min(found, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else found
 

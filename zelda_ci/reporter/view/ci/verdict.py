@@ -5,7 +5,7 @@ from datetime import datetime
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
-from zelda_ci.domain.outcome import Outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
 from zelda_ci.reporter.view.ci.readings import by_suite
@@ -100,10 +100,12 @@ def _passed(report: CiReport, suites: int) -> Cell:
 
 
 def _broken(report: CiReport) -> Iterator[Cell]:
-    """Runs that say nothing."""
+    """Runs that say nothing, or not all."""
     for status in (SessionStatus.FAILED, SessionStatus.INTERRUPTED):
         if found := sum(run.status is status for run in report.batch.runs):
             yield Cell(f"{numbers.count(found, 'run')} {status.value}", Tone.BAD)
+    if found := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
+        yield Cell(f"{numbers.count(found, 'run')} INCOMPLETE", Tone.BAD)
 
 
 def _against(report: CiReport) -> Row:
