@@ -146,7 +146,7 @@ class LiveSource(Source):
                         body += chunk
                         if len(body) > limit:
                             return error_body(
-                                "api_error", f"{self._address} gave an error of more than {in_mib(limit)}"
+                                "api_error", f"{self._address} answered with an error of more than {in_mib(limit)}"
                             )
         except (httpx2.HTTPError, TimeoutError) as exc:
             why = f"{self._address} broke off an answer with status {response.status_code}"

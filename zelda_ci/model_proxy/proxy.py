@@ -59,7 +59,7 @@ class ModelProxy:
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
             self.socket = stack.enter_context(place())
-            self._base_url = await stack.enter_async_context(serving(self._runs.values, self.socket))
+            self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))
             self._stack = stack.pop_all()
         return self
 

@@ -104,7 +104,6 @@ class Run:
         except BrokenOff as exc:
             exchange.fail("connection")
             if isinstance(exc, OverLimitError):
-                self.meter.outage = str(exc)
                 self._refusals.give_up(place, str(exc))
             raise
         except anyio.get_cancelled_exc_class():
@@ -131,6 +130,9 @@ class Run:
                 self.meter.outage = str(exc)
                 # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
                 await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
+                raise
+            except OverLimitError as exc:
+                self.meter.outage = str(exc)
                 raise
         self.meter.outage = None
 
