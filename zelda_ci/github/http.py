@@ -13,6 +13,7 @@ from zelda_ci import __version__
 from zelda_ci.errors import GitHubError
 from zelda_ci.github import retrying
 from zelda_ci.github.answer import Answer, refusal
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, Secret
 
 if TYPE_CHECKING:
@@ -211,8 +212,9 @@ class _Request:
         return f"{self.method} {parts.hostname}{parts.path[:100]}"
 
     def send_by(self, session: "requests.Session") -> Answer | _Silence:
-        import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
+        with one_at_a_time("requests"):
+            import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
+            from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
 
         try:
             with session.request(
@@ -250,8 +252,9 @@ class _Request:
 
 
 def _silence(exc: "requests.RequestException") -> _Silence:
-    import requests  # noqa: PLC0415 - see above
-    from urllib3.exceptions import NewConnectionError  # noqa: PLC0415 - see above
+    with one_at_a_time("requests"):
+        import requests  # noqa: PLC0415 - see above
+        from urllib3.exceptions import NewConnectionError  # noqa: PLC0415 - see above
 
     if isinstance(exc, ValueError):
         return _Silence("it cannot be sent like this", unsent=True, final=True)
@@ -269,7 +272,8 @@ def _silence(exc: "requests.RequestException") -> _Silence:
 
 
 def _new_session() -> "requests.Session":
-    import requests  # noqa: PLC0415 - see above
+    with one_at_a_time("requests"):
+        import requests  # noqa: PLC0415 - see above
 
     # At debug level it writes down addresses with their signatures.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

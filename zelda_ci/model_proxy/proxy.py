@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from zelda_ci.errors import ProxyError
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy.cassette import cassette_file, load
 from zelda_ci.model_proxy.limits import Limits, Memory
 from zelda_ci.model_proxy.meter import Meter
@@ -24,9 +25,14 @@ from zelda_ci.redact import Redactor
 __all__ = ["Limits", "Live", "Meter", "ModelProxy", "Models", "Record", "Replay", "Upstream"]
 
 
-def preload() -> None:
-    """Import the server: the Agent SDK imports it too, and two threads that do so at once can break each other."""
-    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415 - 60 ms, and most commands need no server
+def preload(*, live: bool) -> None:
+    """Import server and client, which the main thread will need before anything else that is slow."""
+    with one_at_a_time("uvicorn"):
+        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 60 ms, and most commands need no server
+    if not live:
+        return
+    with one_at_a_time("httpx2"):
+        import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 20 ms
 
 
 class ModelProxy:
@@ -51,11 +57,13 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+        with one_at_a_time("uvicorn"):
+            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, Replay):
-                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, and a replay needs no client
+                with one_at_a_time("httpx2"):
+                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
             self.socket = stack.enter_context(place())
