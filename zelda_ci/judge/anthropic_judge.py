@@ -200,7 +200,10 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
         # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
         # proxies from the environment even without trust in it, so that each of their places has to be taken.
         http_client=anthropic.DefaultAsyncHttpxClient(
-            trust_env=False, mounts=dict.fromkeys(("http://", "https://", "all://"))
+            trust_env=False,
+            mounts=dict.fromkeys(("http://", "https://", "all://")),
+            # The SDK's default would take the token, and the transcript, wherever a server says.
+            follow_redirects=False,
         ),
     )
     try:
