@@ -93,11 +93,10 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     wanted = select(loaded.suites, order.names, order.tags)
     suites = [confined(suite.resolved, order.isolation, order.require_isolation) for suite in wanted]
     tools = _tools(loaded, order, suites, environ, emit)
-    # Importing the SDK takes longer than everything that comes before the session: let it begin now.
     judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
-    threading.Thread(target=_preload, kwargs={"judged": judged}, daemon=True).start()
+    preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
-        return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit)
+        return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit, preload)
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
@@ -130,9 +129,9 @@ async def _rejudge(runs: Sequence[FinishedRun], judging: Judging, model: str | N
     )
 
 
-def _preload(*, judged: bool) -> None:
-    """First what the main thread needs first: two threads that import parts of one package can get half of it."""
-    proxy.preload()
+def _preload(*, live: bool, judged: bool) -> None:
+    """First what the main thread needs first."""
+    proxy.preload(live=live)
     claude_code.preload()
     if judged:
         anthropic_judge.preload()
@@ -266,7 +265,12 @@ def _tools(
     )
 
 
-async def _run(tools: Tools, plan: Sequence[PlannedRun], jobs: int, emit: Emit) -> BatchResult:
+async def _run(
+    tools: Tools, plan: Sequence[PlannedRun], jobs: int, emit: Emit, preload: threading.Thread
+) -> BatchResult:
+    # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
+    # what the event loop imports by itself is no import of ours, and would not wait.
+    preload.start()
     interruption = Interruption()
     locks.tell.set(lambda sentence: emit(Warned(sentence)))
     async with anyio.create_task_group() as group:

@@ -221,7 +221,7 @@ async def test_an_api_that_cannot_be_reached_is_tried_again_and_then_explained(t
     with ScriptedApi([]) as api:
         dead = api.url
     session, meter = await lead(Live(upstream(dead)), tmp_path / "one", CLAUDE_CODE_MAX_RETRIES="1")
-    assert "Zelda's model proxy could not reach 127.0.0.1" in session.result["result"]
+    assert f"Zelda's model proxy could not reach {dead}: connection refused" in session.result["result"]
     assert (meter.usage().errors, meter.usage().retries) == ({"connection": 2}, 1)
 
 

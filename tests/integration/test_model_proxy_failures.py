@@ -25,7 +25,7 @@ async def test_an_api_that_cannot_be_reached_is_a_502_that_says_so() -> None:
     async with open_run(Live(upstream(dead))) as meter:
         answer = await ask(meter)
     assert answer.status_code == 502
-    assert answer.json()["error"]["message"].startswith("Zelda's model proxy could not reach 127.0.0.1: ")
+    assert answer.json()["error"]["message"] == f"Zelda's model proxy could not reach {dead}: connection refused"
     assert meter.usage().errors == {"connection": 1}
 
 
@@ -43,7 +43,7 @@ async def test_an_error_that_breaks_off_is_a_502() -> None:
     with ScriptedApi([raw(b'{"type":', status=500, length=100)]) as api:
         async with open_run(Live(upstream(api.url))) as meter:
             answer = await ask(meter)
-    assert answer.json()["error"]["message"] == "127.0.0.1 broke off an answer with status 500"
+    assert answer.json()["error"]["message"] == f"{api.url} broke off an answer with status 500"
     assert (answer.status_code, meter.usage().errors) == (502, {"connection": 1})
 
 

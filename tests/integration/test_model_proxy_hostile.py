@@ -12,8 +12,8 @@ from anyio.abc import AnyByteStream
 from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.model_proxy import connections, endpoint
-from zelda_ci.model_proxy.proxy import Live, ModelProxy
+from zelda_ci.model_proxy import connections
+from zelda_ci.model_proxy.proxy import Limits, Live, ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +56,7 @@ async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> 
 
     async def endless() -> AsyncIterator[bytes]:
         nonlocal sent
-        while sent < 4 * endpoint.LARGEST_BODY:
+        while sent < 4 * Limits.request_bytes:
             sent += 1 << 20
             yield b" " * (1 << 20)
 
@@ -67,7 +67,7 @@ async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> 
             except httpx2.HTTPError:
                 status = 413  # cut while it was still sending
     assert status == 413
-    assert sent < 2 * endpoint.LARGEST_BODY
+    assert sent < 2 * Limits.request_bytes
     assert meter.usage().requests == 0
 
 

@@ -10,6 +10,7 @@ from zelda_ci.cli import options
 from zelda_ci.config import project as projects
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.reporter import terminal
 from zelda_ci.reporter.terminal.comparison import print_comparison
@@ -47,7 +48,8 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     if as_json:
         click.echo(found.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     elif markdown:
-        from zelda_ci.reporter.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+        with one_at_a_time("zelda_ci.reporter.markdown"):
+            from zelda_ci.reporter.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
 
         click.echo(render_comparison(view), nl=False)
     else:

@@ -14,6 +14,7 @@ from zelda_ci.execution import environment, launch
 from zelda_ci.execution.agent import Listen, SessionOutcome, SessionRequest
 from zelda_ci.execution.leading import BrokenLineError, Leading
 from zelda_ci.execution.outcome import Crash, Fall, judge
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor
 
 # Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
@@ -25,7 +26,8 @@ LONGEST_MESSAGE = 64 << 20
 
 def preload() -> None:
     """Import the Agent SDK, which takes half a second: worth doing in a thread while git works."""
-    import claude_agent_sdk  # noqa: F401, PLC0415  # slow
+    with one_at_a_time("claude_agent_sdk"):
+        import claude_agent_sdk  # noqa: F401, PLC0415  # slow
 
 
 class ClaudeCode:
@@ -59,7 +61,8 @@ class _SdkLine:
     """The line to a CLI, through the SDK's client: unlike `query()` it can interrupt, and raises nothing on errors."""
 
     def __init__(self, request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> None:
-        from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
+        with one_at_a_time("claude_agent_sdk"):
+            from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
 
         self._client = ClaudeSDKClient(_options(request, cli, take_stderr))
         self._prompt = request.prompt
@@ -114,7 +117,8 @@ class _SdkLine:
 
 
 def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> Any:
-    import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
+    with one_at_a_time("claude_agent_sdk"):
+        import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
     as_root = os.geteuid() == 0
     variables = environment.complete(request, sdk_version=sdk.__version__, as_root=as_root)
@@ -150,7 +154,8 @@ def _broken() -> Iterator[None]:
 
 
 def _crash(exc: Exception) -> Crash:
-    import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
+    with one_at_a_time("claude_agent_sdk"):
+        import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
     match exc:
         case sdk.ProcessError():

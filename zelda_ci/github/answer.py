@@ -47,8 +47,7 @@ class Answer:
             return ""
         if not isinstance(told, dict):
             return ""
-        errors = told.get("errors")
-        more = [each.get("message") for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+        more = [each.get("message") for each in _errors(told)]
         return ": ".join(part for part in (told.get("message"), told.get("msg"), *more) if isinstance(part, str))
 
     @property
@@ -57,11 +56,30 @@ class Answer:
         if self.status == 429:
             return True
         signs = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-        return self.status == 403 and (signs or RATE_LIMIT_WORDS in self.said.lower())
+        return (self.status == 403 and (signs or RATE_LIMIT_WORDS in self.said.lower())) or self._is_limited_query
+
+    @property
+    def _is_limited_query(self) -> bool:
+        """Whether this is GraphQL's way to say so: with status 200."""
+        if self.status != 200 or b'"errors"' not in self.body:
+            return False
+        try:
+            told = strict_json.read(self.body)
+        except strict_json.NotStrictJsonError:
+            return False
+        return any(
+            each.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(each.get("message")).lower()
+            for each in _errors(told)
+        )
+
+
+def _errors(told: Any) -> list[dict[str, Any]]:
+    errors = told.get("errors") if isinstance(told, dict) else None
+    return [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
 
 
 def refusal(answer: Answer, redact: Redactor) -> GitHubError:
-    """The refusal in an answer of status 400 or more as an error that says what to do."""
+    """The refusal in an answer of status 400 or more, or in a limited query, as an error that says what to do."""
     code, hint = _meaning(answer)
     detail = brief(answer.said, redact)
     message = f"{answer.asked} was answered with {answer.status}{f' ({detail})' if detail else ''}."

@@ -55,13 +55,16 @@ class Api:
         """The value at a path; parameters of None are left out."""
         return self._send("GET", self._url(path), params=_spelt(params)).json()
 
-    def pages(self, path: str, *, key: str | None = None, limit: int = 10, **params: Any) -> Iterator[Any]:
+    def pages(
+        self, path: str, *, key: str | None = None, limit: int = 10, whole: bool = False, **params: Any
+    ) -> Iterator[Any]:
         """The items of a list, asked for by the hundred as they are needed.
 
         Args:
             path: As everywhere.
             key: Where the list stands in the answer; absent where the answer is the list.
             limit: Most pages to ask for.
+            whole: Whether a list that is longer is an error at its end, `GITHUB_TOO_LARGE`.
             params: As of `get`.
         """
         url: str | None = self._url(path)
@@ -73,6 +76,8 @@ class Api:
             yield from _items(answer, key)
             # The link to the next page has the parameters in it.
             url, query = self._next(answer), None
+        if whole and url is not None:
+            raise GitHubError(f"The list {path} is longer than {limit} pages.", code="GITHUB_TOO_LARGE")
 
     def post(self, path: str, body: Any) -> Any:
         """Create something; `GITHUB_ANSWER_LOST` where it may or may not have been created."""
@@ -87,14 +92,17 @@ class Api:
         self._send("DELETE", self._url(path))
 
     def graphql(self, query: str, **variables: Any) -> Any:
-        """The `data` of an answer without errors; queries are repeated like GET, mutations are not."""
+        """The `data` of an answer without errors; queries are repeated like GET, mutations are not.
+
+        Data beside an error is a part of what was asked for, and counts as none. Besides the codes of `Http.send`, the
+        error may have `GITHUB_NOT_OFFERED`: this server has no such field.
+        """
         body = {"query": query, "variables": variables}
         repeatable = not query.lstrip().startswith("mutation")
         answer = self._send("POST", self._graphql, json=body, repeatable=repeatable)
         told = answer.json()
-        errors = told.get("errors") if isinstance(told, dict) else [{}]
-        if errors:
-            raise self._graphql_error(answer, errors)
+        if not isinstance(told, dict) or told.get("errors") not in (None, []):
+            raise self._graphql_error(answer, told)
         return told.get("data")
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
@@ -133,9 +141,10 @@ class Api:
         signed = answer.headers["location"]
         for signature in signatures(signed):
             self._mask(signature)
+        limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes}
         try:
             # Without our token: storage refuses requests that carry one, and has no business knowing it.
-            return self._http.send("GET", signed, headers={}, timeout=DOWNLOAD_SECONDS, max_bytes=max_bytes).body
+            return self._http.send("GET", signed, headers={}, redirects=False, **limits).body
         except GitHubError as exc:
             if exc.status == 403:
                 hint = "The signed address that GitHub gave for it was not accepted."
@@ -177,18 +186,34 @@ class Api:
             raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
         return url
 
-    def _graphql_error(self, answer: Answer, errors: Any) -> GitHubError:
-        first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}
-        codes = {
-            "FORBIDDEN": "GITHUB_NOT_PERMITTED",
-            "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-            "NOT_FOUND": "GITHUB_NOT_FOUND",
-            "RATE_LIMITED": "GITHUB_RATE_LIMITED",
-        }
-        detail = brief(str(first.get("message", "")), Redactor([self._token]))
+    def _graphql_error(self, answer: Answer, told: Any) -> GitHubError:
+        """Of several errors, the one that says most about what to do."""
+        errors = told.get("errors") if isinstance(told, dict) else None
+        found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+        codes = {_code(each): each for each in reversed(found)}
+        code = next((known for known in _CODES.values() if known in codes), "GITHUB_REFUSED")
+        detail = brief(str(codes.get(code, {}).get("message", "")), Redactor([self._token]))
         message = f"{answer.asked} was refused{f' ({detail})' if detail else ''}."
-        code = codes.get(str(first.get("type")), "GITHUB_REFUSED")
         return GitHubError(message, code=code, status=answer.status, detail=detail)
+
+
+_CODES = {
+    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
+    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
+    "undefinedField": "GITHUB_NOT_OFFERED",
+    "NOT_FOUND": "GITHUB_NOT_FOUND",
+}
+"""What GraphQL calls an error, in `type` or `extensions.code`, the gravest first."""
+
+_NO_FIELD = "doesn't exist on type"
+
+
+def _code(error: Mapping[str, Any]) -> str:
+    extensions = error.get("extensions")
+    inner = extensions.get("code") if isinstance(extensions, Mapping) else None
+    if _NO_FIELD in str(error.get("message")):
+        return "GITHUB_NOT_OFFERED"
+    return _CODES.get(str(error.get("type")), _CODES.get(str(inner), "GITHUB_REFUSED"))
 
 
 class _StorageRefusalError(GitHubError):

@@ -21,6 +21,7 @@ __all__ = ["ArtifactService", "Uploaded", "artifact_name"]
 
 VERSION = 7
 CONFLICT = 409
+GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 REFUSED_TWICE = frozenset({400, 404, 409, 412})
 
 
@@ -146,7 +147,8 @@ class ArtifactService:
         try:
             self._twirp.call("DeleteArtifact", {"name": name}, backend=owner)
         except GitHubError as exc:
-            if exc.code == "GITHUB_CANCELLED":
+            # Gone meanwhile is as good. Anything else would look like another job's artifact afterwards.
+            if exc.code not in GONE:
                 raise
 
     def _newest(self, name: str) -> Reply | None:

@@ -49,7 +49,7 @@ def _put(http: Http, url: str, data: bytes, kind: str) -> None:
         "x-ms-version": STORAGE_VERSION,
         **({"x-ms-blob-content-type": "application/zip"} if url.endswith("=blocklist") else {}),
     }
-    http.send("PUT", url, headers=headers, data=data, timeout=BLOCK_SECONDS)
+    http.send("PUT", url, headers=headers, data=data, timeout=BLOCK_SECONDS, redirects=False)
 
 
 def _block_list(names: list[str]) -> bytes:

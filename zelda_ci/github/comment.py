@@ -1,15 +1,15 @@
 """The one comment that a pull request gets: found again, updated in place, and never overwritten by an older run."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import Run, understand
-from zelda_ci.github.sticky import LONGEST_BODY, Order, is_marked, length, order_in, sealed, visible
-from zelda_ci.github.thread import Comment, Thread, comment_in, read_thread
+from zelda_ci.github.sticky import LONGEST_BODY, Order, length, order_in, sealed, visible
+from zelda_ci.github.thread import Comment, comment_in, read_thread
 
 Action = Literal["created", "updated", "unchanged", "outdated"]
 
@@ -22,6 +22,8 @@ class Published:
 
     url: str | None
     action: Action
+    left_over: int = 0
+    """Further comments of ours that could not be removed."""
 
 
 def publish(api: Api, number: int, *, key: str, order: Order, body: str) -> Published:
@@ -53,7 +55,7 @@ class _Draft:
 
     def publish(self) -> Published:
         thread = read_thread(self.api, self.number)
-        found = self._marked(thread)
+        found = thread.marked(self.key)
         if self.order.head_sha not in ("", thread.head_sha):
             return Published(found[0].url if found else None, "outdated")
         return self._settle(found) if found else self._create()
@@ -61,7 +63,9 @@ class _Draft:
     def _create(self) -> Published:
         """Another job may do so at this moment: look again, since all see the same comments and all keep the oldest."""
         created = self._post_once()
-        seen = {each.id: each for each in (*self._look(), *created)}
+        # Who we are, GitHub may have told only now.
+        me = created[0].author if created else None
+        seen = {each.id: each for each in (*self._look(me), *created)}
         published = self._settle([seen[number] for number in sorted(seen)])
         return replace(published, action="created") if published.action == "unchanged" else published
 
@@ -78,16 +82,15 @@ class _Draft:
         """Tell it in the oldest comment, unless one of them tells of a newer run."""
         kept, *others = found
         if self._is_beaten(found):
-            self._remove(each for each in others if order_in(each.body) == self.order)
-            return Published(kept.url, "outdated")
+            left = self._remove(each for each in others if order_in(each.body) == self.order)
+            return Published(kept.url, "outdated", left)
         try:
             action = self._write(kept)
         except GitHubError as error:
             if error.code not in _GONE:
                 raise
             return self._settle(others) if others else self._create()
-        self._remove(others)
-        return Published(kept.url, action)
+        return Published(kept.url, action, self._remove(others))
 
     def _is_beaten(self, found: list[Comment]) -> bool:
         claimed = {order for each in found if (order := order_in(each.body))}
@@ -98,14 +101,13 @@ class _Draft:
         try:
             run = understand(Run, self.api.get(f"actions/runs/{claimed.run_id}"))
         except GitHubError as error:
+            if error.code not in _GONE | {"GITHUB_NOT_PERMITTED"}:
+                raise
             return error.code not in _GONE
         return run.run_attempt >= claimed.run_attempt
 
-    def _look(self) -> list[Comment]:
-        return self._marked(read_thread(self.api, self.number))
-
-    def _marked(self, thread: Thread) -> list[Comment]:
-        return [each for each in thread.comments if is_marked(each.body, self.key)]
+    def _look(self, me: str | None = None) -> list[Comment]:
+        return read_thread(self.api, self.number, me).marked(self.key)
 
     def _post(self) -> Comment:
         with _lengths():
@@ -118,11 +120,15 @@ class _Draft:
             self.api.patch(f"issues/comments/{comment.id}", {"body": self.text})
         return "updated"
 
-    def _remove(self, comments: Iterable[Comment]) -> None:
-        """A comment too many is a blemish, no failure."""
+    def _remove(self, comments: Iterable[Comment]) -> int:
+        """A comment too many is a blemish, no failure; returns how many stay."""
+        left = 0
         for comment in comments:
-            with suppress(GitHubError):
+            try:
                 self.api.delete(f"issues/comments/{comment.id}")
+            except GitHubError as error:
+                left += error.code not in _GONE
+        return left
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from zelda_ci import __version__
 from zelda_ci.errors import GitHubError
 from zelda_ci.github import retrying
-from zelda_ci.github.answer import Answer, refusal
+from zelda_ci.github.answer import Answer, brief, refusal
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, Secret
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class Http:
         stream_to: IO[bytes] | None = None,
         max_bytes: int = MOST_BYTES,
         repeatable: bool | None = None,
+        redirects: bool = True,
     ) -> Answer:
-        """An answer with a status below 400; redirects are answers, not followed.
+        """An answer with a status below 400; redirects are never followed, but answers to whoever expects them.
 
         Args:
             method: In capitals.
@@ -81,6 +83,7 @@ class Http:
             max_bytes: Most that the body may have.
             repeatable: Whether a request that may have been carried out is sent again; by default, what the method
                 promises (not for POST).
+            redirects: Whether one is an answer, or a refusal.
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
@@ -91,7 +94,7 @@ class Http:
         body = {"json": json} if data is None else {"data": data}
         arguments = {"headers": {"User-Agent": f"zelda-ci/{__version__}", **headers}, "params": params, **body}
         again = method in REPEATABLE if repeatable is None else repeatable
-        return self._persist(_Request(method, url, arguments, timeout, stream_to, max_bytes, again))
+        return self._persist(_Request(method, url, arguments, timeout, stream_to, max_bytes, again, redirects))
 
     def _persist(self, request: "_Request") -> Answer:
         """Attempt it until there is an answer, or no sense or patience left."""
@@ -99,14 +102,21 @@ class Http:
         while True:
             started = self._clock()
             outcome = self._attempt(request)
-            if isinstance(outcome, Answer) and outcome.status < 400:
-                return outcome
+            if isinstance(outcome, Answer) and outcome.status < 400 and not outcome.is_limited:
+                return self._unless_moved(outcome, request)
             self._left -= max(0.0, self._clock() - started)
             error, pause = self._judge(outcome, request, attempt)
             attempt += 1
             if pause is None or pause > self._left or attempt == retrying.MOST_ATTEMPTS:
                 raise error
             self._wait(pause)
+
+    def _unless_moved(self, answer: Answer, request: "_Request") -> Answer:
+        if request.redirects or answer.status < 300:
+            return answer
+        to = brief(_host(answer.headers.get("location", "")), request.redactor)
+        message = f"{answer.asked} is redirected ({answer.status}) to {to}, which is not followed."
+        raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
 
     def close(self) -> None:
         """Close the connections."""
@@ -189,6 +199,7 @@ class _Request:
     stream_to: IO[bytes] | None
     max_bytes: int
     repeatable: bool
+    redirects: bool
 
     @property
     def redactor(self) -> Redactor:
@@ -211,8 +222,9 @@ class _Request:
         return f"{self.method} {parts.hostname}{parts.path[:100]}"
 
     def send_by(self, session: "requests.Session") -> Answer | _Silence:
-        import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
+        with one_at_a_time("requests"):
+            import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
+            from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
 
         try:
             with session.request(
@@ -249,9 +261,18 @@ class _Request:
         return Answer(response.status_code, headers, bytes(kept), self.asked)
 
 
+def _host(location: str) -> str:
+    """The host of an address, which is all of it that is no secret."""
+    try:
+        return urlsplit(location).hostname or "another address there"
+    except ValueError:
+        return "an address that is none"
+
+
 def _silence(exc: "requests.RequestException") -> _Silence:
-    import requests  # noqa: PLC0415 - see above
-    from urllib3.exceptions import NewConnectionError  # noqa: PLC0415 - see above
+    with one_at_a_time("requests"):
+        import requests  # noqa: PLC0415 - see above
+        from urllib3.exceptions import NewConnectionError  # noqa: PLC0415 - see above
 
     if isinstance(exc, ValueError):
         return _Silence("it cannot be sent like this", unsent=True, final=True)
@@ -269,7 +290,8 @@ def _silence(exc: "requests.RequestException") -> _Silence:
 
 
 def _new_session() -> "requests.Session":
-    import requests  # noqa: PLC0415 - see above
+    with one_at_a_time("requests"):
+        import requests  # noqa: PLC0415 - see above
 
     # At debug level it writes down addresses with their signatures.
     logging.getLogger("urllib3").setLevel(logging.ERROR)

@@ -19,7 +19,7 @@ def after_answer(answer: Answer, attempt: int, now: float) -> float | None:
         attempt: How many there were before this one.
         now: Unix time, for limits that end at a certain time.
     """
-    if answer.status < 400 or QUOTA_WORDS in answer.said.lower():
+    if (answer.status < 400 and not answer.is_limited) or QUOTA_WORDS in answer.said.lower():
         return None
     told = _retry_after(answer.headers.get("retry-after", ""), now)
     if answer.is_limited:
@@ -49,5 +49,5 @@ def _retry_after(value: str, now: float) -> float | None:
         return float(value[:15])
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except ValueError:
+    except (ValueError, TypeError, IndexError, OverflowError):  # it is a server's, and may be anything
         return None

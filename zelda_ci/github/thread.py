@@ -9,6 +9,7 @@ from pydantic import Field
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import Described, PullRequest, understand
+from zelda_ci.github.sticky import is_marked
 
 MOST_PAGES = 50
 """Of 100 comments each."""
@@ -31,6 +32,12 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 """
 
 
+_WITHOUT_GRAPHQL = frozenset({"GITHUB_NOT_PERMITTED", "GITHUB_NOT_OFFERED"})
+"""Refusals that say: not this way. Others would be the same by the other way, or pass."""
+
+UNAUTHORISED, FORBIDDEN, NOT_FOUND = 401, 403, 404
+
+
 @dataclass(frozen=True)
 class Comment:
     """A comment; anybody with write access to the repository may have edited its body."""
@@ -38,6 +45,8 @@ class Comment:
     id: int
     url: str
     body: str
+    author: str | None = None
+    """Absent where it is known to be ours."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,39 @@ class Thread:
 
     head_sha: str
     comments: tuple[Comment, ...]
+    is_whole: bool
+    """Whether there are no comments beyond those that were read."""
+
+    def marked(self, key: str) -> list[Comment]:
+        """Our comments for `key`.
+
+        Raises:
+            GitHubError: There are none among those that were read, but not all were.
+        """
+        found = [each for each in self.comments if is_marked(each.body, key)]
+        if not found and not self.is_whole:
+            message = f"The pull request has more than {MOST_PAGES * 100} comments: whether one is ours is not known."
+            raise GitHubError(message, code="GITHUB_TOO_LARGE")
+        return found
 
 
-def read_thread(api: Api, number: int) -> Thread:
+def read_thread(api: Api, number: int, me: str | None = None) -> Thread:
     """The thread of a pull request.
 
-    GraphQL tells whether the token's owner wrote a comment, whoever that is; where it cannot be asked, a name must do.
+    GraphQL tells whether the token's owner wrote a comment, whoever that is. Where it cannot be asked at all, a name
+    must do: `me`, or what GitHub or else the kind of job says. Any other failure is one: a thread that could not be
+    read must not look like one without our comment.
 
     Raises:
-        GitHubError: Neither way led to it.
+        GitHubError: GitHub did not tell.
     """
     try:
         return _by_graphql(api, number)
-    except GitHubError:
-        return _by_rest(api, number)
+    except GitHubError as error:
+        has_none = error.code == "GITHUB_NOT_FOUND" and error.status == NOT_FOUND
+        if error.status == UNAUTHORISED or not (has_none or error.code in _WITHOUT_GRAPHQL):
+            raise
+        return _by_rest(api, number, me)
 
 
 class _Node(Described):
@@ -81,7 +109,8 @@ class _Page:
 def _by_graphql(api: Api, number: int) -> Thread:
     pages = list(_pages(api, number))
     nodes = (node for page in pages for node in page.nodes)
-    return _thread(pages[-1].head_sha, (node for node in nodes if node.ours and not node.minimised))
+    ours = (node for node in nodes if node.ours and not node.minimised)
+    return _thread(pages[-1].head_sha, ours, is_whole=pages[-1].next is None)
 
 
 def _pages(api: Api, number: int) -> Iterator[_Page]:
@@ -105,7 +134,9 @@ def _page(data: Any) -> _Page:
                 }
             }
         }:
-            return _Page(head_sha, tuple(understand(_Node, each) for each in nodes), end if more else None)
+            if more == isinstance(end, str) or not more:
+                return _Page(head_sha, tuple(understand(_Node, each) for each in nodes), end if more else None)
+            raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
         case _:
             raise GitHubError("An answer of GitHub describes no pull request.", code="GITHUB_REFUSED")
 
@@ -124,26 +155,44 @@ class _IssueComment(Described):
 
 def comment_in(answer: Any) -> Comment:
     """The comment that an answer of the REST API describes."""
-    told = understand(_IssueComment, answer)
-    return Comment(told.id, told.url, told.body)
+    return _comment(understand(_IssueComment, answer))
 
 
-def _by_rest(api: Api, number: int) -> Thread:
+def _comment(told: _Node | _IssueComment) -> Comment:
+    author = told.user.login if isinstance(told, _IssueComment) and told.user else None
+    return Comment(told.id, told.url, told.body, author)
+
+
+def _by_rest(api: Api, number: int, me: str | None) -> Thread:
     head_sha = understand(PullRequest, api.get(f"pulls/{number}")).head.sha
-    me = _own_login(api)
-    listed = api.pages(f"issues/{number}/comments", limit=MOST_PAGES)
-    comments = [understand(_IssueComment, each) for each in listed]
-    return _thread(head_sha, [each for each in comments if each.user and each.user.login == me and not each.minimised])
+    me = me or _own_login(api)
+    comments, is_whole = _listed(api, number)
+    ours = [each for each in comments if each.user and each.user.login == me and not each.minimised]
+    return _thread(head_sha, ours, is_whole=is_whole)
 
 
-def _thread(head_sha: str, ours: Iterable[_Node | _IssueComment]) -> Thread:
-    comments = (Comment(each.id, each.url, each.body) for each in ours)
-    return Thread(head_sha, tuple(sorted(comments, key=lambda each: each.id)))
+def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
+    """The comments, and whether these are all."""
+    comments: list[_IssueComment] = []
+    try:
+        for each in api.pages(f"issues/{number}/comments", limit=MOST_PAGES, whole=True):
+            comments.append(understand(_IssueComment, each))  # noqa: PERF401 - what came before the error counts
+    except GitHubError as error:
+        if error.code != "GITHUB_TOO_LARGE":
+            raise
+        return comments, False
+    return comments, True
+
+
+def _thread(head_sha: str, ours: Iterable[_Node | _IssueComment], *, is_whole: bool) -> Thread:
+    return Thread(head_sha, tuple(sorted(map(_comment, ours), key=lambda each: each.id)), is_whole)
 
 
 def _own_login(api: Api) -> str:
-    """A workflow's token may not ask who it is."""
+    """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
         return understand(_User, api.get("/user")).login
-    except GitHubError:
+    except GitHubError as error:
+        if error.status != FORBIDDEN or error.code != "GITHUB_NOT_PERMITTED":
+            raise
         return ACTIONS_BOT

@@ -53,6 +53,7 @@ class Twirp:
             json={**(backend or self.backend).fields, **request},
             timeout=CALL_SECONDS,
             repeatable=True,
+            redirects=False,
         )
         told = answer.json()
         if not isinstance(told, dict):

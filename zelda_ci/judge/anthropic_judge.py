@@ -1,7 +1,6 @@
 """The sole user of the Anthropic SDK: asks, repeats within a deadline, validates. Nothing of the SDK leaves here."""
 
 import random
-import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import failures
 from zelda_ci.judge.base import A, Answer, Question
 from zelda_ci.judge.failures import AttemptFailed
@@ -27,10 +27,6 @@ Price = Callable[[str, Mapping[str, Any]], float]
 """Cost in US dollars of an answer of a model, from the API's `usage` object."""
 
 MOST_PROBLEMS = 10
-
-_IMPORTING = threading.Lock()
-"""Two threads that import parts of the SDK in different order break each other: Python resolves such a deadlock by
-handing out half a module."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,8 @@ class AnthropicJudge:
         return reply
 
     async def _send(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> bytes:
-        import anthropic  # noqa: PLC0415 - more than a second, and most commands judge nothing
+        with one_at_a_time("anthropic"):
+            import anthropic.resources.messages  # noqa: PLC0415 - more than a second, and most commands judge nothing
 
         try:
             raw = await asking.client.messages.with_raw_response.create(
@@ -187,13 +184,14 @@ class AnthropicJudge:
 
 def preload() -> None:
     """Import the SDK, which takes more than a second, while there is something else to wait for."""
-    with _IMPORTING:
+    with one_at_a_time("anthropic"):
         import anthropic.resources.messages  # noqa: F401, PLC0415
 
 
 @asynccontextmanager
 async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
-    import anthropic  # noqa: PLC0415
+    with one_at_a_time("anthropic"):
+        import anthropic.resources.messages  # noqa: PLC0415
 
     client = anthropic.AsyncAnthropic(
         api_key=access.token,
@@ -202,7 +200,10 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
         # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
         # proxies from the environment even without trust in it, so that each of their places has to be taken.
         http_client=anthropic.DefaultAsyncHttpxClient(
-            trust_env=False, mounts=dict.fromkeys(("http://", "https://", "all://"))
+            trust_env=False,
+            mounts=dict.fromkeys(("http://", "https://", "all://")),
+            # The SDK's default would take the token, and the transcript, wherever a server says.
+            follow_redirects=False,
         ),
     )
     try:
@@ -214,7 +215,8 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
 
 def _deprecation(model: str) -> list[str]:
     """What the SDK would print as a warning, in a sentence of our own."""
-    from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415
+    with one_at_a_time("anthropic"):
+        from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415
 
     warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
     ends = DEPRECATED_MODELS.get(model)

@@ -54,6 +54,11 @@ _KINDS = {
     429: _Kind("JUDGE_RATE_LIMITED", "The judge's rate limit is reached", "Try again later.", again=True),
     529: _Kind("JUDGE_OVERLOADED", "The judge's provider is overloaded", "Try again later.", again=True),
 }
+_MOVED = _Kind(
+    "JUDGE_NOT_AN_API",
+    "The judge's address redirects elsewhere, and Zelda does not follow",
+    "Check gatewayUrl or ANTHROPIC_BASE_URL.",
+)
 _SERVER = _Kind("JUDGE_API_FAILED", "The judge's API failed", "Try again later.", again=True)
 _REQUEST = _Kind("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge.")
 
@@ -63,7 +68,7 @@ def of_status(status: int, headers: Mapping[str, str], said: SafeText) -> Attemp
     if status == 400 and ("too long" in said or "context" in said):
         kind = _KINDS[413]
     else:
-        kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST)
+        kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST if status >= 400 else _MOVED)
     quoted = f": {_shortened(said)}" if said else ""
     error = JudgeError(f"{kind.sentence} (HTTP {status}){quoted}", hint=kind.hint, code=kind.code)
     again = kind.again and headers.get("x-should-retry") != "false"
@@ -121,7 +126,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return seconds if seconds > 0 else None
 

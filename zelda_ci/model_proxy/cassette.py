@@ -18,6 +18,8 @@ from zelda_ci.redact import SafeJson, SafeText
 FORMAT: Literal[1] = 1
 LINE_WIDTH = 120
 LONGEST_NAME = 100
+MAX_BYTES = 256 << 20
+"""Of a file: a thousand times what a session of an hour says."""
 
 
 class RecordedRequest(Record):
@@ -93,11 +95,15 @@ def load(file: Path) -> Cassette:
     """
     again = "Record the session again with zelda run --record."
     try:
-        data = file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ProxyError(f"there is no recording {file}", hint=_missing_hint(file), code="CASSETTE_MISSING") from None
     except OSError as exc:
         raise ProxyError(f"the recording {file} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
+    if len(data) > MAX_BYTES:
+        of = f"the recording {file} is larger than {MAX_BYTES >> 20} MiB, the most that a recording may have"
+        raise ProxyError(of, hint=again, code="CASSETTE_TOO_LARGE")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as exc:

@@ -7,26 +7,24 @@ from urllib.parse import SplitResult, urlsplit
 import httpx2
 
 from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.modes import Upstream
 
-CONNECT_SECONDS = 30.0
-"""Everything after the connection takes as long as the session is willing to wait."""
 
-
-def open_client(upstream: Upstream) -> httpx2.AsyncClient:
+def open_client(upstream: Upstream, limits: Limits) -> httpx2.AsyncClient:
     """Make the client.
 
     Raises:
         ProxyError: The base URL, the proxy or the certificates cannot be used.
     """
-    url = _base_url(upstream.base_url)
-    proxy = _proxy(url, upstream.environ)
+    url, proxy = _base_url(upstream.base_url), proxy_of(upstream)
     try:
         return httpx2.AsyncClient(
             verify=_certificates(upstream.environ) if "https" in (url.scheme, urlsplit(proxy or "").scheme) else _NONE,
             proxy=proxy,
             trust_env=False,
-            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(limits.silence_seconds, connect=limits.connect_seconds, pool=None),
+            follow_redirects=False,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
         )
     except (ImportError, ValueError, httpx2.InvalidURL) as exc:
@@ -52,8 +50,9 @@ def _base_url(text: str) -> SplitResult:
     return url
 
 
-def _proxy(url: SplitResult, environ: Mapping[str, str]) -> str | None:
-    """The proxy that curl would use: by scheme, lower case first, unless NO_PROXY exempts the host."""
+def proxy_of(upstream: Upstream) -> str | None:
+    """The HTTP proxy that curl would use: by scheme, lower case first, unless NO_PROXY exempts the host."""
+    url, environ = urlsplit(upstream.base_url), upstream.environ
     if _is_exempt(url, _variable(environ, "NO_PROXY") or ""):
         return None
     found = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "ALL_PROXY")

@@ -4,10 +4,11 @@ Whoever is in a sandbox can connect, with or without a token.
 """
 
 import time
-from asyncio import Transport
+from asyncio import TimerHandle, Transport
 from collections import Counter
 from typing import Any
 
+import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -23,8 +24,11 @@ KEY = "zelda.connection"
 class Connection(H11Protocol):
     """One connection, which gives way where its owner has more of them than anybody else."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, head_seconds: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._head_seconds = head_seconds
+        """For the head of a request to arrive, once it has begun; between requests there is no hurry."""
+        self._head_timer: TimerHandle | None = None
         self.owner = ""
         """The token with which it has asked; none so far."""
         self.since = time.monotonic()
@@ -35,6 +39,25 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > MOST:
             _one_too_many([one for one in self.connections if isinstance(one, Connection)]).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; a head that has not come in full has its time."""
+        super().data_received(data)
+        is_begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if is_begun and self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._head_seconds, self.transport.abort)
+        elif not is_begun:
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
 def belongs(scope: Scope, token: str) -> None:

@@ -2,26 +2,21 @@
 
 import hmac
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from zelda_ci.model_proxy import connections, json_text
+from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, RefusedHereError, Share, in_mib, refused_for_good
 from zelda_ci.model_proxy.run import Run
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, send_error
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
 
 log = logging.getLogger(__name__)
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
-LARGEST_BODY = 64 << 20
-"""Bytes of a request: twice what the API takes."""
-
 LOCAL_NAMES = ("127.0.0.1", "localhost")
-
-
-CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 
 class Endpoint:
@@ -37,10 +32,13 @@ class Endpoint:
             await self._answer(request, client)
         except ClientDisconnect:
             log.debug("a session left before it had sent its request")
-        except BrokenOff:
+        except RefusedHereError as exc:
+            await send_error(client, exc.status, exc.kind, exc.message, exc.headers)
+        except BrokenOff as exc:
             if client.started:
                 raise  # the server then cuts the connection, as the API's side did
-            await send_error(client, 502, "api_error", "the answer broke off before it began")
+            why, again = str(exc) or "the answer broke off before it began", not isinstance(exc, OverLimitError)
+            await send_error(client, 502, "api_error", why, [] if again else DO_NOT_RETRY)
         except Exception:
             log.exception("the model proxy failed on a request")
             if client.started:
@@ -62,14 +60,15 @@ class Endpoint:
         return await self._pass_to(run, request, client)
 
     async def _pass_to(self, run: Run, request: Request, client: "_Client") -> None:
-        raw = await _whole(request)
-        if raw is None:
-            return await send_error(client, 413, "request_too_large", "the request is too large", CLOSE)
-        body = json_text.read_object(raw)
-        if body is None:
-            return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
-        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return await _unless_it_leaves(request.receive, run, Call(path, request.headers.raw, raw, body), client)
+        with run.memory.share() as share:
+            raw = await _whole(request, run.limits, share)
+            # Before it is read: millions of empty objects need many times the memory of their text.
+            share.grow(VALUE_BYTES * json_text.most_values(raw))
+            body = json_text.read_object(raw)
+            if body is None:
+                return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
+            path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return await _unless_it_leaves(request.receive, run, Call(path, request.headers.raw, raw, body), client)
 
     def _run_of(self, request: Request) -> Run | None:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
@@ -82,15 +81,38 @@ class Endpoint:
         return found
 
 
-async def _whole(request: Request) -> bytes | None:
-    """The body; None where it is larger than any request, and the rest is not read."""
-    parts, size = [], 0
+async def _whole(request: Request, limits: Limits, share: Share) -> bytes:
+    """The body.
+
+    Raises:
+        RefusedHereError: It is too large, takes too long or is compressed; the rest is not read.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise refused_for_good(415, "invalid_request_error", f"compressed requests ({encoding[:20]}) are not taken")
+    announced = request.headers.get("content-length", "0")
+    _check_size(int(announced[:15]) if announced.isdecimal() else 0, limits)
+    try:
+        with anyio.fail_after(limits.request_seconds):
+            return b"".join([part async for part in _parts(request, limits, share)])
+    except TimeoutError:
+        message = f"the request did not arrive within {limits.request_seconds:g} s"
+        raise refused_for_good(408, "timeout_error", message) from None
+
+
+async def _parts(request: Request, limits: Limits, share: Share) -> AsyncIterator[bytes]:
+    size = 0
     async for part in request.stream():
-        parts.append(part)
         size += len(part)
-        if size > LARGEST_BODY:
-            return None
-    return b"".join(parts)
+        _check_size(size, limits)
+        share.grow(len(part))
+        yield part
+
+
+def _check_size(size: int, limits: Limits) -> None:
+    if size > limits.request_bytes:
+        message = f"the request is larger than the {in_mib(limits.request_bytes)} that Zelda's model proxy takes"
+        raise refused_for_good(413, "request_too_large", message)
 
 
 async def _unless_it_leaves(receive: Receive, run: Run, call: Call, client: "_Client") -> None:

@@ -49,6 +49,8 @@ class Meter:
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
+        self.outage: str | None = None
+        """Why the API gave no answer that could be passed on, until it gives one."""
         self._source = source
         self._exchanges: list[MeteredExchange] = []
         self._refused: set[str] = set()
@@ -104,9 +106,9 @@ class Meter:
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
         )
 
-    def begin(self, call: Call) -> "MeteredExchange":
-        """Count a request; the exchange then observes its answer."""
-        place = _place(call)
+    def begin(self, call: Call, place: bytes | None = None) -> "MeteredExchange":
+        """Count a request, whose place may be known already; the exchange then observes its answer."""
+        place = place or place_of(call)
         is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
         exchange = MeteredExchange(str(call.body.get("model", "")), place, is_retry=is_retry)
         self._exchanges.append(exchange)
@@ -229,7 +231,7 @@ def _add(before: ModelUsage | None, exchange: MeteredExchange) -> ModelUsage:
     )
 
 
-def _place(call: Call) -> bytes:
+def place_of(call: Call) -> bytes:
     """Digest of the conversation so far: a request at the same place repeats an earlier one.
 
     The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.

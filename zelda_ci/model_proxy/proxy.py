@@ -8,7 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from zelda_ci.errors import ProxyError
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy.cassette import cassette_file, load
+from zelda_ci.model_proxy.limits import Limits, Memory
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.models import Models
 from zelda_ci.model_proxy.modes import Live, Mode, Record, Replay, Upstream
@@ -20,20 +22,27 @@ from zelda_ci.model_proxy.run import Run
 from zelda_ci.model_proxy.wire import Source
 from zelda_ci.redact import Redactor
 
-__all__ = ["Live", "Meter", "ModelProxy", "Models", "Record", "Replay", "Upstream"]
+__all__ = ["Limits", "Live", "Meter", "ModelProxy", "Models", "Record", "Replay", "Upstream"]
 
 
-def preload() -> None:
-    """Import the server: the Agent SDK imports it too, and two threads that do so at once can break each other."""
-    import zelda_ci.model_proxy.server  # noqa: F401, PLC0415 - 60 ms, and most commands need no server
+def preload(*, live: bool) -> None:
+    """Import server and client, which the main thread will need before anything else that is slow."""
+    with one_at_a_time("uvicorn"):
+        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 60 ms, and most commands need no server
+    if not live:
+        return
+    with one_at_a_time("httpx2"):
+        import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 20 ms
 
 
 class ModelProxy:
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
 
-    def __init__(self, mode: Mode, redact: Redactor) -> None:
+    def __init__(self, mode: Mode, redact: Redactor, limits: Limits | None = None) -> None:
         self._mode = mode
         self._redact = redact
+        self._limits = limits or Limits()
+        self._memory = Memory(self._limits.total_bytes, "all runs")
         self._runs: dict[str, Run] = {}
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()
@@ -48,15 +57,17 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+        with one_at_a_time("uvicorn"):
+            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, Replay):
-                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, and a replay needs no client
+                with one_at_a_time("httpx2"):
+                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
-                self._live = await stack.enter_async_context(live_source(self._mode.upstream))
+                self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
             self.socket = stack.enter_context(place())
-            self._base_url = await stack.enter_async_context(serving(self._runs.values, self.socket))
+            self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))
             self._stack = stack.pop_all()
         return self
 
@@ -92,7 +103,8 @@ class ModelProxy:
         token = secrets.token_urlsafe(32)
         known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, known) as source:
-            run = Run(Meter(self._base_url, token, budget_usd, source, self.socket), source, models, web=web)
+            meter = Meter(self._base_url, token, budget_usd, source, self.socket)
+            run = Run(meter, source, models, web=web, limits=self._limits, memory=self._memory)
             self._runs[token] = run
             try:
                 yield run.meter
@@ -109,7 +121,9 @@ class ModelProxy:
                 yield self._started()
             case Record(_, folder):
                 with self._reserved(cassette_file(folder, label)) as file:
-                    recording = RecordingSource(self._started(), file, label, placeholders, self._redact)
+                    recording = RecordingSource(
+                        self._started(), file, label, placeholders, self._redact, self._limits.recording_bytes
+                    )
                     yield recording
                     recording.finish()
 

@@ -9,6 +9,7 @@ import anyio
 from zelda_ci import __version__
 from zelda_ci.model_proxy import handles, json_text, stream
 from zelda_ci.model_proxy.cassette import (
+    MAX_BYTES,
     Cassette,
     Exchange,
     RecordedRequest,
@@ -18,6 +19,7 @@ from zelda_ci.model_proxy.cassette import (
     write_whole,
 )
 from zelda_ci.model_proxy.fingerprint import Fingerprints
+from zelda_ci.model_proxy.limits import in_mib
 from zelda_ci.model_proxy.placeholders import Placeholders
 from zelda_ci.model_proxy.sse import EventReader
 from zelda_ci.model_proxy.wire import BrokenOff, Call, Headers, Sink, Source, Tap
@@ -36,7 +38,18 @@ class RecordingSource(Source):
     replaces a good one.
     """
 
-    def __init__(self, inner: Source, file: Path, label: str, placeholders: Placeholders, redact: Redactor) -> None:
+    keeps_answers = True
+
+    def __init__(
+        self,
+        inner: Source,
+        file: Path,
+        label: str,
+        placeholders: Placeholders,
+        redact: Redactor,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._max_bytes = max_bytes
         self._inner = inner
         self._file = file
         self._label = label
@@ -64,7 +77,7 @@ class RecordingSource(Source):
             take.cut = True
             raise
         finally:
-            if take.status:
+            if take.status and self.failure is None:
                 self._keep(thread, call, take)
 
     def finish(self) -> None:
@@ -73,7 +86,7 @@ class RecordingSource(Source):
             try:
                 partial_file(self._file).replace(self._file)
             except OSError as exc:
-                self._fail(exc)
+                self._fail(exc.strerror or str(exc))
 
     def _keep(self, thread: str, call: Call, take: "_Take") -> None:
         found = self._fingerprints(call.body)
@@ -91,14 +104,20 @@ class RecordingSource(Source):
             Exchange(request=request, response=take.response(self._arrivals, self._placeholders, self._redact))
         )
         cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
+        text = dump(cassette)
+        if len(text) > self._max_bytes:
+            self._fail(f"it is larger than {in_mib(self._max_bytes)}, the most that a recording may have")
+            return
         try:
-            write_whole(partial_file(self._file), dump(cassette))
+            write_whole(partial_file(self._file), text)
         except OSError as exc:
-            self._fail(exc)
+            self._fail(exc.strerror or str(exc))
 
-    def _fail(self, exc: OSError) -> None:
-        log.warning("the recording %s cannot be written: %s", self._file, exc)
-        self.failure = self._redact(f"the recording {self._file} cannot be written: {exc.strerror or exc}")
+    def _fail(self, why: str) -> None:
+        """The session goes on without being recorded; what is written already stays beside the place of the file."""
+        log.warning("the recording %s cannot be written: %s", self._file, why)
+        self.failure = self._redact(f"the recording {self._file} cannot be written: {why}")
+        self._exchanges.clear()
 
 
 class _Take:

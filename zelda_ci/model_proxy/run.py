@@ -1,11 +1,25 @@
 """One open run: its meter, its source of answers, and what is on the way."""
 
+from contextlib import suppress
+
 import anyio
 
 from zelda_ci.model_proxy import reach
-from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.limits import Bounded, Limits, Memory
+from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.models import Models
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Sink, Source, Tap, Unreachable, send_error
+from zelda_ci.model_proxy.refusals import Refusals, repeat
+from zelda_ci.model_proxy.wire import (
+    DO_NOT_RETRY,
+    BrokenOff,
+    Call,
+    OverLimitError,
+    Sink,
+    Source,
+    Tap,
+    Unreachable,
+    send_error,
+)
 
 MOST_OF_A_NAME = 100
 
@@ -16,9 +30,21 @@ MOST_AT_ONCE = 24
 class Run:
     """Serves the calls that carry one run's token."""
 
-    def __init__(self, meter: Meter, source: Source, models: Models | None = None, *, web: bool = True) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        source: Source,
+        models: Models | None = None,
+        *,
+        web: bool = True,
+        limits: Limits | None = None,
+        memory: Memory | None = None,
+    ) -> None:
         self.meter = meter
+        self.limits = limits or Limits()
+        self.memory = Memory(self.limits.run_bytes, "one run", memory)
         self._web = web
+        self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MOST_AT_ONCE)
         self._models = models
         self._source = source
@@ -52,27 +78,33 @@ class Run:
         elif not self._web and (what := reach.beyond(call.body)):
             await send_error(client, 403, "permission_error", f"this run may not use {what}", DO_NOT_RETRY)
         elif call.counts_tokens:
-            await self._ask(call, client)
+            await self._count_tokens(call, client)
         else:
             async with self._room:
                 await self._ask_within_budget(call, client)
 
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
+        place = place_of(call)
         if self.meter.is_spent:
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
+        elif known := self._refusals.of(place, call):
+            await repeat(known, client)
         else:
-            await self._ask_metered(call, client)
+            heard = self._refusals.observer(place)
+            await self._ask_metered(call, place, Tap(heard, client))
+            self._refusals.learn(place, call, heard)
 
-    async def _ask_metered(self, call: Call, client: Sink) -> None:
-        exchange = self.meter.begin(call)
+    async def _ask_metered(self, call: Call, place: bytes, client: Sink) -> None:
+        exchange = self.meter.begin(call, place)
         try:
-            await self._source.answer(call, Tap(exchange, client))
-        except Unreachable as exc:
+            await self._pass_on(call, Tap(exchange, client), client)
+        except Unreachable:
             exchange.fail("connection")
-            await _say_unreachable(client, exc)
-        except BrokenOff:
+        except BrokenOff as exc:
             exchange.fail("connection")
+            if isinstance(exc, OverLimitError):
+                self._refusals.give_up(place, str(exc))
             raise
         except anyio.get_cancelled_exc_class():
             exchange.leave(call)
@@ -80,11 +112,29 @@ class Run:
         finally:
             self.meter.end(exchange)
 
-    async def _ask(self, call: Call, client: Sink) -> None:
-        try:
-            await self._source.answer(call, client)
-        except Unreachable as exc:
-            await _say_unreachable(client, exc)
+    async def _count_tokens(self, call: Call, client: Sink) -> None:
+        with suppress(Unreachable):
+            await self._pass_on(call, client, client)
+
+    async def _pass_on(self, call: Call, sink: Sink, client: Sink) -> None:
+        """Have the source answer within the limits.
+
+        Raises:
+            Unreachable: There was no answer; the client knows.
+            BrokenOff: The answer is incomplete.
+        """
+        with self.memory.share() as share:
+            try:
+                await self._source.answer(call, Bounded(sink, self.limits, share, keeps=self._source.keeps_answers))
+            except Unreachable as exc:
+                self.meter.outage = str(exc)
+                # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
+                await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
+                raise
+            except OverLimitError as exc:
+                self.meter.outage = str(exc)
+                raise
+        self.meter.outage = None
 
     def _refusal(self) -> str:
         return (
@@ -98,8 +148,3 @@ def _not_allowed(asked: str, models: Models) -> str:
         f"this run may not ask {asked[:MOST_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
         "known have to be named in the suite's execution.extraModels"
     )
-
-
-async def _say_unreachable(client: Sink, why: Unreachable) -> None:
-    # A status of the 5xx kind makes the CLI do what it does without any server, and shows the user the sentence.
-    await send_error(client, 502, "api_error", str(why))

@@ -4,7 +4,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 import uvicorn
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp
 
 from zelda_ci.model_proxy.connections import AT_ONCE, Connection
 from zelda_ci.model_proxy.endpoint import Endpoint
+from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.run import Run
 
 KEEP_ALIVE_SECONDS = 24 * 3600
@@ -19,7 +22,7 @@ KEEP_ALIVE_SECONDS = 24 * 3600
 
 
 @asynccontextmanager
-async def serving(runs: Callable[[], Iterable[Run]], place: Path | None = None) -> AsyncIterator[str]:
+async def serving(runs: Callable[[], Iterable[Run]], limits: Limits, place: Path | None = None) -> AsyncIterator[str]:
     """Serve the runs that are open at any time on 127.0.0.1, and on a socket at `place`.
 
     The value is the base URL. The end waits for nobody.
@@ -32,7 +35,7 @@ async def serving(runs: Callable[[], Iterable[Run]], place: Path | None = None) 
         listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.bind(("127.0.0.1", 0))
         local = [stack.enter_context(_bound(place))] if place else []
-        server = uvicorn.Server(_config(Endpoint(runs)))
+        server = uvicorn.Server(_config(Endpoint(runs), limits))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
         await server.startup(sockets=[listener, *local])
@@ -50,10 +53,10 @@ def _bound(place: Path) -> socket.socket:
     return local
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=cast("type[Connection]", partial(Connection, head_seconds=limits.request_seconds)),
         backlog=AT_ONCE,
         ws="none",
         lifespan="off",

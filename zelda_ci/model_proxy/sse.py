@@ -6,7 +6,7 @@ from typing import Any
 
 from zelda_ci.model_proxy import json_text
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 16 << 20
 """Of one event; a stream beyond it is not an event stream."""
 
 _END = re.compile(rb"\r?\n\r?\n")

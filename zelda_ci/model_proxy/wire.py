@@ -10,6 +10,9 @@ from zelda_ci.redact import SafeText
 
 Headers = list[tuple[bytes, bytes]]
 
+JSON = (b"content-type", b"application/json")
+DO_NOT_RETRY: Headers = [(b"x-should-retry", b"false")]
+
 
 @dataclass(frozen=True)
 class Call:
@@ -76,11 +79,24 @@ class Tap:
 
 
 class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error
-    """The API could not be reached: nothing of an answer has arrived."""
+    """The API could not be reached, or gave nothing that can be passed on.
+
+    Args:
+        message: A sentence that names the address as it was configured.
+        again: Whether it may be otherwise in a moment.
+    """
+
+    def __init__(self, message: str, *, again: bool = True) -> None:
+        super().__init__(message)
+        self.again = again
 
 
 class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error
     """The answer broke off before its end."""
+
+
+class OverLimitError(BrokenOff):
+    """The answer is larger, or takes longer, than the proxy lets it; the message says which limit."""
 
 
 class Source(ABC):
@@ -88,6 +104,8 @@ class Source(ABC):
 
     failure: SafeText | None = None
     """Why answers could not be given or kept, in a sentence."""
+    keeps_answers: bool = False
+    """Whether whole answers are held in memory until they have ended."""
     divergences: Sequence[SafeText] = ()
     """Where the run was not exactly what was recorded, without harm so far."""
 
@@ -108,14 +126,15 @@ class Source(ABC):
 
 async def send_error(sink: Sink, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
     """Answer with an error in the API's own JSON shape."""
-    body = json_text.write({"type": "error", "error": {"type": kind, "message": message}})
-    await send_whole(sink, status, [(b"content-type", b"application/json"), *(headers or [])], body)
+    await send_whole(sink, status, [JSON, *(headers or [])], error_body(kind, message))
+
+
+def error_body(kind: str, message: str) -> bytes:
+    """An error in the API's own shape."""
+    return json_text.write({"type": "error", "error": {"type": kind, "message": message}})
 
 
 async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> None:
     """Answer with a body that is known as a whole."""
     await sink.start(status, [*headers, (b"content-length", b"%d" % len(body))])
     await sink.chunk(body)
-
-
-DO_NOT_RETRY: Headers = [(b"x-should-retry", b"false")]

@@ -78,6 +78,9 @@ def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunLedg
     if status is not SessionStatus.COMPLETED:
         reason = outcome.reason or tools.redact(f"The session ended as {status}.")
         failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
+    if meter.outage and status is SessionStatus.FAILED:
+        # Claude Code's own words name the proxy's address, which nobody has configured.
+        failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
     if meter.failure and tools.replayed:
         status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
     ledger.end(status, failure)

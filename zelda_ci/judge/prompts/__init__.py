@@ -4,6 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zelda_ci.imports import one_at_a_time
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -17,7 +19,8 @@ def render(name: str, **values: object) -> str:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 30 ms, and few commands judge
+    with one_at_a_time("jinja2"):
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 30 ms, few commands judge
 
     # What is rendered is read by a model: escaping HTML would only spoil the evidence.
     return Environment(

@@ -10,6 +10,7 @@ from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.baseline import Search, Stored, find_baseline
 from zelda_ci.github.commits import merge_base
 from zelda_ci.github.events import Wanted
+from zelda_ci.github.origins import not_told
 from zelda_ci.pipeline.ci.case import Case, nothing_to_compare
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
@@ -24,8 +25,12 @@ def find(case: Case, wanted: Wanted | None, own_run_id: int) -> Found:
     if case.api is None:
         sentence = "No token was given, so that the stored results of the base branch could not be read."
         return Stored(BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence), None)
+    try:
+        commit = _commit(case, wanted)
+    except GitHubError as problem:
+        return Stored(not_told(wanted.branch, None, problem), None)
     search = Search(
-        wanted=_commit(case, wanted),
+        wanted=commit,
         branch=wanted.branch,
         artifact_name=case.settings.artifact_name,
         repository_id=case.settings.context.repository_id,
@@ -96,12 +101,18 @@ def of_chosen(case: Case, found: Found, batch: BatchResult) -> Found:
 
 
 def _commit(case: Case, wanted: Wanted) -> str | None:
-    """The commit that is wanted; where GitHub does not tell it, the newest of the branch is the next best."""
+    """The commit that is wanted; where GitHub knows of none, the newest of the branch is the next best.
+
+    Raises:
+        GitHubError: It did not tell.
+    """
     if wanted.commit or wanted.meeting is None or case.api is None:
         return wanted.commit
     try:
         return merge_base(case.api, *wanted.meeting)
     except GitHubError as problem:
+        if problem.code != "GITHUB_NOT_FOUND":
+            raise
         case.log.say(f"The commit on which this one is based is not known: {problem.message}")
         return None
 

@@ -28,6 +28,8 @@ from zelda_ci.reporter.view.ci import ci_view
 from zelda_ci.storage.calibrations import Calibrations
 from zelda_ci.storage.references import Side
 
+UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
+
 FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
 
 
@@ -99,9 +101,11 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
     try:
         if origin.base_sha and merge_base(api, branch, origin.base_sha) == origin.base_sha:
             yield origin.base_sha
-    except GitHubError:
-        # A commit that GitHub does not know is one that was made up.
-        return
+    except GitHubError as problem:
+        # A commit that GitHub does not know is one that was made up; of one that it only failed to tell of, nobody
+        # knows whether it is.
+        if problem.code not in UNKNOWN_COMMIT:
+            raise
 
 
 def _compare(case: Case, found: Findings, wanted: Wanted) -> None:

@@ -17,7 +17,7 @@ from zelda_ci.github.inputs import CommentWhen
 from zelda_ci.github.origins import WRONG_TOKEN
 from zelda_ci.github.pull_requests import of_commit
 from zelda_ci.github.settings import Context
-from zelda_ci.github.sticky import Order, is_marked
+from zelda_ci.github.sticky import Order
 from zelda_ci.github.thread import read_thread
 from zelda_ci.pipeline.ci import figures
 from zelda_ci.pipeline.ci.case import Case, Findings
@@ -128,6 +128,8 @@ def publish_to(case: Case, api: Api, found: Findings, number: int, order: Order)
     published = publish(api, number, key=_key(case), order=order, body=render_comment(view))
     found.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
+    if published.left_over:
+        case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
 
 
 def refused(case: Case, found: Findings, problem: GitHubError) -> None:
@@ -152,7 +154,7 @@ def report_of(case: Case, found: Findings) -> CiReport:
 
 def _is_told(case: Case, api: Api, number: int) -> bool:
     """Whether a comment of an earlier run is there: what it says may have ceased to be true."""
-    return any(is_marked(each.body, _key(case)) for each in read_thread(api, number).comments)
+    return bool(read_thread(api, number).marked(_key(case)))
 
 
 def _key(case: Case) -> str:

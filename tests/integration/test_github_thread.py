@@ -1,0 +1,262 @@
+"""What GitHub answers when it is asked for a pull request's comments: told apart, never taken for "there is none"."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.support.github_clients import Sleeper, api_of, patient_http
+from tests.support.github_server import (
+    Failure,
+    GitHubServer,
+    Pull,
+    answered,
+    hang_up,
+    primary_limit,
+    secondary_limit,
+    too_many_requests,
+)
+from zelda_ci.errors import GitHubError
+from zelda_ci.github import thread
+from zelda_ci.github.comment import Published, publish
+from zelda_ci.github.sticky import Order, sealed
+
+HEAD = "a" * 40
+KEY = "suite"
+GRAPHQL = "POST /graphql"
+OLD = sealed(KEY, Order(1, 1, HEAD), "old")
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def pull(github: GitHubServer) -> Pull:
+    pull = github.repository.add_pull(head_sha=HEAD)
+    github.repository.add_comment(1, OLD, author=github.login)
+    return pull
+
+
+def tell(github: GitHubServer, sleeper: Sleeper | None = None) -> Published:
+    run = github.repository.add_run(HEAD, branch="feature", event="pull_request")
+    api = api_of(github, patient_http(sleeper))
+    return publish(api, 1, key=KEY, order=Order(run.id, 1, HEAD), body="new")
+
+
+def shown(pull: Pull) -> list[str]:
+    return [each.body.split("\n", 2)[2] for each in pull.comments]
+
+
+def graphql_error(kind: str | None, message: str, *, data: Any = None, **headers: str) -> Failure:
+    """As GitHub does: HTTP 200, whatever went wrong."""
+    error = {"message": message, **({"type": kind} if kind else {})}
+    return answered(200, {"data": data, "errors": [error]}, on=GRAPHQL, headers=headers)
+
+
+LIMITED = graphql_error("RATE_LIMITED", "API rate limit exceeded for installation.")
+
+
+def reset_in(sleeper: Sleeper, seconds: int) -> Failure:
+    told = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(sleeper.now) + seconds)}
+    return graphql_error("RATE_LIMITED", "API rate limit exceeded for installation.", **told)
+
+
+# Limits are waited for
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        LIMITED,
+        graphql_error(None, "You have exceeded a secondary rate limit."),
+        graphql_error("RATE_LIMITED", "API rate limit exceeded.", **{"retry-after": "7"}),
+        too_many_requests(retry_after=3, on=GRAPHQL),
+        secondary_limit(on=GRAPHQL),
+    ],
+    ids=["primary", "secondary", "retry-after", "429", "403"],
+)
+def test_a_limit_is_waited_for(github: GitHubServer, pull: Pull, limit: Failure) -> None:
+    sleeper = Sleeper()
+    github.script_failures([limit])
+    assert tell(github, sleeper).action == "updated"
+    assert shown(pull) == ["new"]
+    assert sleeper.seconds > 0
+    assert github.calls("GET *") == []
+
+
+def test_a_limit_is_waited_for_as_long_as_it_says(github: GitHubServer, pull: Pull) -> None:
+    sleeper = Sleeper()
+    github.script_failures([reset_in(sleeper, 42)])
+    assert tell(github, sleeper).action == "updated"
+    assert sleeper.seconds == pytest.approx(43, abs=2)
+
+
+@pytest.mark.parametrize("kind", ["reset", "again and again", "http"])
+def test_a_limit_that_lasts_is_told_as_one_and_nothing_is_written(github: GitHubServer, pull: Pull, kind: str) -> None:
+    sleeper = Sleeper()
+    limits = {
+        "reset": [reset_in(sleeper, 3600)],
+        "again and again": [LIMITED] * 9,
+        "http": [primary_limit(reset_in=10**9, on=GRAPHQL)],
+    }
+    github.script_failures(limits[kind])
+    with pytest.raises(GitHubError) as caught:
+        tell(github, sleeper)
+    assert caught.value.code == "GITHUB_RATE_LIMITED"
+    assert sleeper.seconds <= 300
+    assert shown(pull) == ["old"]
+
+
+# Everything else is told
+
+
+@pytest.mark.parametrize(
+    ("failures", "code"),
+    [
+        ([graphql_error("NOT_FOUND", "Could not resolve to a PullRequest.")], "GITHUB_NOT_FOUND"),
+        ([answered(401, {"message": "Bad credentials"}, on=GRAPHQL)], "GITHUB_NOT_PERMITTED"),
+        ([answered(502, on=GRAPHQL)] * 9, "GITHUB_UNREACHABLE"),
+        ([hang_up(on=GRAPHQL)] * 9, "GITHUB_UNREACHABLE"),
+        ([graphql_error(None, "Something went wrong while executing your query.")], "GITHUB_REFUSED"),
+        ([answered(200, b"<html>", on=GRAPHQL)], "GITHUB_REFUSED"),
+        ([answered(200, [], on=GRAPHQL)], "GITHUB_REFUSED"),
+        ([answered(200, {}, on=GRAPHQL)], "GITHUB_REFUSED"),
+        ([answered(200, {"data": None, "errors": []}, on=GRAPHQL)], "GITHUB_REFUSED"),
+        ([answered(200, {"data": {"repository": None}, "errors": "no"}, on=GRAPHQL)], "GITHUB_REFUSED"),
+        ([answered(200, {"data": {"repository": {"pullRequest": None}}}, on=GRAPHQL)], "GITHUB_REFUSED"),
+    ],
+)
+def test_what_else_goes_wrong_is_told_apart_and_nothing_is_written(
+    github: GitHubServer, pull: Pull, failures: Sequence[Failure], code: str
+) -> None:
+    github.script_failures(failures)
+    with pytest.raises(GitHubError) as caught:
+        tell(github)
+    assert caught.value.code == code
+    assert shown(pull) == ["old"]
+    assert github.calls("POST */comments") == []
+
+
+def page(nodes: list[Any], **info: Any) -> dict[str, Any]:
+    comments = {"nodes": nodes, "pageInfo": {"hasNextPage": False, "endCursor": None, **info}}
+    return {"repository": {"pullRequest": {"headRefOid": HEAD, "comments": comments}}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"data": page([]), "errors": [{"message": "timed out", "path": ["repository", "pullRequest", "comments"]}]},
+        {"data": page([None])},
+        {"data": page([], hasNextPage=True)},
+        {"data": page([{"fullDatabaseId": "1", "url": "u", "body": OLD}])},
+    ],
+    ids=["with errors", "a comment missing", "no way to the next page", "a field missing"],
+)
+def test_a_partial_answer_is_not_believed(github: GitHubServer, pull: Pull, answer: dict[str, Any]) -> None:
+    github.script_failures([answered(200, answer, on=GRAPHQL)])
+    with pytest.raises(GitHubError) as caught:
+        tell(github)
+    assert caught.value.code == "GITHUB_REFUSED"
+    assert shown(pull) == ["old"]
+
+
+# The other way, where GraphQL cannot be had at all
+
+NO_FIELD = graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        graphql_error("FORBIDDEN", "Resource not accessible by integration"),
+        graphql_error("INSUFFICIENT_SCOPES", "Your token has not been granted the required scopes"),
+        answered(403, {"message": "Resource not accessible by integration"}, on=GRAPHQL),
+        answered(404, {"message": "Not Found"}, on=GRAPHQL),
+        NO_FIELD,
+    ],
+    ids=["forbidden", "scopes", "403", "no GraphQL", "an old server"],
+)
+def test_without_graphql_the_rest_api_is_asked(github: GitHubServer, pull: Pull, refusal: Failure) -> None:
+    github.script_failures([refusal])
+    assert tell(github).action == "updated"
+    assert shown(pull) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("failures", "code"),
+    [
+        ([primary_limit(reset_in=10**9, on="GET /user")], "GITHUB_RATE_LIMITED"),
+        ([answered(502, on="GET /user")] * 9, "GITHUB_UNREACHABLE"),
+        ([answered(200, b"{}", on="GET /user")], "GITHUB_REFUSED"),
+        ([answered(401, on="GET /user")], "GITHUB_NOT_PERMITTED"),
+    ],
+)
+def test_who_we_are_is_not_guessed_where_github_only_failed_to_tell(
+    github: GitHubServer, failures: Sequence[Failure], code: str
+) -> None:
+    """The guess would be wrong for the token of a person or an app, and make a second comment."""
+    github.login = "alice"
+    pull = github.repository.add_pull(head_sha=HEAD)
+    github.repository.add_comment(1, OLD, author="alice")
+    github.script_failures([NO_FIELD, *failures])
+    with pytest.raises(GitHubError) as caught:
+        tell(github)
+    assert caught.value.code == code
+    assert shown(pull) == ["old"]
+
+
+def test_an_app_that_cannot_tell_who_it_is_leaves_one_comment_all_the_same(github: GitHubServer) -> None:
+    github.login = "own-app[bot]"
+    pull = github.repository.add_pull(head_sha=HEAD)
+    github.repository.add_comment(1, OLD, author="own-app[bot]")
+    for _ in range(2):
+        github.script_failures([NO_FIELD] * 2)
+        tell(github)
+    assert shown(pull) == ["new"]
+
+
+@pytest.mark.parametrize("refusals", [[], [NO_FIELD]], ids=["by GraphQL", "by REST"])
+def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
+    github: GitHubServer, monkeypatch: pytest.MonkeyPatch, refusals: list[Failure]
+) -> None:
+    monkeypatch.setattr(thread, "MOST_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
+    pull = github.repository.add_pull(head_sha=HEAD)
+    for number in range(100):
+        github.repository.add_comment(1, f"before {number}")
+    github.repository.add_comment(1, OLD, author=github.login)
+    github.script_failures(refusals)
+    with pytest.raises(GitHubError) as caught:
+        tell(github)
+    assert caught.value.code == "GITHUB_TOO_LARGE"
+    assert len(pull.comments) == 101
+
+
+def test_a_thread_too_long_to_read_does_not_matter_where_our_comment_is_early(
+    github: GitHubServer, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "MOST_PAGES", 1)
+    for number in range(100):
+        github.repository.add_comment(1, f"after {number}")
+    assert tell(github).action == "updated"
+
+
+# Around it
+
+
+def test_a_newer_run_that_github_only_failed_to_tell_of_is_not_taken_for_one(github: GitHubServer, pull: Pull) -> None:
+    claim = github.repository.add_run(HEAD, branch="feature", event="pull_request")
+    pull.comments[0].body = sealed(KEY, Order(10**9, 1, HEAD), "newer?")
+    github.script_failures([answered(502, on="GET *actions/runs/*")] * 9)
+    with pytest.raises(GitHubError) as caught:
+        publish(api_of(github), 1, key=KEY, order=Order(claim.id, 1, HEAD), body="new")
+    assert caught.value.code == "GITHUB_UNREACHABLE"
+
+
+def test_comments_that_could_not_be_removed_are_told(github: GitHubServer, pull: Pull) -> None:
+    github.repository.add_comment(1, OLD, author=github.login)
+    github.script_failures([answered(502, on="DELETE *")] * 9)
+    published = tell(github)
+    assert (published.action, published.left_over) == ("updated", 1)

@@ -1,0 +1,368 @@
+"""Requests, answers and recordings that are too large, too many or too slow: refused in words, in bounded memory."""
+
+import gzip
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import AnyByteStream
+
+from tests.support.proxied import BODY, REDACT, ask, client, listening, until, upstream
+from tests.support.real_cli import folders, run_cli
+from tests.support.scripted_api import ScriptedApi, hang, raw, text
+from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy import cassette
+from zelda_ci.model_proxy.proxy import Limits, Live, Meter, ModelProxy, Record
+
+pytestmark = pytest.mark.anyio
+
+MIB = 1 << 20
+SMALL = Limits(
+    request_bytes=MIB,
+    answer_bytes=MIB,
+    error_bytes=MIB // 4,
+    run_bytes=2 * MIB,
+    total_bytes=3 * MIB,
+    recording_bytes=MIB // 2,
+    request_seconds=1.0,
+    silence_seconds=1.0,
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@asynccontextmanager
+async def limited(mode: Live | Record, limits: Limits = SMALL) -> AsyncIterator[Meter]:
+    async with ModelProxy(mode, REDACT, limits) as proxy:
+        with proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter:
+            yield meter
+
+
+async def post(meter: Meter, content: bytes | AsyncIterator[bytes], **headers: str) -> httpx2.Response:
+    async with client(meter, **headers) as http:
+        return await http.post("/v1/messages", content=content)
+
+
+async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
+    """A body without a length."""
+    for part in parts:
+        yield part
+
+
+def said(answer: httpx2.Response) -> str:
+    return str(answer.json()["error"]["message"])
+
+
+# Requests
+
+
+async def test_a_large_request_is_refused_with_its_limit_however_it_is_sent() -> None:
+    large = b" " * (MIB + 1)
+    with ScriptedApi([]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            for content in (large, pieces(large[: MIB // 2], large[MIB // 2 :])):
+                answer = await post(meter, content)
+                assert answer.status_code == 413
+                assert said(answer) == "the request is larger than the 1 MiB that Zelda's model proxy takes"
+                assert answer.headers["x-should-retry"] == "false"
+
+
+async def test_a_compressed_request_is_refused_unread() -> None:
+    bomb = gzip.compress(b'{"a":"' + b" " * (64 * MIB) + b'"}')
+    with ScriptedApi([]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            answer = await post(meter, bomb, **{"content-encoding": "gzip"})
+    assert (answer.status_code, said(answer)) == (415, "compressed requests (gzip) are not taken")
+
+
+async def test_a_request_of_millions_of_values_is_refused_before_it_is_read() -> None:
+    many = b'{"messages":[' + b"{}," * (MIB // 4) + b"{}]}"
+    with ScriptedApi([]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            answer = await post(meter, many)
+    assert answer.status_code == 413
+    assert "2 MiB in memory for one run" in said(answer)
+
+
+async def test_many_requests_at_once_share_what_there_is_and_it_is_given_back() -> None:
+    with ScriptedApi(lambda _: hang()) as api:
+        async with limited(Live(upstream(api.url))) as meter, anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(_in_vain, meter, "x" * (MIB - 1000))
+            await until(lambda: len(api.requests) == 2)
+            refused = await ask(meter, "x" * (MIB // 2))
+            group.cancel_scope.cancel()
+        assert (refused.status_code, refused.headers.get("x-should-retry")) == (503, None)
+        assert "2 MiB in memory for one run" in said(refused)
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            for _ in range(10):
+                assert (await ask(meter, "x" * (MIB // 2))).status_code == 200
+
+
+async def _in_vain(meter: Meter, said: str) -> None:
+    with pytest.raises(httpx2.HTTPError):
+        await ask(meter, said)
+
+
+async def test_a_run_that_takes_all_it_may_leaves_the_others_some() -> None:
+    with ScriptedApi(lambda request: hang() if "x" in request.last_user_text else text("Fine.")) as api:
+        async with ModelProxy(Live(upstream(api.url)), REDACT, SMALL) as proxy:
+            with (
+                proxy.session(run_label="a", budget_usd=None, placeholders={}) as greedy,
+                proxy.session(run_label="b", budget_usd=None, placeholders={}) as other,
+            ):
+                async with anyio.create_task_group() as group:
+                    for _ in range(2):
+                        group.start_soon(_in_vain, greedy, "x" * (MIB - 1000))
+                    await until(lambda: len(api.requests) == 2)
+                    answered = await ask(other, "y" * (MIB // 2))
+                    group.cancel_scope.cancel()
+    assert answered.status_code == 200
+
+
+@pytest.mark.parametrize("head", [b"content-length: 100\r\n\r\n{", b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"])
+async def test_a_request_that_drips_is_ended(head: bytes) -> None:
+    with ScriptedApi([]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            began = time.monotonic()
+            start = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {meter.token}\r\n".encode()
+            answer = await anyio.to_thread.run_sync(_drip, meter, start + head)
+    assert b" 408 " in answer.split(b"\r\n")[0]
+    assert b"did not arrive within 1 s" in answer
+    assert time.monotonic() - began < 20
+
+
+def _drip(meter: Meter, start: bytes) -> bytes:
+    """What comes back when a byte a moment is sent, without end."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", int(meter.base_url.rpartition(":")[2])), timeout=0.2) as line:
+        line.sendall(start)
+        for _ in range(100):
+            try:
+                part = line.recv(10_000)
+            except TimeoutError:
+                line.sendall(b" " if b"chunked" not in start else b"1\r\n \r\n")
+            else:
+                answer += part
+                if not part:
+                    break
+    return answer
+
+
+async def test_the_head_of_a_request_that_drips_is_ended() -> None:
+    with ScriptedApi([]) as api:
+        async with limited(Live(upstream(api.url)), replace(SMALL, request_seconds=0.5)) as meter:
+            assert await anyio.to_thread.run_sync(_drip_head, meter) < 20
+            assert (await ask_count(meter)).status_code == 200
+
+
+def _drip_head(meter: Meter) -> float:
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", int(meter.base_url.rpartition(":")[2])), timeout=0.2) as line:
+        line.sendall(b"POST /v1/messages HTTP/1.1\r\nx-")
+        while time.monotonic() - began < 30:
+            try:
+                if not line.recv(10_000):
+                    break
+            except TimeoutError:
+                line.sendall(b"a")
+            except ConnectionError:
+                break
+    return time.monotonic() - began
+
+
+async def ask_count(meter: Meter) -> httpx2.Response:
+    async with client(meter) as http:
+        await anyio.sleep(1)  # idle between two requests, which is nobody's fault
+        first = await http.post("/v1/messages/count_tokens", json=BODY)
+        await anyio.sleep(1)
+        assert first.status_code == 200
+        return await http.post("/v1/messages/count_tokens", json=BODY)
+
+
+# Answers
+
+
+def sending(head: bytes, part: bytes, pause: float = 0) -> Callable[[AnyByteStream], Awaitable[None]]:
+    """An API whose answer never ends."""
+
+    async def serve(stream: AnyByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            try:
+                await stream.send(head)
+                while True:
+                    await stream.send(part)
+                    await anyio.sleep(pause)
+            except (anyio.BrokenResourceError, anyio.EndOfStream):
+                return
+
+    return serve
+
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+PLAIN = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
+EVENT = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+@pytest.mark.parametrize("kind", [STREAM, PLAIN], ids=["stream", "whole"])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, path: str) -> None:
+    async with listening(sending(kind, EVENT * 1000)) as url, limited(Live(upstream(url))) as meter:
+        size = 0
+        async with client(meter) as http, http.stream("POST", path, json=BODY) as answer:
+            with pytest.raises(httpx2.RemoteProtocolError):  # noqa: PT012 - what came before counts
+                async for part in answer.aiter_raw():
+                    size += len(part)
+        assert size <= MIB
+        assert meter.outage == "The API's answer is larger than the 1 MiB that Zelda passes on"
+
+
+async def test_an_answer_that_is_announced_too_large_is_an_error_in_words() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (2 * MIB)
+    async with listening(sending(head, b" " * 1000)) as url, limited(Live(upstream(url))) as meter:
+        answer = await ask(meter)
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
+    assert said(answer) == "The API's answer is larger than the 1 MiB that Zelda passes on"
+
+
+async def test_an_error_without_end_keeps_its_status(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 500 Oh\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n"
+    async with listening(sending(head, b"x" * 10_000)) as url, limited(Live(upstream(url))) as meter:
+        answer = await ask(meter)
+    assert (answer.status_code, said(answer)) == (500, f"{url} answered with an error of more than {MIB // 4} bytes")
+
+
+async def test_a_compressed_answer_without_end_is_cut_at_what_it_unpacks_to() -> None:
+    bomb = gzip.compress(b" " * (64 * MIB))
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    with ScriptedApi([raw(bomb, headers=headers)]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await ask(meter)
+            assert "larger than the 1 MiB" in str(meter.outage)
+
+
+async def test_an_answer_that_drips_is_cut_and_told() -> None:
+    short = replace(SMALL, answer_seconds=2.0)
+    async with listening(sending(STREAM, EVENT, pause=0.2)) as url, limited(Live(upstream(url)), short) as meter:
+        began = time.monotonic()
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await ask(meter)
+        assert 2 <= time.monotonic() - began < 20
+        assert meter.outage == "The API's answer was not complete after 2 s"
+
+
+async def test_an_api_that_falls_silent_is_left() -> None:
+    with ScriptedApi([hang()]) as api:
+        async with limited(Live(upstream(api.url))) as meter:
+            answer = await ask(meter)
+    assert (answer.status_code, said(answer)) == (
+        502,
+        f"Zelda's model proxy could not reach {api.url}: it fell silent",
+    )
+
+
+async def test_a_session_whose_answer_is_beyond_the_limit_asks_for_it_once(tmp_path: Path) -> None:
+    workspace, home = folders(tmp_path)
+    asked = 0
+
+    async def serve(stream: AnyByteStream) -> None:
+        nonlocal asked
+        asked += 1
+        await sending(STREAM, EVENT * 1000)(stream)
+
+    async with listening(serve) as url, limited(Live(upstream(url))) as meter:
+        session = await run_cli(meter.base_url, meter.token, workspace, home, CLAUDE_CODE_MAX_RETRIES="3")
+    assert asked == 1
+    assert "larger than the 1 MiB that Zelda passes on" in session.result["result"]
+
+
+# Recordings
+
+
+async def test_a_recording_ends_at_its_limit_and_the_session_goes_on(tmp_path: Path) -> None:
+    with ScriptedApi(lambda _: text("y" * (MIB // 8))) as api:
+        async with limited(Record(upstream(api.url), tmp_path)) as meter:
+            statuses = [(await ask(meter, f"{number}")).status_code for number in range(8)]
+            failure = str(meter.failure)
+    assert statuses == [200] * 8
+    assert str(tmp_path / "run.json") in failure
+    assert "larger than 524288 bytes" in failure
+    assert not (tmp_path / "run.json").exists()
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= SMALL.recording_bytes  # noqa: ASYNC240
+
+
+async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    with file.open("wb") as sparse:
+        sparse.truncate(cassette.MAX_BYTES + 1)
+    with pytest.raises(ProxyError) as caught:
+        cassette.load(file)
+    assert caught.value.code == "CASSETTE_TOO_LARGE"
+    assert str(file) in caught.value.message
+
+
+# Memory, of a process of its own
+
+HOSTILE = {
+    "large": b'{"a":"' + b"x" * (60 * MIB) + b'"}',
+    "many values": b'{"messages":[' + b"{}," * (4 * MIB) + b"{}]}",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+async def test_the_memory_of_the_proxy_is_bounded_whatever_is_sent(kind: str) -> None:
+    """Thirty bodies at once, none of which the API ever answers."""
+    with ScriptedApi(lambda _: hang()) as api:
+        command = [sys.executable, "-c", PROXY_PROCESS, api.url]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
+            assert process.stdin
+            assert process.stdout
+            url, token, before = (await anyio.to_thread.run_sync(process.stdout.readline)).split()
+            with anyio.move_on_after(15):
+                async with anyio.create_task_group() as group:
+                    for _ in range(30):
+                        group.start_soon(_flood, url, token, HOSTILE[kind])
+            process.stdin.close()
+            peak = int((await anyio.to_thread.run_sync(process.stdout.readline)).split()[0])
+    # A body is held in parts and as a whole for a moment, and once more as an object: three times at most.
+    assert peak - int(before) < 3 * Limits.run_bytes
+
+
+async def _flood(url: str, token: str, body: bytes) -> None:
+    async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=60) as http:
+        try:
+            await http.post(f"{url}/v1/messages", content=body, headers={"x-api-key": token})
+        except httpx2.HTTPError:
+            return
+
+
+PROXY_PROCESS = """
+import re, sys, anyio
+from tests.support.proxied import open_run, upstream
+from zelda_ci.model_proxy.proxy import Live
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+
+async def main():
+    async with open_run(Live(upstream(sys.argv[1]))) as meter:
+        print(meter.base_url, meter.token, peak(), flush=True)
+        await anyio.to_thread.run_sync(sys.stdin.read)
+        print(peak(), flush=True)
+
+anyio.run(main)
+"""

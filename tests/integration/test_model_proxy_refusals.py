@@ -1,0 +1,315 @@
+"""What the proxy makes of an API that refuses, redirects or is not there: few requests, and an error that says why."""
+
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import AnyByteStream
+
+from tests.support.proxied import BODY, KEY, ask, client, listening, open_run, upstream
+from tests.support.real_cli import folders, run_cli
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, raw, text
+from zelda_ci.model_proxy.cassette import load
+from zelda_ci.model_proxy.proxy import Live, Record, Replay
+
+pytestmark = pytest.mark.anyio
+
+BETA = "advanced-tool-use-2025-11-20"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def lead(mode: Live | Record | Replay, base: Path) -> tuple[dict[str, object], str]:
+    """One session of the real CLI; its result and the sentence that the proxy has about the API."""
+    workspace, home = folders(base)
+    async with open_run(mode, places={"workspace": str(workspace), "home": str(home)}) as meter:
+        session = await run_cli(meter.base_url, meter.token, workspace, home, CLAUDE_CODE_MAX_RETRIES="7")
+    return session.result, str(meter.outage)
+
+
+# A request that the API refuses
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        http_error(400, "messages.0.content: bad thing"),
+        http_error(400, "tools.3.name: thinking is no name"),
+        http_error(422, "bad thing", kind="invalid_request_error"),
+        raw(b"<html>Bad Request</html>", status=400, headers={"content-type": "text/html"}),
+        http_error(404, "model: claude-unheard-of"),
+    ],
+    ids=["400", "400 about a tool", "422", "400 of a gateway", "404"],
+)
+async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, reply: Reply) -> None:
+    with ScriptedApi(lambda _: reply) as api:
+        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+    assert len(api.requests) == 1
+    assert result["api_error_status"] == getattr(reply, "status", None)
+    assert result["is_error"]
+
+
+async def test_a_refusal_is_told_with_status_and_message(tmp_path: Path) -> None:
+    with ScriptedApi(lambda _: http_error(400, "messages.0.content: bad thing")) as api:
+        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+    assert result["result"] == "API Error: 400 messages.0.content: bad thing"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_served"),
+    [
+        (f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header.", lambda r: BETA not in str(r.headers)),
+        (
+            "thinking.display: Extra inputs are not permitted",
+            lambda request: "display" not in request.body.get("thinking", {}),
+        ),
+        (
+            "tools.0.defer_loading: Extra inputs are not permitted",
+            lambda request: not any("defer_loading" in tool for tool in request.body["tools"]),
+        ),
+        (
+            "messages.1.role: Input should be 'user' or 'assistant'",
+            lambda request: all(message["role"] != "system" for message in request.messages),
+        ),
+        (
+            (
+                "input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000, decrease input length or "
+                "`max_tokens` and try again"
+            ),
+            lambda request: request.body["max_tokens"] < 100_000,
+        ),
+    ],
+    ids=["beta", "option", "option of a tool", "role", "max_tokens"],
+)
+async def test_a_request_without_what_was_refused_is_asked_once_more(
+    tmp_path: Path, message: str, is_served: Callable[[ApiRequest], bool]
+) -> None:
+    with ScriptedApi(lambda request: text("Fine.") if is_served(request) else http_error(400, message)) as api:
+        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+    assert result["result"] == "Fine."
+    assert len(api.requests) == 2
+
+
+async def test_a_fallback_that_is_refused_as_well_is_the_last_request(tmp_path: Path) -> None:
+    message = f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header."
+    with ScriptedApi(lambda _: http_error(400, message)) as api:
+        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+    assert len(api.requests) == 2
+    assert result["result"] == f"API Error: 400 {message}"
+
+
+async def test_a_refused_session_is_replayed_as_it_was(tmp_path: Path) -> None:
+    cassettes = tmp_path / "cassettes"
+    with ScriptedApi(lambda _: http_error(400, "bad thing")) as api:
+        recorded, _ = await lead(Record(upstream(api.url), cassettes), tmp_path / "one")
+    replayed, _ = await lead(Replay(cassettes), tmp_path / "two")
+    assert len(load(cassettes / "run.json").exchanges) == 1
+    assert replayed["result"] == recorded["result"]
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 529])
+async def test_what_may_pass_is_asked_again(status: int) -> None:
+    with ScriptedApi([http_error(status), text("Fine.")]) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            statuses = [(await ask(meter)).status_code for _ in range(2)]
+    assert statuses == [status, 200]
+    assert meter.usage().retries == 1
+
+
+async def test_a_refusal_is_remembered_for_its_place_in_its_run_only() -> None:
+    with ScriptedApi(lambda _: http_error(400, "bad thing", headers={"request-id": "req_1"})) as api:
+        async with open_run(Live(upstream(api.url))) as meter:
+            first, second, other = [await ask(meter, said) for said in ("Hello", "Hello", "Bye")]
+        async with open_run(Live(upstream(api.url))) as meter:
+            await ask(meter)
+    assert (first.content, first.headers["request-id"]) == (second.content, second.headers["request-id"])
+    assert other.status_code == 400
+    assert len(api.requests) == 3
+
+
+# A redirect
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, path: str) -> None:
+    reached = anyio.Event()
+
+    async def target(stream: AnyByteStream) -> None:
+        reached.set()
+        await stream.aclose()
+
+    async with listening(target) as elsewhere:
+        location = f"{elsewhere.replace('//', '//user:pass@')}/v2/{KEY}?sig=secret"
+        async with (
+            answering(f"HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
+            open_run(Live(upstream(url))) as meter,
+            client(meter) as http,
+        ):
+            answer = await http.post(path, json=BODY, follow_redirects=True)
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
+    assert "location" not in answer.headers
+    message = answer.json()["error"]["message"]
+    assert f"redirects ({status}) to {elsewhere}/v2/***" in message
+    assert url in message
+    assert [secret for secret in ("user", "pass", "sig", KEY) if secret in message] == []
+    assert not reached.is_set()
+
+
+@pytest.mark.parametrize("location", ["http://[", "//", "\xff", "", "/other", "http://x:99999/"])
+async def test_a_redirect_to_nowhere_is_an_error_too(location: str) -> None:
+    async with (
+        answering(f"HTTP/1.1 307 Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
+        open_run(Live(upstream(url))) as meter,
+    ):
+        answer = await ask(meter)
+    assert answer.status_code == 502
+    assert "redirects (307)" in answer.json()["error"]["message"]
+
+
+async def test_a_session_does_not_follow_a_redirect(tmp_path: Path) -> None:
+    with ScriptedApi([]) as target:
+        moved = raw(b"", status=307, headers={"location": f"{target.url}/v1/messages"})
+        with ScriptedApi(lambda _: moved) as api:
+            result, sentence = await lead(Live(upstream(api.url)), tmp_path)
+    assert (len(api.requests), len(target.requests), target.others) == (1, 0, [])
+    assert f"{api.url} redirects (307) to {target.url}/v1/messages" in str(result["result"])
+    assert f"{api.url} redirects (307) to {target.url}/v1/messages" in sentence
+
+
+@asynccontextmanager
+async def answering(reply: str) -> AsyncIterator[str]:
+    """A server with one answer to everything; the value is its base URL."""
+
+    async def serve(stream: AnyByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(reply.encode("latin-1"))
+
+    async with listening(serve) as url:
+        yield url
+
+
+# An API that is not there
+
+
+@asynccontextmanager
+async def dead(kind: str, folder: Path) -> AsyncIterator[str]:
+    """An address at which no API can be reached, each in its own way."""
+    match kind:
+        case "refused":
+            with socket.socket() as bound:
+                bound.bind(("127.0.0.1", 0))
+                yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        case "no such name":
+            yield "http://no-such-host.invalid"
+        case "black hole":
+            with socket.socket() as bound, socket.socket() as first, socket.socket() as second:
+                # A full backlog: the kernel drops what else arrives.
+                bound.bind(("127.0.0.1", 0))
+                bound.listen(0)
+                for one in (first, second):
+                    one.setblocking(False)  # noqa: FBT003 - the standard library's
+                    one.connect_ex(bound.getsockname())
+                yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        case "untrusted":
+            async with listening(_nothing, _certificate(folder)) as url:
+                yield url
+        case _:
+            async with listening(_nothing) as url:
+                yield url.replace("http:", "https:")
+
+
+async def _nothing(stream: AnyByteStream) -> None:
+    async with stream:
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def _certificate(folder: Path) -> ssl.SSLContext:
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", str(key), "-out", str(certificate), "-days", "1", "-subj", "/CN=127.0.0.1"]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+DEAD = {
+    "refused": "connection refused",
+    "no such name": "name",
+    "black hole": "no connection within",
+    "untrusted": "certificate",
+    "no TLS": "TLS",
+}
+
+
+@pytest.mark.parametrize(("kind", "word"), DEAD.items())
+async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(
+    tmp_path: Path, kind: str, word: str
+) -> None:
+    async with dead(kind, tmp_path) as url:
+        began = time.monotonic()
+        _, sentence = await lead(Live(upstream(url)), tmp_path)
+        took = time.monotonic() - began
+    assert sentence.startswith(f"Zelda's model proxy could not reach {url}: ")
+    assert word in sentence
+    assert took < 45  # the CLI alone would try for more than a minute
+
+
+@pytest.mark.parametrize("kind", ["no such name", "untrusted", "no TLS"])
+async def test_what_does_not_pass_is_not_tried_again(tmp_path: Path, kind: str) -> None:
+    async with dead(kind, tmp_path) as url, open_run(Live(upstream(url))) as meter:
+        answer = await ask(meter)
+    if "temporary" not in answer.text.lower():  # a machine without any name server cannot tell
+        assert (answer.status_code, answer.headers.get("x-should-retry")) == (502, "false")
+
+
+async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
+    async with dead("refused", tmp_path) as url:
+        address = url.replace("//", "//me:hunter2@") + "/base?key=hunter2"
+        async with open_run(Live(upstream(address))) as meter:
+            answer = await ask(meter)
+    assert f"could not reach {url}/base: " in answer.json()["error"]["message"]
+    assert "hunter2" not in answer.text
+
+
+async def test_the_http_proxy_on_the_way_is_named_too(tmp_path: Path) -> None:
+    async with dead("refused", tmp_path) as proxy:
+        environ = {"HTTP_PROXY": proxy.replace("//", "//me:hunter2@")}
+        async with open_run(Live(upstream("http://api.example", environ))) as meter:
+            answer = await ask(meter)
+    message = answer.json()["error"]["message"]
+    assert f"could not reach http://api.example through the HTTP proxy {proxy}: connection refused" in message
+    assert "hunter2" not in message
+
+
+async def test_an_api_that_comes_back_is_no_longer_called_unreachable(tmp_path: Path) -> None:
+    async with dead("refused", tmp_path) as url:
+        port = int(url.rpartition(":")[2])
+    replies = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+
+    async def serve(stream: AnyByteStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(replies)
+
+    async with open_run(Live(upstream(url))) as meter, anyio.create_task_group() as group:
+        first = await ask(meter)
+        assert meter.outage
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
+        group.start_soon(listener.serve, serve)
+        second = await ask(meter)
+        group.cancel_scope.cancel()
+    assert (first.status_code, second.status_code, meter.outage) == (502, 200, None)
+    assert "x-should-retry" not in first.headers
