@@ -275,7 +275,8 @@ def test_settings_of_the_project_cannot_redirect_the_session_or_blind_zelda(tmp_
 
 def test_the_environment_of_zelda_does_not_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOY_SECRET", "of-the-developer")
-    parents = "for pid in $PPID $(ps -o ppid= -p $PPID); do tr '\\0' '\\n' < /proc/$pid/environ; done; env"
+    above = "sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status"
+    parents = f"for pid in $PPID $({above}); do tr '\\0' '\\n' < /proc/$pid/environ; done; env"
     with ScriptedApi([tool_call("Bash", {"command": parents}), text("Done.")]) as api:
         session = Session(make_workspace(tmp_path), api.url)
         lead(session)
