@@ -32,7 +32,7 @@ class Outcome(Enum):
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
-    | session failed                                                  | broken      | 2         |
+    | session failed, or what it changed could not be captured        | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
