@@ -1,7 +1,6 @@
 """Child processes: what is kept of their output, and that they end."""
 
 import os
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import anyio
 import pytest
 
 from tests.support.patience import PATIENCE
+from tests.support.projects import is_running, wait_until
 from zelda_ci import process
 from zelda_ci.redact import Redactor, Secret
 
@@ -147,10 +147,7 @@ def test_cancelling_ends_the_process_group(tmp_path: Path) -> None:
 
     anyio.run(main)
     pid = (tmp_path / "grandchild").read_text().strip()
-    deadline = time.monotonic() + PATIENCE
-    while Path("/proc", pid).exists() and time.monotonic() < deadline:  # whoever adopted it must still bury it
-        time.sleep(0.01)
-    assert not Path("/proc", pid).exists() or " Z " in Path("/proc", pid, "stat").read_text()
+    wait_until(lambda: not is_running(pid))
 
 
 def test_what_was_printed_until_it_was_cancelled_is_told(tmp_path: Path) -> None:
