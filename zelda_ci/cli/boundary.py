@@ -73,7 +73,8 @@ class _ToDebugLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from zelda_ci.cli import debug_log  # noqa: PLC0415
 
-        debug_log.append(self.format(record))
+        with suppress(Exception):
+            debug_log.append(self.format(record))
 
 
 def _exit_code(exc: BaseException) -> int:

@@ -43,8 +43,8 @@ GITHUB_WORKSPACE stand in for one; on your own machine, `zelda run` and `zelda c
 every input and output.
 """
 EXIT_CODES = (
-    "Exit codes: 0 the gate passes, nothing was to be judged, or there was nothing to do; 1 it does not pass; 2 Zelda "
-    "could not do its work (a missing key, no suites, a broken session, a criterion without a verdict); 130 cancelled."
+    "Exit codes: 0 the gate passes, or there was nothing to do or judge; 1 it does not pass; 2 Zelda could not do its "
+    "work (a missing key, no suites, a broken session, a criterion without a verdict); 130 cancelled."
 )
 
 

@@ -9,7 +9,7 @@ from zelda_ci.config.problems import Position
 from zelda_ci.config.schemas import Config
 from zelda_ci.domain.suite import ResolvedSuite
 
-_COMMANDS = ("setupCommand", "buildCommand", "testCommand", "shell")
+_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
 
 
 @dataclass(frozen=True)

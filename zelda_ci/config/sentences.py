@@ -8,7 +8,7 @@ from zelda_ci.config.problems import shown
 from zelda_ci.config.scalars import Surprise, plain_value
 from zelda_ci.config.schemas import Config
 
-_OUR_OWN = ("model_credential", "outside", "no_program", "shell")
+_OUR_OWN = ("model_credential", "outside", "no_program")
 """Errors of our own validators: their message is a sentence already."""
 
 

@@ -13,6 +13,7 @@ _PATTERNS = {
     suite.MODEL_ID: "the full id of a model, such as claude-sonnet-5-5, not an alias",
     suite.NO_BLANKS: "the id of a model, without blanks",
     suite.VARIABLE: "the name of an environment variable, without a value",
+    suite.SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
     suite.WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
 _PLURALS = {suite.NOT_BLANK: "texts", suite.VARIABLE: "names of environment variables, without values"}

@@ -4,8 +4,6 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
-import shlex
-from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
@@ -18,6 +16,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 MODEL_ID = r"^[A-Za-z0-9@][A-Za-z0-9@._:/\[\]-]*-[A-Za-z0-9@._:/\[\]-]*$"
 NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
 MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
@@ -56,22 +55,6 @@ def _startable(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return command
 
 
-STRICT_SHELLS = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
-"""Shells that need no options of the user's, and how they stop at the first failure."""
-
-
-def _shell(words: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    try:
-        given = shlex.split(words) if isinstance(words, str) else list(words)
-    except ValueError:
-        given = []
-    if not given or not given[0].strip() or (len(given) == 1 and PurePath(given[0]).name not in STRICT_SHELLS):
-        raise PydanticCustomError(
-            "shell", "must be bash, sh, or a program with its options, to which the command is added: bash -c"
-        )
-    return words
-
-
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -89,7 +72,7 @@ Globs = Annotated[
 ]
 Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]
 """A shell line, or the arguments of one program."""
-Shell = Annotated[Text | tuple[str, ...], AfterValidator(_shell)]
+Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
 Votes = Annotated[Literal[1, 3, 5], BeforeValidator(_no_boolean, json_schema_input_type=Literal[1, 3, 5])]
 
 

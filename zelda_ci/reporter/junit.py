@@ -12,7 +12,7 @@ from zelda_ci.domain.comparison import SuiteComparison, Verdict
 from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict
-from zelda_ci.domain.outcome import Outcome, fulfillment, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.reporter.view import numbers
@@ -208,6 +208,8 @@ def _metric(run: RunResult, result: EvalResult) -> TestCase:
     case = _case(run, f"score: {label(result.metric)}", output=told if result.score is not None else "")
     if result.failed:
         case.add_error_info(sentence(told) or "not evaluated", told, "evaluation")
+    elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:
+        case.add_failure_info(sentence(told) or "not correct", told, "correctness")
     elif result.score is None:
         case.add_skipped_info(sentence(told) or "unscored")
     return case

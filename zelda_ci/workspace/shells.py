@@ -1,12 +1,14 @@
 """Which program runs a command that is a line of text, and with which options."""
 
-import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from zelda_ci.domain.suite import STRICT_SHELLS, Command, ResolvedSuite
+from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.errors import WorkspaceError
+
+STRICT = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
+"""Shells that need no options of the user's, and how they stop at the first failure."""
 
 NO_PIPEFAIL = (
     "There is no bash on PATH, so sh runs the commands: of a pipe only the last part decides whether it failed. "
@@ -38,8 +40,8 @@ def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ..
 
 def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str]:
     given = suite.shell or ("bash" if _found("bash", environment) else "sh")
-    words = shlex.split(given) if isinstance(given, str) else list(given)
-    options = STRICT_SHELLS.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
+    words = given.split() if isinstance(given, str) else list(given)
+    options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
     # Zelda's own choice, looked up where the run will look: what is missing is told before anything is spent.
     program = _found(words[0], environment) or ("/bin/sh" if words[0] == "sh" else None)
     if program is None:

@@ -1,7 +1,7 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
 Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--status FILE] [--confined DEPTH]
-[--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input,
+[--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but from `launcher`. PROGRAM gets standard input,
 output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few
 seconds of grace), when SIGQUIT comes (without grace) or when the parent dies, every descendant is killed, daemons
 included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
@@ -21,7 +21,9 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
+
+sys.path.append(os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100  # pathlib would slow the start
+from zelda_ci.workspace.launcher.process_tree import LINUX, children, descendants  # not found before
 
 TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ READY = 3
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-LINUX = sys.platform == "linux"
 
 
 def main(arguments: list[str]) -> int:
@@ -109,8 +110,7 @@ def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _bounds(order: str) -> "Bounds":
-    sys.path.append(os.path.abspath(f"{__file__}/../../.."))  # noqa: PTH100  # pathlib would slow the start
-    from zelda_ci.workspace.launcher.bounds import Bounds  # noqa: PLC0415  # could not be found before
+    from zelda_ci.workspace.launcher.bounds import Bounds  # noqa: PLC0415  # not everybody needs it
 
     return Bounds(json.loads(order))
 
@@ -124,8 +124,6 @@ def _close_inherited() -> None:
 
 
 class _Status:
-    """What is said of the program in a file."""
-
     def __init__(self, file: str | None) -> None:
         """Open it, for this process alone."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -176,7 +174,7 @@ class _Launcher:
         """The process that became the program: the oldest child of each generation in between."""
         found = child
         for _ in range(self.depth if self.has_confined() else 0):
-            found = min(_children().get(found, [(0, found)]))[1]
+            found = min(children().get(found, [(0, found)]))[1]
         return found
 
 
@@ -235,7 +233,7 @@ def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None, 
             return status
         if deadline is not None and time.monotonic() > deadline:
             return -signal.SIGKILL
-        if bounds and bounds.reached(_descendants()):
+        if bounds and bounds.reached(descendants()):
             return -signal.SIGKILL
         orphaned = deadline is None and os.getppid() != parent
         numbers: set[int] = {signal.SIGTERM} if orphaned else _arrived(wakeups, deadline)
@@ -284,7 +282,7 @@ def _end_descendants(child: int) -> None:
     stopped: set[int] = set()
     while time.monotonic() < deadline:
         _reaped()
-        living = set(_descendants())
+        living = set(descendants())
         if not living:
             return
         fresh = living - stopped
@@ -294,29 +292,6 @@ def _end_descendants(child: int) -> None:
         stopped |= fresh
         if not fresh:
             time.sleep(0.002)
-
-
-def _descendants() -> Iterator[int]:
-    """Every living process below this one, orphans included: the kernel makes them our children."""
-    children = _children()
-    waiting = [os.getpid()]
-    while waiting:
-        found = [pid for _, pid in children.get(waiting.pop(), [])]
-        waiting += found
-        yield from found
-
-
-def _children() -> dict[int, list[tuple[int, int]]]:
-    """Start time and number of every living process, by its parent."""
-    children: dict[int, list[tuple[int, int]]] = {}
-    for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208  # as above
-        with contextlib.suppress(OSError, ValueError):
-            pid = int(name)
-            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
-                fields = file.read().rpartition(b")")[2].split()
-            if fields[0] not in {b"Z", b"X"}:
-                children.setdefault(int(fields[1]), []).append((int(fields[19]), pid))
-    return children
 
 
 if __name__ == "__main__":

@@ -146,11 +146,8 @@ class Workspaces:
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
         announced = stack.enter_context(folder.announced(run, run_id, self._results))
-        notes = [
-            *start.store.notes,
-            *shells.notes(suite, variables),
-            *([] if announced else [f"{self._results} cannot be written, so no link is there."]),
-        ]
+        unlinked = [] if announced else [f"{self._results} cannot be written, so no link is there."]
+        notes = [*start.store.notes, *shells.notes(suite, variables), *unlinked]
         self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,

@@ -133,6 +133,7 @@ def test_build_tests_and_coverage_that_fail_are_failures() -> None:
         "exit code 2: make",
         "1 failed, 0 errored, 2 passed, 0 skipped",
         "40% of lines, at least 80% of lines wanted",
+        "50.0 of 100. short",
     ]
     assert [found.text for found in root.iter("failure")][1:3] == ["error: x", "test_x"]
 
@@ -141,6 +142,11 @@ def test_what_was_not_reached_is_skipped() -> None:
     found = correctness(0.0, "x", build=command("make", 1), parts={"build": 0.0, "tests": 0.0, "coverage": 0.0})
     shown = cases(junit(run(evaluations={found.metric: found})))
     assert (shown["tests"], shown["coverage"]) == ("skipped", "skipped")
+
+
+def test_what_is_not_correct_is_a_failure_also_where_no_command_was_run() -> None:
+    found = correctness(0.0, "In the fresh checkout setupCommand failed.", parts={"tests": 0.0})
+    assert cases(junit(run(evaluations={found.metric: found})))["score: Functional correctness"] == "failure"
 
 
 def test_a_metric_without_a_score_is_skipped_unless_it_broke() -> None:
