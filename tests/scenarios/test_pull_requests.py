@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.stage import BAD, GOOD, GREETING, Stage, results
+from tests.support.judging import answer, verdict
+from tests.support.scripted_api import ApiRequest, Reply
 
 
 def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: Path) -> None:
@@ -180,3 +182,37 @@ def test_a_comment_that_is_wanted_only_for_failures_still_tells_that_they_are_go
         assert done.code == 0, done.printed
         (body,) = stage.bodies()
         assert "no regressions" in body
+
+
+JUDGED = (
+    GREETING.replace("requirementFulfillment: false, ", "")
+    + "acceptanceCriteria: [There is a greeting., It is kind.]\n"
+)
+
+
+def forgetful(request: ApiRequest) -> Reply:
+    """A session that does its work, and a judge that says nothing of the second criterion."""
+    if "acceptance criteria" in str(request.body.get("system")):
+        return answer(verdict(1, evidence=[{"where": "greeting.txt:1", "quote": "hello"}]))
+    said: Reply = GOOD[sum(message["role"] == "assistant" for message in request.messages)]
+    return said
+
+
+def test_a_suite_that_nobody_judged_completely_is_never_green_and_nobodys_baseline(tmp_path: Path) -> None:
+    files = {"README.md": "# Shop\n", "zelda/test-greeting.yaml": JUDGED}
+    with Stage(tmp_path, files) as stage:
+        done = stage.push(forgetful)
+        assert (done.code, done.outputs["verdict"]) == (2, "incomplete"), done.printed
+        assert "score" not in done.outputs
+        (stored,) = stage.stored
+        assert json.loads(stored.files["zelda-ci.json"])["complete"] is False
+
+        done = stage.pull_request(stage.open_pull(), forgetful, fail_on="never", junit_path="out/zelda.xml")
+        assert (done.code, done.outputs["verdict"]) == (2, "incomplete"), done.printed
+        assert "baseline-sha" not in done.outputs
+        (body,) = stage.bodies()
+        assert "INCOMPLETE" in body
+        assert "It is kind." in body
+        assert any("INCOMPLETE" in told.data for told in done.told("error"))
+        junit = (stage.project.path / "out" / "zelda.xml").read_text()
+        assert 'errors="2"' in junit
