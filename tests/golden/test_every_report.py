@@ -1,24 +1,17 @@
 """What holds for every report, at every width and in every encoding."""
 
 from functools import cache
-from itertools import pairwise
-
-import pytest
+from itertools import pairwise, product
 
 from tests.golden.batches import CASES, Case
 from tests.golden.test_reports import rendered
+from tests.support.cases import for_each
 
 WIDTHS = (40, 50, 60, 72, 80, 100, 200)
 ENCODINGS = ("ascii", "latin-1", "cp1252", "utf-8", "utf-16")
 VERDICTS = ("  MEASURED", "  PASS", "  FAIL", "  INCOMPLETE", "  ERROR", "  STOP")
 
-every_width = pytest.mark.parametrize("width", WIDTHS)
-
-
-@pytest.fixture(params=CASES, ids=lambda case: case.name)
-def case(request: pytest.FixtureRequest) -> Case:
-    assert isinstance(request.param, Case)
-    return request.param
+every_width = for_each(product(CASES, WIDTHS))
 
 
 @cache
@@ -62,6 +55,6 @@ def test_a_verdict_stands_where_verdicts_stand_once_for_each_suite(case: Case, w
     assert len(verdicts) == len({run.suite for run in case.make().runs})
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@for_each(product(CASES, ENCODINGS))
 def test_every_encoding_can_show_it(case: Case, encoding: str) -> None:
     assert "Summary" in rendered(case.make(), 80, encoding=encoding)

@@ -1,6 +1,7 @@
 """Views as GitHub's Markdown."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,6 +24,7 @@ def render(template: str, filters: Filters | None = None, **values: Any) -> str:
     return made.get_template(template).render(**values)
 
 
+@cache
 def _environment() -> Environment:
     """Every value that a template prints is escaped, without being asked: forgetting it would open a door."""
     return Environment(
