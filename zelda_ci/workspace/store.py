@@ -1,7 +1,7 @@
 """The private copy of a tested commit, fetched once; every run of that commit borrows from it.
 
-One folder per commit and depth, so that a session finds the objects of the commit it works on and no other. It is
-renamed into place when it is whole.
+One folder per commit, depth and what is withheld, so that a session finds the objects of the commit it works on and no
+other. It is renamed into place when it is whole.
 """
 
 import json
@@ -11,11 +11,13 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
+from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import bare, lock
+from zelda_ci.workspace import bare, lock, withholding
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Repository
 
@@ -34,6 +36,9 @@ class Store:
     """A bare repository with one commit and its files."""
 
     folder: Path
+    commit: str = ""
+    """The tested one, or what is left of it without what no session may see."""
+    withheld: Withheld = field(default_factory=Withheld)
     notes: tuple[str, ...] = ()
     """What a checkout of it cannot show, in sentences."""
     submodules: tuple[str, ...] = ()
@@ -50,23 +55,42 @@ class Store:
         return file.read_bytes() if file.exists() else b""
 
 
+@dataclass(frozen=True)
+class Order:
+    """What a store is to hold."""
+
+    repository: Repository
+    commit: str
+    depth: int
+    finder: SuiteFinder | None = None
+    """Finds what to withhold; without it nothing is."""
+    project: str = ""
+    """The folder that is tested, from the top of the tree."""
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        if self.finder is None:
+            return f"{self.commit}-{self.depth}"
+        told = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
+        return f"{self.commit}-{self.depth}-{sha256(told).hexdigest()[:12]}"
+
+
 @asynccontextmanager
-async def borrowed(
-    project_home: Path, repository: Repository, commit: str, depth: int, plumbing: Git
-) -> AsyncIterator[Store]:
+async def borrowed(project_home: Path, order: Order, plumbing: Git) -> AsyncIterator[Store]:
     """The store of a commit, kept from removal while in use.
 
     Raises:
         WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
     """
     stores = project_home / "stores"
-    folder = stores / f"{commit}-{depth}"
+    folder = stores / order.name
     async with lock.locked(_lock(stores)) as number:
         store = _complete(folder)
         if store is None:
             _clear(stores)
             shutil.rmtree(folder, ignore_errors=True)
-            await _fetch(repository, commit, depth, folder, plumbing, number)
+            await _fetch(order, folder, plumbing, number)
             store = _complete(folder)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
@@ -89,23 +113,31 @@ async def prune(project_home: Path) -> None:
             _retire(stores, KEPT, older_than=time.time() - KEPT_SECONDS)
 
 
-async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, plumbing: Git, number: int) -> None:
+async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None:
     draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
     try:
-        bare.create(draft, object_format=repository.object_format)
+        bare.create(draft, object_format=order.repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
-        await _fetch_objects(git, repository, commit, depth, number)
-        _seal(draft, filters=await _filters(git), submodules=await _submodules(git))
+        await _fetch_objects(git, order, number)
+        commit, withheld = await _withhold(git, order)
+        found = {"filters": await _filters(git), "submodules": await _submodules(git)}
+        _seal(draft, commit=commit, paths=sorted(withheld.paths), beside=withheld.beside, **found)
         draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-async def _fetch_objects(git: Git, repository: Repository, commit: str, depth: int, number: int) -> None:
+async def _withhold(git: Git, order: Order) -> tuple[str, Withheld]:
+    if order.finder is None:
+        return order.commit, Withheld()
+    return await withholding.withhold(git, START, order.repository.object_format, order.finder, order.project)
+
+
+async def _fetch_objects(git: Git, order: Order, number: int) -> None:
     quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-    arguments = ("fetch", *quiet, f"--depth={depth}", "--upload-pack", UPLOAD_PACK, "--")
-    refspec = f"{commit}:{START}"
-    done = await git.attempt(*arguments, str(repository.common_dir), refspec, inherit=(number,))
+    arguments = ("fetch", *quiet, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
+    refspec = f"{order.commit}:{START}"
+    done = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
     if b"promisor remote" in done.stderr or b"lazy fetching disabled" in done.stderr:
         raise WorkspaceError(
             "This is a partial clone, and files of the tested commit are not in it.",
@@ -128,19 +160,26 @@ async def _filters(git: Git) -> list[str]:
     return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(found.stdout).splitlines()})
 
 
+def notes(withheld: Withheld) -> Iterator[str]:
+    """What nobody may expect to be gone; that suites are is no news."""
+    if withheld.beside:
+        yield f"Not in the workspace, since they lie in a folder of suites: {some(withheld.beside)}."
+
+
 def _notes(filters: Sequence[str], submodules: Sequence[str]) -> Iterator[str]:
     if submodules:
-        yield f"Submodules are empty folders in the workspace: {_some(submodules)}."
+        yield f"Submodules are empty folders in the workspace: {some(submodules)}."
     if filters:
-        yield f"Files with the content filter {_some(filters)} are as Git stores them (for Git LFS: pointers)."
+        yield f"Files with the content filter {some(filters)} are as Git stores them (for Git LFS: pointers)."
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
-def _seal(draft: Path, **found: Sequence[str]) -> None:
+def _seal(draft: Path, **found: str | Sequence[str]) -> None:
     """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
     sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
     (draft / "used").touch(mode=0o600)
@@ -151,12 +190,14 @@ def _complete(folder: Path) -> Store | None:
     try:
         contents = json.loads((folder / "contents.json").read_bytes())
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
-    except (OSError, ValueError):
+        submodules, commit = tuple(contents["submodules"]), contents["commit"]
+        withheld = Withheld(frozenset(contents["paths"]), tuple(contents["beside"]))
+    except (OSError, ValueError, KeyError):
         return None
     if not whole:
         return None
-    submodules = tuple(contents["submodules"])
-    return Store(folder, tuple(_notes(contents["filters"], submodules)), submodules)
+    told = (*_notes(contents["filters"], submodules), *notes(withheld))
+    return Store(folder, commit, withheld, told, submodules)
 
 
 def _clear(stores: Path) -> None:
