@@ -1,9 +1,9 @@
 """No session finds the suites: not in its files, its history or its store. Commands do, where a suite asks for it."""
 
-import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +59,7 @@ ARRANGEMENTS: dict[str, dict[str, str | bytes]] = {
 }
 
 
-def seen(project: Project, script: str = SEARCH, **settings: object) -> str:
+def seen(project: Project, script: str = SEARCH, **settings: Any) -> str:
     """What a session finds with a shell."""
 
     async def look(workspaces: Workspaces, workspace: Workspace) -> str:
@@ -126,8 +126,8 @@ def test_merges_keep_their_shape_and_every_commit_its_author_and_dates(tmp_path:
     project.write({"b.txt": "b"})
     project.commit("on main")
     project.git("merge", "-q", "--no-ff", "-m", "both\n\nwith a body", "side")
-    wanted = project.git("log", "--topo-order", "--format=%an %ae %ai %cn %ci %B")
-    script = "git log --topo-order --format='%an %ae %ai %cn %ci %B'; git rev-list --merges --count HEAD"
+    wanted = project.git("log", "--topo-order", "--format=%an %ae %ai %cn %ci %B%m")
+    script = "git log --topo-order --format='%an %ae %ai %cn %ci %B%m'; git rev-list --merges --count HEAD"
     assert seen(project, script, historyDepth=9).strip() == f"{wanted}\n1"
     assert seen(project, historyDepth=9) == ""
 
@@ -171,7 +171,9 @@ def test_history_is_cut_where_it_was_cut(tmp_path: Path, depth: int) -> None:
     for number in range(5):
         project.write({"zelda/test-a.yaml": f"{SUITE}# {number}\n", "n.txt": str(number)})
         project.commit(f"commit {number}")
-    lines = seen(project, "git log --format=%s; git fsck --no-dangling", historyDepth=depth).splitlines()
+    lines = seen(
+        project, "git log --format=%s; git fsck --no-dangling | grep -v ^notice || true", historyDepth=depth
+    ).splitlines()
     assert lines == [f"commit {number}" for number in range(4, 4 - depth, -1)]
 
 
@@ -190,7 +192,7 @@ KEPT: dict[str, dict[str, str | bytes]] = {
     "tests among suites": {"zelda.config.yaml": "testDir: tests\n", "tests/test-a.yaml": "", "tests/test_a.py": "x"},
     "the same name elsewhere": {"k8s/test-deploy.yaml": "x", "zelda/test-a.yaml": ""},
     "what steers Claude Code": {"zelda/test-a.yaml": "promptFile: ../CLAUDE.md\n", "CLAUDE.md": "x"},
-    "a command as prompt": {"zelda/test-a.yaml": "promptFile: ../.claude/commands/a.md\n", ".claude/commands/a.md": "x"},
+    "a command as prompt": {"zelda/test-a.yaml": "promptFile: ../.claude/commands/a\n", ".claude/commands/a": "x"},
     "results at the top": {"zelda.config.yaml": "resultsDir: .\n", "x.txt": "x"},
     "a folder outside": {"zelda.config.yaml": "testDir: ../..\nresultsDir: ..\n", "x.txt": "x"},
     "a package called zelda": {"zelda/__init__.py": "x", "zelda/test-a.yaml": ""},
@@ -241,16 +243,14 @@ def test_the_patch_is_silent_about_suites_and_shows_what_a_session_puts_there(tm
 
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])
 def test_in_other_repositories_too(tmp_path: Path, object_format: str) -> None:
-    project = repository(
-        tmp_path, {**CODE, **ARRANGEMENTS["the default"]}, init=(f"--object-format={object_format}",)
-    )
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]}, init=(f"--object-format={object_format}",))
     assert seen(project) == ""
 
 
-CHECK = "cat zelda/test-a.yaml; test -f zelda.config.yaml; git -C . rev-parse HEAD >/dev/null"
+CHECK = "cat zelda/test-a.yaml; test -f zelda.config.yaml"
 
 
-def in_commands(project: Project, session: str, script: str, **settings: object) -> tuple[str, tuple[str, ...]]:
+def in_commands(project: Project, session: str, script: str, **settings: Any) -> tuple[str, tuple[str, ...]]:
     async def check(workspaces: Workspaces, workspace: Workspace) -> tuple[str, tuple[str, ...]]:
         done = await workspaces.run_command(workspace, session, 60)
         assert done.exit_code == 0, done.output
@@ -287,7 +287,7 @@ def test_what_commands_see_lies_beyond_the_session(tmp_path: Path) -> None:
     script = 'cat "$(git rev-parse --git-common-dir)/objects/info/alternates"'
     lent = Path(seen(project, script, commandsSeeSuites=True).strip())
     assert MARK not in objects(lent)
-    assert os.listdir(lent / "pack")
+    assert list(lent.glob("pack/*.pack"))
 
 
 def test_the_key_is_part_of_the_name_of_a_store(tmp_path: Path) -> None:
