@@ -24,14 +24,14 @@ LEAST_RANDOM = 8
 LEAST_BITS = 2.4
 """Per character of what is random; hexadecimal digits have up to 4."""
 
-_PASS = r"[_.-]pass(?:w(?:or)?d|phrase|code)?|pass(?:w(?:or)?d|wort|phrase|code)|pwd|[_.-]pw"  # noqa: S105 - a pattern
+_PASS = r"[_.-]pass(?:w(?:or)?d|phrase|code)?|pass(?:w(?:or)?d|wort|phrase|code)|pwd"  # noqa: S105 - a pattern
 _KEYS = (
     r"(?:api|access|secret|private|auth|signing|encryption|encrypt|decryption|master|app|account|license|storage|"
     r"shared|service|session|client|deploy|crypt|hmac|jwt|webhook|consumer|admin|bot)[ _.-]?key"
 )
 _WORD = rf"(?:{_PASS}|secret|token|credentials?|{_KEYS}|_auth|(?-i:[A-Z0-9]_KEY))"
 _TAIL = (
-    r"(?:[ _.-]?(?:key|base|base64|b64|hex|raw|plain|plaintext|value|string|old|new|prod|production|dev|development|"
+    r"(?:[_.-]?(?:key|base|base64|b64|hex|raw|plain|plaintext|value|string|old|new|prod|production|dev|development|"
     r"staging|live|main|root|admin|primary|secondary|v?[0-9]{1,3})){0,2}"
 )
 _QUOTE = r"(?:\\{0,4}[\"'`]|&quot;|&#3[49];)"
@@ -61,7 +61,8 @@ _SPACED_HINT = re.compile(rb"-|env|arg|set|login", re.IGNORECASE)
 
 _OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
 _LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % LONGEST_RUN)
-_TOKEN = re.compile(rb"[^\s\"'`\\<>,;&|(){}\[\]]{1,%d}" % LONGEST_RUN)
+_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}" % LONGEST_RUN)
+_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % LONGEST_RUN)
 _LINE_END = re.compile(rb"[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)")
 _QUERY = re.compile(rb"[?&][\w.-]*$")
 _ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
@@ -85,7 +86,7 @@ _DUMMY = re.compile(
 )
 _ADDRESS_DUMMIES = re.compile(
     r"(?:my|the|your|some|user|db|test)?[-_]?(?:pass(?:word|wd|phrase)?|pwd?|secret|token|guest|postgres|mysql|root|admin|"
-    r"test|user|example|changeme|hunter2?|foo|bar|baz|key|credentials?|rabbitmq|mongo|redis|x-oauth-basic)[-_]?\d{0,4}",
+    r"test|user|example|changeme|foo|bar|baz|key|credentials?|rabbitmq|mongo|redis|x-oauth-basic)[-_]?\d{0,4}",
     re.IGNORECASE,
 )
 _USUAL = frozenset(
@@ -192,10 +193,11 @@ def _bare(data: bytes, at: int, before: bytes, runs: Counter[int]) -> tuple[int,
     """To the end of the line, where nothing else stands there; else to what ends a value in code, or in an address."""
     if data[at - 1] in b"(":
         return None
-    line = _run(_LINE, data, at, runs)
-    if line and not _QUERY.search(before) and _LINE_END.match(data, line.end()):
+    is_parameter = _QUERY.search(before)
+    line = None if is_parameter else _run(_LINE, data, at, runs)
+    if line and _LINE_END.match(data, line.end()):
         return at, at + len(line[0].rstrip(b",;)}]"))
-    token = _run(_TOKEN, data, at, runs)
+    token = _run(_PARAMETER if is_parameter else _TOKEN, data, at, runs)
     if not token or data[token.end() : token.end() + 1] in _EXPRESSION:
         return None
     return token.span()
