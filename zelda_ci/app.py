@@ -13,6 +13,7 @@ import anyio
 
 from zelda_ci import __version__, evaluators, locks
 from zelda_ci.config import project, secret_files, settings
+from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import Settings
@@ -241,7 +242,8 @@ def _tools(
     redact = Redactor([*known.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, environ)
     reasons = isolation.offered.reasons
-    workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation)
+    own = OwnFiles.of(loaded, [order.record, order.replay])
+    workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation, own)
     store = ResultStore(loaded.results_dir)
     bench = WorkspaceBench(workspaces, store, emit)
     return Tools(

@@ -1,6 +1,7 @@
 """Secrets and the one door through which outside text enters: `Redactor` makes `SafeText`, nobody else does."""
 
 import base64
+import copy
 import html
 import json
 import math
@@ -12,6 +13,7 @@ from urllib.parse import quote, quote_plus
 
 import re2
 
+from zelda_ci import named_secrets
 from zelda_ci.errors import ConfigError
 
 SafeText = NewType("SafeText", str)
@@ -99,12 +101,13 @@ class Secret:
 
 
 class Redactor:
-    """Masks known secrets, in the spellings a log may show them, and the shapes of well-known keys.
+    """Masks known secrets, in the spellings a log may show them, shapes of well-known keys, and what is named a secret.
 
     Redact whole messages, never fragments of a stream: a fragment can split a secret.
     """
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
+        self._by_name = True
         forms = {form for secret in secrets for form in _forms(secret.reveal())}
         if sum(map(len, forms)) > MOST_SPELLINGS:
             hint = "Pass large ones as files instead of environment variables."
@@ -120,7 +123,15 @@ class Redactor:
         spans = [match.span() for match in self._shapes.finditer(data)]
         if self._known:
             spans += _overlapping(self._known, data)
+        if self._by_name:
+            spans += named_secrets.spans(data)
         return SafeText(_masked(data, spans).decode())
+
+    def known_only(self) -> "Redactor":
+        """The same without guessing by names: for words of a model that are played back, and must not change."""
+        other = copy.copy(self)
+        vars(other)["_by_name"] = False
+        return other
 
     def json(self, value: dict[str, Any]) -> SafeJson:
         """Mask every string and number of a JSON object, keys included.
@@ -131,10 +142,13 @@ class Redactor:
 
     def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         safe: dict[str, Any] = {}
+        paired = value.get("name") if value.keys() == {"name", "value"} else None
         for key, item in value.items():
             name = str(self(str(key)))
+            named = paired if key == "value" and isinstance(paired, str) else str(key)
             # Two masked keys look alike, and neither may push out the other's value.
-            safe[f"{name}#{len(safe)}" if name in safe else name] = self._tree(item, depth + 1)
+            hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(named, item)
+            safe[f"{name}#{len(safe)}" if name in safe else name] = MASK if hidden else self._tree(item, depth + 1)
         return safe
 
     def _tree(self, value: Any, depth: int) -> Any:

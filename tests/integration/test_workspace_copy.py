@@ -48,10 +48,10 @@ def test_results_and_repositories_inside_stay_behind(tmp_path: Path) -> None:
     assert project.work(names) == {"a.txt", "lib/code.py"}
 
 
-def test_what_git_ignores_is_copied_but_is_no_change(tmp_path: Path) -> None:
+def test_what_git_ignores_stays_behind_and_is_no_change(tmp_path: Path) -> None:
     project = folder(tmp_path, {".gitignore": "node_modules/\n", "node_modules/p/index.js": "x", "a.txt": "a"})
-    assert "node_modules/p/index.js" in project.work(names)
-    changes, _ = project.changes_after("echo y > node_modules/p/index.js; echo z > node_modules/new; echo b > a.txt")
+    assert project.work(names) == {".gitignore", "a.txt"}
+    changes, _ = project.changes_after("mkdir node_modules; echo z > node_modules/new; echo b > a.txt")
     assert changes.files == ("a.txt",)
 
 
@@ -126,3 +126,30 @@ def test_a_project_that_is_not_there(tmp_path: Path) -> None:
     project = Project(tmp_path / "nowhere", tmp_path / "home")
     with pytest.raises(WorkspaceError, match="is not a folder"):
         anyio.run(project.workspaces().inspect)
+
+
+def test_credentials_and_ignored_files_stay_behind_and_the_run_says_so(tmp_path: Path) -> None:
+    kept = {"a.py": "x = 1\n", ".env.example": "KEY=\n", ".gitignore": "*.log\n", "lib/.gitignore": "out/\n"}
+    left = {".env": "KEY=s3cr3t\n", "lib/server.key": "k", "x.log": "l", "lib/out/y": "y", "lib/.ssh/config": "c"}
+    project = folder(tmp_path, {**kept, **left})
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        assert await names(workspaces, workspace) == set(kept)
+        return workspace.notes
+
+    assert project.work(work) == (
+        "Left out of the copy, since credentials may be in them: .env, lib/.ssh, lib/server.key.",
+        "Left out of the copy, since a .gitignore names them: lib/out, x.log.",
+    )
+    done, patch = project.changes_after("git cat-file --batch-all-objects --batch | grep -c s3cr3t | grep -x 0")
+    assert (done.files, patch) == ((), "")
+
+
+def test_of_many_files_left_out_the_first_are_named(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"a.py": "", **{f"{number}/.env": "" for number in range(40)}})
+
+    async def notes(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        return workspace.notes
+
+    (note,) = project.work(notes)
+    assert note.endswith(": 0/.env, 1/.env, 10/.env, 11/.env, 12/.env and 35 more.")

@@ -13,6 +13,7 @@ import anyio
 
 from tests.builders import suite
 from tests.support.patience import PATIENCE
+from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor
@@ -61,6 +62,9 @@ class Project:
     level: str = "auto"
     """How strictly its workspaces are confined; without any confinement, a session can do the most harm."""
 
+    own: OwnFiles = field(default_factory=OwnFiles)
+    """What its configuration says of suites."""
+
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self.environ = {
@@ -98,7 +102,7 @@ class Project:
 
     def workspaces(self, redact: Redactor | None = None) -> Workspaces:
         isolation = Isolation(levels.probe(self.environ), unsafe=True)
-        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor(), isolation)
+        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor(), isolation, self.own)
 
     def suite(self, **settings: Any) -> ResolvedSuite:
         # The scripts of tests stand for sessions: they go on after what is refused them.

@@ -1,4 +1,4 @@
-"""Secrets that lie about: in variables that a suite passes on, in the project's `.env`, in what git and CI keep.
+"""Secrets that lie about: in passed-on variables, in `.env` files, in what git and CI keep, in files that name them.
 
 Nobody needs them here but the redactor. Files are read as they are, small and regular, no link followed.
 """
@@ -8,12 +8,14 @@ import binascii
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from zelda_ci import named_secrets
 from zelda_ci.redact import LONG_SECRET, SHORTEST_SECRET, Secret
 
 LARGEST_FILE = 256_000
@@ -32,6 +34,20 @@ _WORDS = re.compile(
 _PATHS = re.compile(r"(?:~|\.{0,2}/)[^:]*(?::(?:~|\.{0,2}/)[^:]*)*")
 _PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*", re.IGNORECASE)
 """Without user and query, and with no part long enough to be a key."""
+
+MOST_TREE_FILES = 2_000
+MOST_TREE_BYTES = 32 << 20
+MOST_ENTRIES = 50_000
+MOST_TREE_CHARACTERS = 5_000
+"""Of the secrets that committed files name. What goes beyond is masked where it is named, but not by itself."""
+
+_LIKELY = re.compile(
+    r"\.env.*|.*\.(env|ya?ml|json|toml|ini|cfg|conf|config|cnf|properties|xml|tf|tfvars|sh|bash|php|gradle)|"
+    r"(Docker|Container|Make|Proc)file.*|\.(npmrc|pypirc|netrc|yarnrc|pgpass|dockercfg)|_netrc|"
+    r"[._]?(credentials?|secrets?)(\..*)?|.*(settings|config|secrets?|credentials?)\.[a-z]{1,4}|[^.]*rc",
+    re.IGNORECASE,
+)
+_FOREIGN = {".git", ".hg", ".zelda", "node_modules", ".venv", "venv", ".tox", "__pycache__"}
 
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
 
@@ -55,7 +71,52 @@ def find(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> Fo
     named = [environ[name] for name in passed_on if name in environ]
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for found in texts for value in found)]
-    return _bounded(dict.fromkeys(secret for value in values for secret in _worth_masking(value)))
+    known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
+    found = _bounded(known)
+    return FoundSecrets((*found.secrets, *map(Secret, _committed(root, known))), found.left_out)
+
+
+def _committed(root: Path, known: Container[str]) -> Iterator[str]:
+    """What files of the tree name a secret: a session may print it without the name."""
+    room = MOST_TREE_CHARACTERS
+    for value in dict.fromkeys(_named(_top(root))):
+        if len(value) <= min(room, LONG_SECRET) and value not in known:
+            room -= len(value)
+            yield value
+
+
+def _named(top: Path) -> Iterator[str]:
+    room = MOST_TREE_BYTES
+    for file in islice(_likely_files(top), MOST_TREE_FILES):
+        for text in _texts([file]):
+            room -= len(text)
+            if room < 0:
+                return
+            yield from named_secrets.values(text)
+            if _is_env(file.name):
+                yield from (secret for value in _env_values(text) for secret in _worth_masking(value))
+
+
+def _top(root: Path) -> Path:
+    """Of the repository, which is checked out as a whole."""
+    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root)
+
+
+def _likely_files(top: Path) -> Iterator[Path]:
+    """Those near the top first."""
+    waiting, seen = deque([top]), 0
+    while waiting and seen < MOST_ENTRIES:
+        try:
+            entries = sorted(os.scandir(waiting.popleft()), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        seen += len(entries)
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _FOREIGN:
+                    waiting.append(Path(entry.path))
+            elif _LIKELY.fullmatch(entry.name) and not entry.name.endswith(_EXAMPLES):
+                yield Path(entry.path)
 
 
 def _bounded(values: Iterable[str]) -> FoundSecrets:
@@ -127,9 +188,11 @@ def _env_files(root: Path) -> Iterator[Path]:
         names = sorted(entry.name for entry in islice(os.scandir(root), 10_000) if entry.name.startswith(".env"))
     except OSError:
         return
-    for name in names:
-        if name == ".env" or (name.startswith(".env.") and not name.endswith(_EXAMPLES)):
-            yield root / name
+    yield from (root / name for name in names if _is_env(name))
+
+
+def _is_env(name: str) -> bool:
+    return name == ".env" or (name.startswith(".env.") and not name.endswith(_EXAMPLES))
 
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:

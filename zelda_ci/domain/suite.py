@@ -267,6 +267,11 @@ class SharedSettings(Record):
         "editing them: one pattern or a list.",
         examples=[["tests/**", "package.json"]],
     )
+    commands_see_suites: bool = Field(
+        default=False,
+        description="Whether build and test commands find suites, configuration and what lies with them; the session "
+        "never does.",
+    )
     history_depth: PositiveInt = Field(1, description="Commits of history that the session sees.")
     judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
     undecided: Literal["fail", "ignore"] = Field(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.redact import SafeText
@@ -61,6 +61,44 @@ class Source:
     commit: str | None
     branch: str | None
     dirty: bool
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a tree, or of all commits of a history together; paths from its top, with forward slashes."""
+
+    files: frozenset[str]
+    texts: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    """Every version of the files that a `SuiteFinder` reads."""
+    links: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Where symbolic links point, in every version."""
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """What no session gets to see: suites say what a result is judged by."""
+
+    paths: frozenset[str] = frozenset()
+    """Files, and folders with all that is in them."""
+    beside: tuple[str, ...] = ()
+    """Files of the project among them that are no suites, but lie in a folder of suites."""
+
+
+class SuiteFinder(Protocol):
+    """Finds suites, and what belongs to them, in a tree."""
+
+    @property
+    def key(self) -> str:
+        """The same for two that find the same."""
+        ...
+
+    def reads(self, name: str) -> bool:
+        """Whether a file of this name is needed in `Listing.texts`."""
+        ...
+
+    def find(self, listing: Listing, project: str) -> Withheld:
+        """What belongs to the suites of every project; that of this folder is the one that is tested."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,9 @@ class RecordingSource(Source):
             said=found.said,
         )
         self._exchanges.append(
-            Exchange(request=request, response=take.response(self._arrivals, self._placeholders, self._redact))
+            Exchange(
+                request=request, response=take.response(self._arrivals, self._placeholders, self._redact.known_only())
+            )
         )
         cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
         text = dump(cassette)

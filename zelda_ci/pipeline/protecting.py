@@ -16,12 +16,13 @@ MOST_NAMED = 50
 
 
 async def protect(context: EvalContext, tools: Tools, ledger: RunLedger, emit: Emit) -> EvalContext:
-    """The context for build and tests, where the suite protects files; else the same.
+    """The context for build and tests, where the suite protects files or shows them its own; else the same.
 
     What goes wrong here is counted against the session: it could have provoked it.
     """
     workspace, run_id = context.workspace, ledger.folder.run_id
-    if workspace is None or not context.suite.protected_paths or context.transcript.status in ABANDONED:
+    wanted = context.suite.protected_paths or context.suite.commands_see_suites
+    if workspace is None or not wanted or context.transcript.status in ABANDONED:
         return context
     try:
         checked = await tools.workspaces.check_out_again(workspace)

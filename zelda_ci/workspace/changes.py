@@ -43,6 +43,8 @@ class Start:
     store: Store
     object_format: str
     settings: Mapping[str, str]
+    whole: Store | None = None
+    """With what the session does not see, where build and test commands do."""
 
 
 @dataclass(frozen=True)

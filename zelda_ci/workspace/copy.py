@@ -3,18 +3,21 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 import anyio.from_thread
 
+from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import bare
 from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.store import Store
+from zelda_ci.workspace.private_files import Ignored, is_private
+from zelda_ci.workspace.store import Store, notes, some
+from zelda_ci.workspace.withholding import LARGEST_TEXT
 
 MOST_FILES = 200_000
 MOST_BYTES = 4 << 30
@@ -27,6 +30,27 @@ IDENTITY = {
 }
 
 
+@dataclass(frozen=True)
+class Order:
+    """What is to be copied."""
+
+    project: Path
+    results_dir: Path
+    finder: SuiteFinder | None = None
+    """Finds what to withhold; without it nothing is."""
+    whole: bool = False
+    """Whether to keep what is withheld, for build and test commands."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy, with where the objects of its commit are."""
+
+    store: Store
+    index: Index
+    whole: Store | None = None
+
+
 @dataclass
 class _Copy:
     """A copy under way."""
@@ -36,6 +60,8 @@ class _Copy:
     files: int = 0
     size: int = 0
     skipped: list[str] = field(default_factory=list)
+    private: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
 
     def count(self, status: os.stat_result) -> None:
         self.files += 1
@@ -48,34 +74,68 @@ class _Copy:
             )
 
 
-async def make(folder: RunFolder, project: Path, results_dir: Path, plumbing: Git) -> tuple[str, Store, Index]:
-    """Copy the folder and commit what git does not ignore; returns the commit, where its objects are, and the index.
+async def make(folder: RunFolder, order: Order, plumbing: Git) -> Copied:
+    """Copy the folder without what must stay behind, and commit it.
 
     Raises:
         WorkspaceError: The folder is too large, or there is no room.
     """
     draft = folder.path / "draft"
-    copy = _Copy(left_out=results_dir)
-    await anyio.to_thread.run_sync(_copy_tree, project, draft, copy)
-    store = Store(folder.path / "store", _notes(copy))
-    commit = await _commit(store, draft, plumbing)
-    await _hang_up(folder, draft, store, commit, plumbing)
-    return commit, store, await anyio.to_thread.run_sync(Index.read, folder.session_index)
+    copy = _Copy(left_out=order.results_dir)
+    await anyio.to_thread.run_sync(_copy_tree, order.project, draft, copy)
+    finder = order.finder
+    withheld = await anyio.to_thread.run_sync(_found, draft, finder) if finder else Withheld()
+    whole = None
+    if order.whole:
+        whole = await _commit(Store(folder.path / "whole"), draft, plumbing)
+        whole.folder.chmod(0o700)
+    await anyio.to_thread.run_sync(_remove, draft, withheld.paths)
+    store = Store(folder.path / "store", withheld=withheld, notes=(*_notes(copy), *notes(withheld)))
+    store = await _commit(store, draft, plumbing)
+    await _hang_up(folder, draft, store, plumbing)
+    return Copied(store, await anyio.to_thread.run_sync(Index.read, folder.session_index), whole)
 
 
-async def _commit(store: Store, tree: Path, plumbing: Git) -> str:
+async def _commit(store: Store, tree: Path, plumbing: Git) -> Store:
     bare.create(store.folder)
     git = plumbing.within(tree, GIT_DIR=str(store.folder), GIT_WORK_TREE=str(tree), **IDENTITY)
     await git("add", "-A")
     written = (await git("write-tree")).decode().strip()
-    return (await git("commit-tree", "-m", "The folder as it was found", written)).decode().strip()
+    commit = (await git("commit-tree", "-m", "The folder as it was found", written)).decode().strip()
+    return replace(store, commit=commit)
 
 
-async def _hang_up(folder: RunFolder, draft: Path, store: Store, commit: str, plumbing: Git) -> None:
+def _found(tree: Path, finder: SuiteFinder) -> Withheld:
+    files, texts, links = set[str](), dict[str, list[bytes]](), dict[str, list[str]]()
+    for folder, names, found in os.walk(tree):
+        for name in (*names, *found):
+            place = Path(folder, name)
+            path = place.relative_to(tree).as_posix()
+            if place.is_symlink():
+                links[path] = [str(place.readlink())]
+            elif name in names:
+                continue
+            elif finder.reads(name) and place.stat().st_size <= LARGEST_TEXT:
+                texts[path] = [place.read_bytes()]
+            files.add(path)
+    return finder.find(Listing(frozenset(files), texts, links), "")
+
+
+def _remove(tree: Path, paths: Iterable[str]) -> None:
+    for path in paths:
+        place = tree / path
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+async def _hang_up(folder: RunFolder, draft: Path, store: Store, plumbing: Git) -> None:
     """Give the copied files the `.git` of a work tree, with an index that knows them."""
     bare.create(folder.git_dir, borrow=store.objects)
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", "--no-checkout", str(folder.root), commit, inherit=(folder.number,))
+    options = ("worktree", "add", "-q", "--detach", "--no-checkout")
+    await git(*options, str(folder.root), store.commit, inherit=(folder.number,))
     await anyio.to_thread.run_sync(_put_in_place, folder, draft, store)
 
 
@@ -107,24 +167,29 @@ def _copy_tree(source: Path, target: Path, copy: _Copy) -> None:
 
 
 def _walk(source: Path, target: Path, copy: _Copy) -> Iterator[tuple[Path, Path]]:
-    """Every entry and its place in the copy, folders before their contents; no `.git`, no results."""
-    waiting = [(source, target)]
+    """Every entry and its place in the copy, folders before their contents; no `.git`, no results, nothing private."""
+    waiting = [(source, target, Ignored())]
     while waiting:
-        here, there = waiting.pop()
+        here, there, above = waiting.pop()
         yield here, there
         try:
             entries = list(os.scandir(here))
         except OSError as error:
             copy.skipped.append(f"{here.relative_to(source)} ({error.strerror})")
             continue
+        ignored = above.inside(here)
         for entry in entries:
-            pair = (here / entry.name, there / entry.name)
-            if entry.name in {".git", ".zelda"} or pair[0] == copy.left_out:
+            place, is_folder = here / entry.name, entry.is_dir(follow_symlinks=False)
+            if entry.name in {".git", ".zelda"} or place == copy.left_out:
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(pair)
+            if is_private(place, is_folder=is_folder):
+                copy.private.append(str(place.relative_to(source)))
+            elif ignored.names(place, is_folder=is_folder):
+                copy.ignored.append(str(place.relative_to(source)))
+            elif is_folder:
+                waiting.append((place, there / entry.name, ignored))
             else:
-                yield pair
+                yield place, there / entry.name
 
 
 def _copy_file(source: Path, target: Path, copy: _Copy) -> None:
@@ -138,8 +203,11 @@ def _copy_file(source: Path, target: Path, copy: _Copy) -> None:
     target.chmod(target.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 
-def _notes(copy: _Copy) -> tuple[str, ...]:
-    if not copy.skipped:
-        return ()
-    more = f" and {len(copy.skipped) - 5} more" if len(copy.skipped) > 5 else ""
-    return (f"Left out of the copy: {', '.join(copy.skipped[:5])}{more}.",)
+def _notes(copy: _Copy) -> Iterator[str]:
+    """What is not in the copy, by its names as far as they are few."""
+    if copy.skipped:
+        yield f"Left out of the copy: {some(copy.skipped)}."
+    if copy.private:
+        yield f"Left out of the copy, since credentials may be in them: {some(sorted(copy.private))}."
+    if copy.ignored:
+        yield f"Left out of the copy, since a .gitignore names them: {some(sorted(copy.ignored))}."

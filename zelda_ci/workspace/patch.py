@@ -11,6 +11,8 @@ from zelda_ci.redact import Redactor
 
 LARGEST_PATCH = 20 << 20
 BORDER = b"diff --git "
+BINARY = b"\nGIT binary patch\n"
+"""Lines of a file's own begin with a sign."""
 
 
 def store(raw: Path, target: Path, preface: Sequence[str], redact: Redactor, *, complete: bool) -> tuple[int, bool]:
@@ -54,7 +56,9 @@ def _append(section: bytes, file: BinaryIO, redact: Redactor) -> bool:
     """Add one file's section; true where there is no room for it."""
     if len(section) > LARGEST_PATCH:
         return True
-    text = redact(section.decode("utf-8", "replace")).encode()
+    # Compressed data says nothing, but letters by chance look like a name with a value.
+    careful = redact.known_only() if BINARY in section else redact
+    text = careful(section.decode("utf-8", "replace")).encode()
     if file.tell() + len(text) > LARGEST_PATCH:
         return True
     file.write(text)

@@ -1,11 +1,12 @@
 """A fresh checkout of what a session changed, but for protected files, which are as they were committed.
 
-Nothing else of the session is in it: no ignored file, no HOME, no configuration or hook of its repository.
+The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file,
+no HOME, no configuration or hook of its repository.
 """
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from pathspec import PathSpec
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.workspace import bare
+from zelda_ci.workspace import bare, worktree
 from zelda_ci.workspace.changes import Start, measured
 from zelda_ci.workspace.folder import RunFolder
 from zelda_ci.workspace.git import Git
@@ -72,15 +73,20 @@ async def check_out(
     git = taken.git
     changed = _changed(await git(*RAW, start.commit))
     spec = _spec(protected, prefix)
-    restored = [path for path in changed if spec.match_file(os.fsdecode(path))]
-    await _restore(git, [(path, *changed[path]) for path in restored])
+    restored = {path: change[:2] for path, change in changed.items() if spec.match_file(os.fsdecode(path))}
+    shown = await _shown(start, scratch, plumbing)
+    places = {place for path in shown for place in _places(path)}
+    forged = {path for path in changed if path in places and (path not in shown or changed[path][2] != shown[path][1])}
+    await _restore(git, {**restored, **shown})
     tree = (await git("write-tree")).decode().strip()
     folder = RunFolder(run.path / NAME, run.number)
     await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
+    worktree.make_folder(folder.root, Path(prefix))
     tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
-    protected_files = [path for path in tracked if spec.match_file(os.fsdecode(path))]
+    protected_files = [path for path in tracked if path in shown or spec.match_file(os.fsdecode(path))]
     guard = await anyio.to_thread.run_sync(Guard.over, folder.root, folder.path / "kept", protected_files)
-    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (restored, taken.left_out))
+    back = {*restored, *forged}
+    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, taken.left_out))
     return Pristine(folder, names, left_out, guard)
 
 
@@ -100,10 +106,36 @@ def checked(workspace: Workspace, fresh: Pristine, prefix: Path, confinement: Co
     return Checked(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)))
 
 
-async def _restore(git: Git, entries: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+async def _shown(start: Start, scratch: Path, plumbing: Git) -> dict[bytes, tuple[bytes, bytes]]:
+    """Path → mode and blob of what the session did not see and commands shall; copies the objects."""
+    if start.whole is None or not start.store.withheld.paths:
+        return {}
+    whole = plumbing.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
+    told = (await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit)).split(b"\0")[:-1]
+    hidden = {os.fsencode(path) for path in start.store.withheld.paths}
+    entries = {}
+    for head, _, path in (entry.partition(b"\t") for entry in told):
+        mode, kind, blob = head.split(b" ")
+        if kind == b"blob" and any(place in hidden for place in _places(path)):
+            entries[path] = (mode, blob)
+    wanted = b"".join(b"%b\n" % blob for _, blob in entries.values())
+    packs = scratch / "git" / "objects" / "pack"
+    packs.mkdir(exist_ok=True)
+    await whole("pack-objects", "-q", str(packs / "pack"), stdin=wanted)
+    return entries
+
+
+def _places(path: bytes) -> Iterator[bytes]:
+    """The path and every folder above it."""
+    while path:
+        yield path
+        path = path.rpartition(b"/")[0]
+
+
+async def _restore(git: Git, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
     """Put index entries back; a file or link that has taken the place of a folder gives way."""
-    gone = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, mode, blob in entries if mode == ABSENT]
-    kept = [b"%b %b 0\t%b" % (mode, blob, path) for path, mode, blob in entries if mode != ABSENT]
+    gone = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, (mode, blob) in entries.items() if mode == ABSENT]
+    kept = [b"%b %b 0\t%b" % (mode, blob, path) for path, (mode, blob) in entries.items() if mode != ABSENT]
     if gone or kept:
         options = ("update-index", "-z", "--replace", "--index-info")
         done = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*gone, *kept]))
@@ -135,10 +167,11 @@ async def _fill(folder: RunFolder, start: Start, tree: str, objects: Path, plumb
         raise WorkspaceError("The fresh checkout is not where it should be.")
 
 
-def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes]]:
-    """Path → mode and blob at the start, from `:oldmode newmode oldblob newblob status`, then the path."""
+def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
+    """Path → mode and blob at the start, and blob now: `:oldmode newmode oldblob newblob status`, then the path."""
     fields = raw.split(b"\0")[:-1]
-    return {path: (told[1:7], told.split(b" ")[2]) for told, path in zip(fields[::2], fields[1::2], strict=True)}
+    told = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
+    return {path: (change[0][1:], change[2], change[3]) for path, change in told}
 
 
 def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:

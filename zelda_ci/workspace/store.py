@@ -1,7 +1,7 @@
 """The private copy of a tested commit, fetched once; every run of that commit borrows from it.
 
-One folder per commit and depth, so that a session finds the objects of the commit it works on and no other. It is
-renamed into place when it is whole.
+One folder per commit, depth and what is withheld, so that a session finds the objects of the commit it works on and no
+other. It is renamed into place when it is whole.
 """
 
 import json
@@ -12,15 +12,17 @@ import stat
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci import locks
+from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
-from zelda_ci.workspace import bare, removal
+from zelda_ci.workspace import bare, removal, withholding
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Repository
 
@@ -41,6 +43,9 @@ class Store:
     """A bare repository with one commit and its files."""
 
     folder: Path
+    commit: str = ""
+    """The tested one, or what is left of it without what no session may see."""
+    withheld: Withheld = field(default_factory=Withheld)
     notes: tuple[str, ...] = ()
     """What a checkout of it cannot show, in sentences."""
     submodules: tuple[str, ...] = ()
@@ -57,23 +62,42 @@ class Store:
         return file.read_bytes() if file.exists() else b""
 
 
+@dataclass(frozen=True)
+class Order:
+    """What a store is to hold."""
+
+    repository: Repository
+    commit: str
+    depth: int
+    finder: SuiteFinder | None = None
+    """Finds what to withhold; without it nothing is."""
+    project: str = ""
+    """The folder that is tested, from the top of the tree."""
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        if self.finder is None:
+            return f"{self.commit}-{self.depth}"
+        told = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
+        return f"{self.commit}-{self.depth}-{sha256(told).hexdigest()[:12]}"
+
+
 @asynccontextmanager
-async def borrowed(
-    project_home: Path, repository: Repository, commit: str, depth: int, plumbing: Git
-) -> AsyncIterator[Store]:
+async def borrowed(project_home: Path, order: Order, plumbing: Git) -> AsyncIterator[Store]:
     """The store of a commit, kept from removal while in use.
 
     Raises:
         WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
     """
     stores = project_home / "stores"
-    folder = stores / f"{commit}-{depth}"
+    folder = stores / order.name
     async with locks.locked(_lock(stores), patience=FETCH_SECONDS) as number:
         store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
             await anyio.to_thread.run_sync(_clear, stores)
             await removal.discard(folder, project_home / "trash")
-            await _fetch(repository, commit, depth, folder, plumbing, number)
+            await _fetch(order, folder, plumbing, number)
             store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
@@ -96,13 +120,20 @@ async def prune(project_home: Path) -> None:
             await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
 
 
-async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, plumbing: Git, number: int) -> None:
+async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None:
     draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
     try:
-        bare.create(draft, object_format=repository.object_format)
+        bare.create(draft, object_format=order.repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
-        await _fetch_objects(git, repository, commit, depth, number)
-        found = {"filters": await _filters(git), "submodules": await _submodules(git)}
+        await _fetch_objects(git, order, number)
+        commit, withheld = await _withhold(git, order)
+        found = {
+            "filters": await _filters(git),
+            "submodules": await _submodules(git),
+            "commit": commit,
+            "paths": sorted(withheld.paths),
+            "beside": withheld.beside,
+        }
         await anyio.to_thread.run_sync(_seal, draft, found)
         draft.rename(folder)
     finally:
@@ -110,11 +141,17 @@ async def _fetch(repository: Repository, commit: str, depth: int, folder: Path, 
             await removal.discard(draft, folder.parent.parent / "trash")
 
 
-async def _fetch_objects(git: Git, repository: Repository, commit: str, depth: int, number: int) -> None:
+async def _withhold(git: Git, order: Order) -> tuple[str, Withheld]:
+    if order.finder is None:
+        return order.commit, Withheld()
+    return await withholding.withhold(git, START, order.repository.object_format, order.finder, order.project)
+
+
+async def _fetch_objects(git: Git, order: Order, number: int) -> None:
     quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-    arguments = ("fetch", *quiet, f"--depth={depth}", "--upload-pack", UPLOAD_PACK, "--")
-    refspec = f"{commit}:{START}"
-    done = await git.attempt(*arguments, str(repository.common_dir), refspec, inherit=(number,))
+    arguments = ("fetch", *quiet, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
+    refspec = f"{order.commit}:{START}"
+    done = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
     if b"promisor remote" in done.stderr or b"lazy fetching disabled" in done.stderr:
         raise WorkspaceError(
             "This is a partial clone, and files of the tested commit are not in it.",
@@ -137,19 +174,26 @@ async def _filters(git: Git) -> list[str]:
     return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(found.stdout).splitlines()})
 
 
+def notes(withheld: Withheld) -> Iterator[str]:
+    """What nobody may expect to be gone; that suites are is no news."""
+    if withheld.beside:
+        yield f"Not in the workspace, since they lie in a folder of suites: {some(withheld.beside)}."
+
+
 def _notes(filters: Sequence[str], submodules: Sequence[str]) -> Iterator[str]:
     if submodules:
-        yield f"Submodules are empty folders in the workspace: {_some(submodules)}."
+        yield f"Submodules are empty folders in the workspace: {some(submodules)}."
     if filters:
-        yield f"Files with the content filter {_some(filters)} are as Git stores them (for Git LFS: pointers)."
+        yield f"Files with the content filter {some(filters)} are as Git stores them (for Git LFS: pointers)."
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
     shown = ", ".join(names[:5])
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
 
 
-def _seal(draft: Path, found: Mapping[str, Sequence[str]]) -> None:
+def _seal(draft: Path, found: Mapping[str, str | Sequence[str]]) -> None:
     """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
     sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
     (draft / "used").touch(mode=0o600)
@@ -161,12 +205,14 @@ def _complete(folder: Path) -> Store | None:
         contents = json.loads((folder / "contents.json").read_bytes())
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
         whole = whole and stat.S_ISREG((folder / "used").lstat().st_mode)
+        submodules, commit = tuple(contents["submodules"]), contents["commit"]
+        withheld = Withheld(frozenset(contents["paths"]), tuple(contents["beside"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     if not whole:
         return None
-    submodules = tuple(contents["submodules"])
-    return Store(folder, tuple(_notes(contents["filters"], submodules)), submodules)
+    told = (*_notes(contents["filters"], submodules), *notes(withheld))
+    return Store(folder, commit, withheld, told, submodules)
 
 
 def _clear(stores: Path) -> None:

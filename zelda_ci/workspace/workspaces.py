@@ -14,7 +14,7 @@ import anyio.to_thread
 from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, Workspace
+from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, SuiteFinder, Workspace
 from zelda_ci.process import Completed, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.workspace import (
@@ -76,12 +76,14 @@ class Workspaces:
         environ: Mapping[str, str],
         redact: Redactor,
         isolation: Isolation | None = None,
+        finder: SuiteFinder | None = None,
     ) -> None:
         self._project = Path(os.path.realpath(project))
         results = self._project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
         self._environ = environ
         self._redact = redact
+        self._finder = finder
         self._isolation = isolation or Isolation(levels.probe(environ))
         self._looking = anyio.Lock()
         self._found: Project | None = None
@@ -139,7 +141,7 @@ class Workspaces:
     ) -> Workspace:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
-        start = await self._check_out(run, project, home, suite.history_depth, stack)
+        start = await self._check_out(run, project, home, suite, stack)
         variables = environment.build(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
         if needs.level == "uid":
@@ -182,15 +184,23 @@ class Workspaces:
         return confinement
 
     async def _check_out(
-        self, run: RunFolder, project: Project, home: Path, depth: int, stack: AsyncExitStack
+        self, run: RunFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
         repository, commit = project.repository, project.source.commit
         if repository is None or commit is None:
-            commit, made, index = await copy.make(run, project.folder, self._results, self._plumbing)
-            return Start(commit, index, made, "sha1", {})
-        lent = await stack.enter_async_context(store.borrowed(home, repository, commit, depth, self._plumbing))
-        index = await worktree.check_out(run, repository, commit, lent, self._plumbing)
-        return Start(commit, index, lent, repository.object_format, repository.settings)
+            order = copy.Order(project.folder, self._results, self._finder, suite.commands_see_suites)
+            made = await copy.make(run, order, self._plumbing)
+            return Start(made.store.commit, made.index, made.store, "sha1", {}, made.whole)
+        inside = project.prefix.as_posix().removeprefix(".")
+        wanted = store.Order(repository, commit, suite.history_depth, self._finder, inside)
+        lent = await stack.enter_async_context(store.borrowed(home, wanted, self._plumbing))
+        whole = None
+        if suite.commands_see_suites:
+            everything = store.Order(repository, commit, 1)
+            whole = await stack.enter_async_context(store.borrowed(home, everything, self._plumbing))
+        index = await worktree.check_out(run, repository, lent, self._plumbing)
+        worktree.make_folder(run.root, project.prefix)
+        return Start(lent.commit, index, lent, repository.object_format, repository.settings, whole)
 
     async def watch(self) -> Watched:
         """The state of the developer's own tree and repository, to be compared with a later one."""

@@ -1,5 +1,8 @@
 """A run's own repository and the work tree that hangs from it."""
 
+import os
+from pathlib import Path
+
 import anyio.to_thread
 
 from zelda_ci.workspace import bare
@@ -9,7 +12,7 @@ from zelda_ci.workspace.source import Repository
 from zelda_ci.workspace.store import Store
 
 
-async def check_out(folder: RunFolder, repository: Repository, commit: str, store: Store, plumbing: Git) -> Index:
+async def check_out(folder: RunFolder, repository: Repository, store: Store, plumbing: Git) -> Index:
     """Make the repository, borrowing from the store, and check the commit out; returns the index of the fresh tree.
 
     Raises:
@@ -23,5 +26,16 @@ async def check_out(folder: RunFolder, repository: Repository, commit: str, stor
         shallow=store.shallow,
     )
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", str(folder.root), commit, inherit=(folder.number,))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
     return await anyio.to_thread.run_sync(Index.read, folder.session_index)
+
+
+def make_folder(root: Path, inside: Path) -> None:
+    """A project of nothing but suites has no folder in the tree; nothing is made beyond a link."""
+    place = root
+    for part in inside.parts:
+        place /= part
+        if not os.path.lexists(place):
+            place.mkdir()
+        if place.is_symlink() or not place.is_dir():
+            return

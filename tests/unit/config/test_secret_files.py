@@ -110,3 +110,35 @@ def test_more_than_can_be_masked_is_counted_and_still_makes_a_redactor(tmp_path:
 def test_a_large_or_binary_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"KEY=abc123abc123\n" + os.urandom(1_000_000))
     assert "abc123abc123" in found(tmp_path)
+
+
+def test_what_committed_files_name_is_known_by_itself(tmp_path: Path) -> None:
+    secret = "aK8x2mQ9-zL4vW7p"
+    forms = {
+        "config/db.yml": f"production:\n  password: {secret}1\n",
+        "services/api/.env": f"X={secret}2\n",
+        "app/settings.py": f'SECRET_KEY = "{secret}3"\n',
+        "Dockerfile": f"ENV API_TOKEN={secret}4\n",
+        "package.json": f'{{"db": "postgres://app:{secret}5@h/x"}}',
+    }
+    for name, text in forms.items():
+        write(tmp_path, name, text)
+    assert found(tmp_path) == {f"{secret}{number}" for number in range(1, 6)}
+    write(tmp_path, ".git/HEAD", "")
+    assert found(tmp_path / "app") == {f"{secret}{number}" for number in range(1, 6)}
+
+
+def test_examples_dependencies_and_placeholders_name_nothing(tmp_path: Path) -> None:
+    for name in (".env.example", "config.yml.dist", "node_modules/p/config.json", ".zelda/runs/r/result.json"):
+        write(tmp_path, name, "password: aK8x2mQ9-zL4vW7p\n")
+    write(tmp_path, "config.yml", "password: ${DB_PASSWORD}\ntoken: changeme\n")
+    assert found(tmp_path) == set()
+
+
+def test_of_very_many_only_so_many_are_looked_for(tmp_path: Path) -> None:
+    lines = (f"password{number}: aK8x2mQ9-zL4vW7p{number:06}\n" for number in range(5_000))
+    write(tmp_path, "fixtures.yml", "".join(lines))
+    secrets = found(tmp_path)
+    assert sum(map(len, secrets)) <= secret_files.MOST_TREE_CHARACTERS
+    assert len(secrets) > 100
+    assert secret_files.find(tmp_path, {}, ()).left_out == 0

@@ -1,0 +1,303 @@
+"""No session finds the suites: not in its files, its history or its store. Commands do, where a suite asks for it."""
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.projects import Project, folder, repository
+from zelda_ci.config.own_files import OwnFiles
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.workspace.workspaces import Workspaces
+
+MARK = "the-answer-is-forty-two"
+SUITE = f"prompt: Work.\nacceptanceCriteria: [{MARK}]\n"
+CODE: dict[str, str | bytes] = {"src/a.py": "def a():\n    return 1\n", "README.md": "hello\n"}
+
+SEARCH = f"""
+    git status --porcelain --ignored
+    grep -rlI {MARK} . --exclude-dir=.git | sed 's/^/file /'
+    git log -p --all --format=%an | grep {MARK} | sed 's/^/log /'
+    git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | while read name type; do
+        [ "$type" != tree ] && git cat-file "$type" "$name" | grep -a {MARK} | sed "s/^/object $name /"
+        [ "$type" = tree ] && git cat-file -p "$name" | grep -E 'test-.*yaml|zelda.config' | sed "s/^/tree $name /"
+    done
+    git fsck --no-dangling 2>&1 | grep -v '^notice'
+    true
+"""
+
+ARRANGEMENTS: dict[str, dict[str, str | bytes]] = {
+    "the default": {"zelda.config.yaml": f"# {MARK}\n", "zelda/test-a.yaml": SUITE, "zelda/test-b.yml": SUITE},
+    "no configuration": {"zelda/test-a.yaml": SUITE},
+    "a folder of its own": {"zelda.config.yaml": "testDir: qa/suites\n", "qa/suites/test-a.yaml": SUITE},
+    "a folder of its own, with a slash": {"zelda.config.yaml": "testDir: ./qa/\n", "qa/test-a.yaml": SUITE},
+    "the top": {"zelda.config.yaml": 'testDir: "."\n', "test-a.yaml": SUITE},
+    "prompts beside": {"zelda/test-a.yaml": "promptFile: p/a.md\n", "zelda/p/a.md": MARK, "zelda/README.md": MARK},
+    "prompts elsewhere": {"zelda/test-a.yaml": "promptFile: ../prompts/a.md\n", "prompts/a.md": MARK},
+    "results": {"zelda/test-a.yaml": SUITE, ".zelda/calibration/a.yaml": MARK, ".zelda/runs/r/result.json": MARK},
+    "results elsewhere": {"zelda.config.yaml": "resultsDir: out\n", "out/calibration/a.yaml": MARK},
+    "suites put away": {"zelda/test-a.yaml": SUITE, "zelda/old/test-b.yaml": SUITE},
+    "other projects": {
+        "zelda/test-a.yaml": SUITE,
+        "packages/one/zelda.config.yaml": "{testDir: 'e2e', judgeModel: claude-x-1}\n",
+        "packages/one/e2e/test-a.yaml": SUITE,
+        "packages/two/zelda/test-a.yaml": SUITE,
+    },
+    "odd names": {
+        "zelda.config.yaml": 'testDir: "q a/\\"zwölf\\"/tab\\there"\n',
+        'q a/"zwölf"/tab\there/test-\n\\x.yaml': SUITE,
+        "-p/zelda/test- a.yaml": SUITE,
+    },
+    "a recording": {
+        "zelda/test-a.yaml": SUITE,
+        "tapes/a.judge.json": f'{{"format": 1, "exchanges": ["{MARK}"]}}',
+        "tapes/a.json": f'{{"format": 1, "exchanges": ["{MARK}"]}}',
+    },
+    "something broken": {"zelda.config.yaml": "{[", "zelda/test-a.yaml": f"}}: {MARK}"},
+}
+
+
+def seen(project: Project, script: str = SEARCH, **settings: Any) -> str:
+    """What a session finds with a shell."""
+
+    async def look(workspaces: Workspaces, workspace: Workspace) -> str:
+        done = await workspaces.run_command(workspace, script, 60)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    return str(project.work(look, **settings))
+
+
+def objects(base: Path) -> str:
+    """What any repository among the workspaces holds, packs and loose objects alike, other than its own."""
+    found = []
+    for pack in base.rglob("*.pack"):
+        content = pack.read_bytes()
+        for at in range(12, len(content) - 20):
+            if content[at : at + 1] == b"x":
+                try:
+                    found.append(zlib.decompressobj().decompress(content[at:]))
+                except zlib.error:
+                    continue
+    return b"\n".join(found).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_a_session_finds_nothing_of_the_suites(arrangement: str, tmp_path: Path) -> None:
+    project = repository(tmp_path, CODE)
+    project.write(ARRANGEMENTS[arrangement])
+    project.git("add", "-Af")
+    project.git("commit", "-qm", "with suites")
+    assert seen(project, historyDepth=5) == ""
+    assert seen(project) == ""
+    assert MARK not in objects(project.base)
+    assert "return 1" in objects(project.base)
+    assert seen(project, "cat src/a.py README.md") == "def a():\n    return 1\nhello\n"
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+def test_nor_in_a_copy_of_a_folder(arrangement: str, tmp_path: Path) -> None:
+    project = folder(tmp_path, {**CODE, **ARRANGEMENTS[arrangement]})
+    assert seen(project) == ""
+    assert seen(project, "cat src/a.py README.md") == "def a():\n    return 1\nhello\n"
+
+
+def test_what_the_configuration_says_today_counts_and_what_it_said_then(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "zelda.config.yaml": "testDir: old\n", "old/test-a.yaml": SUITE})
+    project.git("mv", "old", "between")
+    project.write({"zelda.config.yaml": "testDir: between\n", "old/code.py": "x = 1\n"})
+    project.commit()
+    project.git("mv", "between", "new")
+    project.write({"zelda.config.yaml": ""})
+    project.commit()
+    project.own = OwnFiles(test_dir="new")
+    assert seen(project, historyDepth=9) == ""
+    assert seen(project, "cat old/code.py; git log --format=%s", historyDepth=9) == "x = 1\nmore\nmore\nfirst\n"
+
+
+def test_merges_keep_their_shape_and_every_commit_its_author_and_dates(tmp_path: Path) -> None:
+    project = repository(tmp_path, CODE)
+    project.git("checkout", "-qb", "side")
+    project.write({"zelda/test-a.yaml": SUITE})
+    project.commit("on the side")
+    project.git("checkout", "-q", "main")
+    project.write({"b.txt": "b"})
+    project.commit("on main")
+    project.git("merge", "-q", "--no-ff", "-m", "both\n\nwith a body", "side")
+    wanted = project.git("log", "--topo-order", "--format=%an %ae %ai %cn %ci %B%m")
+    script = "git log --topo-order --format='%an %ae %ai %cn %ci %B%m'; git rev-list --merges --count HEAD"
+    assert seen(project, script, historyDepth=9).strip() == f"{wanted}\n1"
+    assert seen(project, historyDepth=9) == ""
+
+
+def test_the_same_commit_becomes_the_same_commit_on_another_machine(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    commit = seen(project, "git rev-parse HEAD")
+    other = Project(tmp_path / "clone", tmp_path / "elsewhere" / "home")
+    project.git("clone", "-q", str(project.path), str(other.path))
+    assert seen(other, "git rev-parse HEAD") == commit != project.git("rev-parse", "HEAD") + "\n"
+
+
+def test_the_result_names_the_users_commit(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+
+    async def source(_: Workspaces, workspace: Workspace) -> tuple[str | None, bool]:
+        return workspace.source.commit, workspace.source.dirty
+
+    assert project.work(source) == (project.git("rev-parse", "HEAD"), False)
+
+
+def test_a_commit_without_suites_stays_the_same(tmp_path: Path) -> None:
+    project = repository(tmp_path, CODE)
+    assert seen(project, "git rev-parse HEAD") == project.git("rev-parse", "HEAD") + "\n"
+
+
+def test_a_signed_commit_is_no_longer_signed(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    body = project.git("cat-file", "commit", "HEAD")
+    head, _, message = body.partition("\n\n")
+    signed = f"{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n{message}\n"
+    (tmp_path / "commit").write_text(signed)
+    project.git("reset", "-q", "--hard", project.git("hash-object", "-t", "commit", "-w", str(tmp_path / "commit")))
+    assert "gpgsig" not in seen(project, "git cat-file commit HEAD")
+    assert seen(project) == ""
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_history_is_cut_where_it_was_cut(tmp_path: Path, depth: int) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    for number in range(5):
+        project.write({"zelda/test-a.yaml": f"{SUITE}# {number}\n", "n.txt": str(number)})
+        project.commit(f"commit {number}")
+    lines = seen(
+        project, "git log --format=%s; git fsck --no-dangling | grep -v ^notice || true", historyDepth=depth
+    ).splitlines()
+    assert lines == [f"commit {number}" for number in range(4, 4 - depth, -1)]
+
+
+def test_folders_of_suites_that_are_links(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "quality/suites/test-a.yaml": SUITE, "shared/test-b.yaml": SUITE})
+    (project.path / "zelda").symlink_to("quality/suites")
+    (project.path / "quality/suites/test-b.yaml").symlink_to("../../shared/test-b.yaml")
+    project.commit()
+    assert seen(project) == ""
+    copied = folder(tmp_path, {**CODE, "quality/suites/test-a.yaml": SUITE}, name="copied")
+    (copied.path / "zelda").symlink_to("quality/suites")
+    assert seen(copied) == ""
+
+
+KEPT: dict[str, dict[str, str | bytes]] = {
+    "tests among suites": {"zelda.config.yaml": "testDir: tests\n", "tests/test-a.yaml": "", "tests/test_a.py": "x"},
+    "the same name elsewhere": {"k8s/test-deploy.yaml": "x", "zelda/test-a.yaml": ""},
+    "what steers Claude Code": {"zelda/test-a.yaml": "promptFile: ../CLAUDE.md\n", "CLAUDE.md": "x"},
+    "a command as prompt": {"zelda/test-a.yaml": "promptFile: ../.claude/commands/a\n", ".claude/commands/a": "x"},
+    "results at the top": {"zelda.config.yaml": "resultsDir: .\n", "x.txt": "x"},
+    "a folder outside": {"zelda.config.yaml": "testDir: ../..\nresultsDir: ..\n", "x.txt": "x"},
+    "a package called zelda": {"zelda/__init__.py": "x", "zelda/test-a.yaml": ""},
+    "a folder called zelda without suites": {"zelda/notes.md": "x"},
+    "JSON that is no recording": {"a.judge.json": "{}", "a.json": "x"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arrangement", KEPT)
+def test_what_is_no_suite_stays(arrangement: str, tmp_path: Path) -> None:
+    project = repository(tmp_path, KEPT[arrangement])
+    kept = [name for name in KEPT[arrangement] if KEPT[arrangement][name] in {"x", "{}"}]
+    for name in kept:
+        assert seen(project, f"test -f {name}") == ""
+
+
+def test_files_beside_the_suites_go_too_and_the_run_says_so(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "zelda/test-a.yaml": SUITE, "zelda/fixtures/f.json": MARK})
+
+    async def notes(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
+        return workspace.notes
+
+    assert seen(project) == ""
+    assert project.work(notes) == (
+        "Not in the workspace, since they lie in a folder of suites: zelda/fixtures/f.json.",
+    )
+
+
+def test_a_project_of_nothing_but_suites_has_its_folder(tmp_path: Path) -> None:
+    whole = repository(tmp_path, {**CODE, "qa/zelda.config.yaml": "", "qa/zelda/test-a.yaml": SUITE})
+    project = Project(whole.path / "qa", whole.home)
+    assert seen(project, "pwd; ls -A").rpartition("/")[2] == "qa\n"
+    assert seen(project, f"cd ..;{SEARCH}") == ""
+    bare = repository(tmp_path, {"zelda/test-a.yaml": SUITE}, name="bare")
+    bare.git("rm", "-q", ".gitignore")
+    bare.commit()
+    assert seen(bare) == ""
+
+
+def test_the_patch_is_silent_about_suites_and_shows_what_a_session_puts_there(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    assert project.changes_after("true")[0].files == ()
+    changes, patch = project.changes_after("mkdir zelda; echo mine > zelda/test-a.yaml; echo 2 > src/a.py")
+    assert changes.files == ("src/a.py", "zelda/test-a.yaml")
+    assert "new file mode 100644" in patch
+    assert MARK not in patch
+
+
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_in_other_repositories_too(tmp_path: Path, object_format: str) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]}, init=(f"--object-format={object_format}",))
+    assert seen(project) == ""
+
+
+CHECK = "cat zelda/test-a.yaml; test -f zelda.config.yaml"
+
+
+def in_commands(project: Project, session: str, script: str, **settings: Any) -> tuple[str, tuple[str, ...]]:
+    async def check(workspaces: Workspaces, workspace: Workspace) -> tuple[str, tuple[str, ...]]:
+        done = await workspaces.run_command(workspace, session, 60)
+        assert done.exit_code == 0, done.output
+        checked = await workspaces.check_out_again(workspace)
+        done = await workspaces.run_command(checked.workspace, script, 60)
+        assert done.exit_code == 0, done.output
+        return done.output, checked.restored
+
+    return project.work(check, commandsSeeSuites=True, **settings)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("make", [repository, folder])
+def test_commands_see_suites_where_a_suite_says_so_and_the_session_does_not(make, tmp_path: Path) -> None:
+    project = make(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    assert seen(project, commandsSeeSuites=True) == ""
+    output, restored = in_commands(project, f"test ! -e zelda; {SEARCH} echo 3 > src/a.py", f"{CHECK}; cat src/a.py")
+    assert (output, restored) == (f"{SUITE}3\n", ())
+
+
+@pytest.mark.parametrize("make", [repository, folder])
+@pytest.mark.parametrize(
+    "forgery", ["mkdir zelda; echo mine > zelda/test-a.yaml", "echo mine > zelda", "ln -s src zelda"]
+)
+def test_and_they_see_the_committed_ones(make, forgery: str, tmp_path: Path) -> None:
+    project = make(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    output, restored = in_commands(project, forgery, CHECK, protectedPaths=["src/**"])
+    assert output == SUITE
+    assert len(restored) == 1
+
+
+def test_what_commands_see_lies_beyond_the_session(tmp_path: Path) -> None:
+    """Its own repository borrows from a store that never had the suites."""
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    script = 'cat "$(git rev-parse --git-common-dir)/objects/info/alternates"'
+    lent = Path(seen(project, script, commandsSeeSuites=True).strip())
+    assert MARK not in objects(lent)
+    assert list(lent.glob("pack/*.pack"))
+
+
+def test_the_key_is_part_of_the_name_of_a_store(tmp_path: Path) -> None:
+    """Otherwise a store of before the configuration changed would be lent."""
+    project = repository(tmp_path, {**CODE, "later/test-a.yaml": SUITE})
+    assert "later/test-a.yaml" in seen(project)
+    project.own = OwnFiles(test_dir="later")
+    assert seen(project) == ""
+
+
+def test_files_of_a_name_are_found_by_it() -> None:
+    found: Mapping[str, bool] = {name: OwnFiles().reads(name) for name in ("zelda.config.yaml", "test-a.yml", "a.yaml")}
+    assert found == {"zelda.config.yaml": True, "test-a.yml": True, "a.yaml": False}

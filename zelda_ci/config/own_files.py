@@ -1,0 +1,216 @@
+"""Which files of a tree are Zelda's: configuration, suites and prompts of every project in it, results, recordings.
+
+A session must not find them, since suites say what it is judged by. The tree may be any commit's, and so may what its
+files say: they are read for three keys, and what cannot be read leaves the defaults.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from posixpath import basename, dirname, join, normpath
+
+from zelda_ci.config import loader
+from zelda_ci.config.nodes import Grouping, Scalar
+from zelda_ci.config.problems import Rejected
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.schemas import CONFIG_FILE, ProjectKeys
+from zelda_ci.domain.workspace import Listing, Withheld
+
+RULES = "1"
+"""Raised when the same tree would give another answer."""
+
+DEFAULTS = ProjectKeys()
+MOST_LINKS = 40
+
+_SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
+_RECORDING_OF_A_JUDGE = ".judge.json"
+_NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
+_TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
+_STEERING = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "README.md", ".mcp.json"}
+"""What Claude Code reads stays, even where a suite takes its prompt from it."""
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """A `SuiteFinder`. What the project's files say today is known; a commit's own files may say something else."""
+
+    test_dir: str = DEFAULTS.test_dir
+    results_dir: str = DEFAULTS.results_dir
+    files: frozenset[str] = frozenset()
+    """Suites, prompts and recordings, relative to the project."""
+
+    @classmethod
+    def of(cls, loaded: LoadedProject, recordings: Iterable[Path | None]) -> "OwnFiles":
+        """Of a project, and of the folders in which it was told to keep recordings."""
+        prompts = {str(suite.provenance["prompt"].file) for suite in loaded.suites}
+        kept = {path.resolve() for path in recordings if path}
+        inside = {path.relative_to(loaded.root).as_posix() for path in kept if path.is_relative_to(loaded.root)}
+        files = {suite.resolved.file for suite in loaded.suites} | prompts | inside
+        return cls(loaded.config.test_dir, loaded.config.results_dir, frozenset(files - {"."}))
+
+    @cached_property
+    def key(self) -> str:
+        """Stands for everything that decides what is found."""
+        told = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
+        return sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    def reads(self, name: str) -> bool:
+        """Whether the content of a file matters."""
+        return name == CONFIG_FILE or bool(_SUITE.fullmatch(name)) or name.endswith(_RECORDING_OF_A_JUDGE)
+
+    def find(self, listing: Listing, project: str) -> Withheld:
+        """Everything of every project, the folder of the tested one given."""
+        tree = _Tree(listing)
+        tested = {(self.test_dir, self.results_dir)}
+        found: set[str] = set()
+        beside: set[str] = set()
+        for folder, settings in tree.projects(project, tested).items():
+            for test_dir, results_dir in settings:
+                found |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
+                found |= {results for results in [_inside(folder, results_dir)] if _lies_in(results, folder)}
+                suites, others = tree.suites(folder, test_dir)
+                found |= suites
+                beside |= others if folder == project else set()
+        named = {_inside(project, name) for name in self.files if not _steers(name)}
+        found |= named | {name for folder in named for name in tree.directly(folder) if name.endswith(".json")}
+        found |= set(tree.recordings())
+        found -= {folder for folder in named if tree.directly(folder)}
+        return Withheld(frozenset(filter(tree.holds, found)), tuple(sorted(beside - found)))
+
+
+class _Tree:
+    """Questions about a listing."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._below: dict[str, list[str]] = {}
+        for file in listing.files:
+            for folder in _above(file):
+                self._below.setdefault(folder, []).append(file)
+
+    def holds(self, path: str) -> bool:
+        """Whether there is a file or folder of this name."""
+        return path in self._listing.files or path in self._below
+
+    def directly(self, folder: str) -> list[str]:
+        """The files of a folder that are in none below it."""
+        return [file for file in self._below.get(folder, ()) if dirname(file) == folder]
+
+    def projects(self, tested: str, settings: set[tuple[str, str]]) -> dict[str, set[tuple[str, str]]]:
+        """Folder → where its suites and results lie, for every version of its configuration."""
+        found = {tested: set(settings)}
+        default = (DEFAULTS.test_dir, DEFAULTS.results_dir)
+        for file in self._listing.files:
+            folder, name = dirname(file), basename(file)
+            if name == CONFIG_FILE:
+                texts = self._listing.texts.get(file, ())
+                found.setdefault(folder, set()).update(map(_places, texts))
+            elif _SUITE.fullmatch(name) and basename(folder) == DEFAULTS.test_dir:
+                found.setdefault(dirname(folder), set()).add(default)
+        return found
+
+    def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:
+        """What of a project's folder of suites is withheld, and which files of it are neither suites nor prompts."""
+        given = _inside(project, test_dir)
+        found, beside = set[str](), set[str]()
+        for folder in self._resolved(given):
+            below = self._below.get(folder, [])
+            suites = {file for file in below if _is_suite_of(file, folder, project)}
+            own = {real for file in suites for real in (file, *self._resolved(file))}
+            own |= {prompt for file in suites for prompt in self._prompts(file, project)}
+            found |= own
+            if suites and folder != project and self._is_kept_for_suites(folder, own, test_dir):
+                found |= {folder, given}
+                beside |= {file for file in below if file not in own and not _NOTE.fullmatch(basename(file))}
+        return found, beside
+
+    def recordings(self) -> Iterator[str]:
+        """A recorded session and its judges, wherever they lie: their words tell what the suites say."""
+        for file, texts in self._listing.texts.items():
+            if file.endswith(_RECORDING_OF_A_JUDGE) and any(b'"exchanges"' in text for text in texts):
+                yield file
+                yield f"{file.removesuffix(_RECORDING_OF_A_JUDGE)}.json"
+
+    def _is_kept_for_suites(self, folder: str, own: set[str], test_dir: str) -> bool:
+        """Whether a whole folder goes: where code lies among suites it is not theirs alone."""
+        if ".claude" in folder.split("/"):
+            return False
+        beside = {*self.directly(folder)} - own
+        usual = normpath(test_dir) == DEFAULTS.test_dir
+        return all(_NOTE.fullmatch(name) or (usual and _TEXT.fullmatch(name)) for name in map(basename, beside))
+
+    def _prompts(self, suite: str, project: str) -> Iterator[str]:
+        for text in self._listing.texts.get(suite, ()):
+            given = _values(text, "promptFile").get("promptFile")
+            if given is None:
+                continue
+            name = normpath(join(dirname(suite), given))
+            for file in {name, *self._resolved(name)}:
+                if file in self._listing.files and _lies_in(file, project) and not _steers(file):
+                    yield file
+
+    def _resolved(self, path: str) -> set[str]:
+        """Where a path leads, its links followed; more than one place where versions differ."""
+        found, waiting, seen = set[str](), [path], set[str]()
+        while waiting and len(seen) < MOST_LINKS:
+            here = waiting.pop()
+            if here in seen or here.startswith(("../", "/")) or here == "..":
+                continue
+            seen.add(here)
+            link = next((part for part in (*reversed(_above(here)), here) if part in self._listing.links), None)
+            if link is None or here in self._below:
+                found.add(here)
+            if link is not None:
+                rest = here[len(link) :].lstrip("/")
+                targets = self._listing.links[link]
+                waiting += [_plain(join(dirname(link), target, rest)) for target in targets if target[:1] != "/"]
+        return found
+
+
+def _above(path: str) -> list[str]:
+    """Every folder that holds it, the nearest first; the top is the empty name."""
+    found = []
+    while path:
+        path = dirname(path)
+        found.append(path)
+    return found
+
+
+def _places(text: bytes) -> tuple[str, str]:
+    values = _values(text, "testDir", "resultsDir")
+    return values.get("testDir", DEFAULTS.test_dir), values.get("resultsDir", DEFAULTS.results_dir)
+
+
+def _values(text: bytes, *names: str) -> dict[str, str]:
+    """Top-level keys with a text."""
+    try:
+        root, _ = loader.parse(text.decode("utf-8-sig", "replace"), "")
+    except Rejected:
+        return {}
+    entries = root.entries if isinstance(root, Grouping) else {}
+    found = {name: entries[name].node for name in names if name in entries}
+    return {name: node.text for name, node in found.items() if isinstance(node, Scalar) and node.text.strip()}
+
+
+def _inside(project: str, given: str) -> str:
+    return _plain(join(project, given))
+
+
+def _plain(path: str) -> str:
+    return normpath(path) if normpath(path) != "." else ""
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/") if folder else path not in {"", ".."} and not path.startswith(("../", "/"))
+
+
+def _is_suite_of(file: str, folder: str, project: str) -> bool:
+    """Below the folder at any depth, since one that was put away still says what is expected."""
+    return bool(_SUITE.fullmatch(basename(file))) and (folder != project or dirname(file) == folder)
+
+
+def _steers(file: str) -> bool:
+    return basename(file) in _STEERING or ".claude" in file.split("/")

@@ -1,0 +1,280 @@
+"""Secrets that a text itself names as such: `DB_PASSWORD=…`, `"clientSecret": "…"`, `postgres://user:…@host`.
+
+A name alone proves nothing: most of what is called a token is a word, a variable or a placeholder. So the value decides
+as well: masked is what nobody would write down but a generator, or a person who was asked for a password.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
+from urllib.parse import unquote
+
+import re2
+
+SHORTEST, LONGEST = 8, 2_000
+LONGEST_RUN = 500
+SHORTEST_IN_ADDRESS = 6
+MOST_NAMES_IN_A_RUN = 16
+MOST_NAMES = 100_000
+"""That are looked at in one text."""
+LEAST_RANDOM = 8
+LEAST_BITS = 2.4
+"""Per character of what is random; hexadecimal digits have up to 4."""
+
+_PASS = r"[_.-]pass(?:w(?:or)?d|phrase|code)?|pass(?:w(?:or)?d|wort|phrase|code)|pwd"  # noqa: S105 - a pattern
+_KEYS = (
+    r"(?:api|access|secret|private|auth|signing|encryption|encrypt|decryption|master|app|account|license|storage|"
+    r"shared|service|session|client|deploy|crypt|hmac|jwt|webhook|consumer|admin|bot)[ _.-]?key"
+)
+_WORD = rf"(?:{_PASS}|secret|token|credentials?|{_KEYS}|_auth|(?-i:[A-Z0-9]_KEY))"
+_TAIL = (
+    r"(?:[_.-]?(?:key|base|base64|b64|hex|raw|plain|plaintext|value|string|old|new|prod|production|dev|development|"
+    r"staging|live|main|root|admin|primary|secondary|v?[0-9]{1,3})){0,2}"
+)
+_QUOTE = r"(?:\\{0,4}[\"'`]|&quot;|&#3[49];)"
+_BLANK = r"[ \t]{0,40}"
+_BREAK = r"(?:\r?\n|\\r\\n|\\n)"
+_TYPES = (
+    r"(?:str|string|bytes|text|&(?:'static )?str|secretstr|optional\[str\]|str ?\| ?none|string\?|final(?:\[str\])?)"
+)
+_SEPARATOR = "|".join(
+    (
+        rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}{_TYPES}{_BLANK}={_BLANK}",
+        rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}[|>][-+]?{_BLANK}{_BREAK}[ \t+]{{1,40}}",
+        rf"{_QUOTE}?,?{_BLANK}{_BREAK}?[-+ \t0-9→|]{{0,40}}{_QUOTE}?value{_QUOTE}?{_BLANK}[:=]{_BLANK}",
+        rf"{_QUOTE}?[\])]?{_BLANK}(?:=>|:=|:-|={{1,3}}|!={{1,2}}|:){_BLANK}",
+        rf"{_QUOTE}{_BLANK},{_BLANK}",
+        rf"\({_BLANK}",
+        r">",
+    )
+)
+"""What comes between a name and its value: that of a type, a block, `name:`/`value:` pairs, arguments, elements."""
+
+_SPACED = re.compile(
+    rb"(?:-[a-z-]{1,40}|-|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})$", re.IGNORECASE
+)
+_SPACED_HINT = re.compile(rb"-|env|arg|set|login", re.IGNORECASE)
+"""Before a name after which a blank is enough."""
+
+_OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
+_LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % LONGEST_RUN)
+_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}" % LONGEST_RUN)
+_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % LONGEST_RUN)
+_LINE_END = re.compile(rb"[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)")
+_QUERY = re.compile(rb"[?&][\w.-]*$")
+_ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
+_PLAINLY_PASSWORD = re.compile(rb"[A-Z0-9_]*(?:PASS|PWD|SECRET)[A-Z0-9_]*=")
+"""As in a shell and in `.env`, where nothing but a value can follow."""
+_CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[\w.]*(?:Private|Public)Key\b")
+_EXPRESSION = (b"(", b"[", b"{")
+_NOT_SECRET = re.compile(
+    rb"(?:public(?:[_.-]?key)?|page|next|previous|continuation|sync|csrf|xsrf|publishable)[_.-]?$", re.IGNORECASE
+)
+
+_PLACEHOLDER = re.compile(
+    r"\$\{|\{\{|\$\(|<%|%\(|#\{|\{[^{}]*\}|\[[^\]]*\]|^\$[A-Za-z_]|^%\w+%$|^<.*>$|\.\.\.|…|\*\*\*|[xX]{4}|&lt;.*&gt;|\\[dws]|"
+    r"^(?:https?|ftp|file|s3|gs|op|ref\+\w+|vault|arn|urn|env|secret)s?:|process\.env|os\.environ|getenv|System\.",
+    re.IGNORECASE,
+)
+_DUMMY = re.compile(
+    r"p[a@4]ss?w[o0]rd|passwd|0?123456789?0?|12345|98765|abcdef(?:gh)?|abc123|deadbeef|qwerty|change_?me|example|"
+    r"placeholder|dummy|sample|your|foobar",
+    re.IGNORECASE,
+)
+_ADDRESS_DUMMIES = re.compile(
+    r"(?:my|the|your|some|user|db|test)?[-_]?(?:pass(?:word|wd|phrase)?|pwd?|secret|token|guest|postgres|mysql|root|admin|"
+    r"test|user|example|changeme|foo|bar|baz|key|credentials?|rabbitmq|mongo|redis|x-oauth-basic)[-_]?\d{0,4}",
+    re.IGNORECASE,
+)
+_USUAL = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a an the my your our some this is in of to for pass passwd password passphrase pwd pw secret token key api "
+        "auth db database user username admin root postgres postgresql mysql mariadb mongo redis rabbitmq sql app test "
+        "tests testing dev development local localhost prod production staging ci example changeme change me default "
+        "value here none null nil true false sample dummy fake placeholder insert replace todo with supersecret super "
+        "please x xx xxx",
+    )
+)
+"""Of these alone nobody makes a password that is worth hiding."""
+_RUNS = re.compile(r"[A-Za-z]+|\d+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_UNPRONOUNCEABLE = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}|[aeiou]{4}", re.IGNORECASE)
+_SYMBOLS = re.compile(r"[!#$%^&*+=?~@]")
+
+
+def _compile(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = False
+    options.max_mem = 64 << 20
+    return re2.compile(pattern.encode(), options)
+
+
+_FINDER = _compile(rf"authorization|{_WORD}{_TAIL}")
+_BETWEEN = re.compile(_SEPARATOR.encode(), re.IGNORECASE)
+_FIRST = frozenset(b":=-!>(,'\"`\\&]) \t\r\n|")
+"""What a separator can begin with."""
+_SCHEME = re.compile(rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]".encode(), re.IGNORECASE)
+
+
+def spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where the values of named secrets stand in a text, without their quotes.
+
+    Names are found first, and only what follows one is looked at: at most a few thousand bytes, and mostly two.
+    """
+    runs = Counter[int]()
+    for match in islice(_FINDER.finditer(data), MOST_NAMES):
+        start, end = match.span()
+        at = _value_start(data, start, end) if end < len(data) and data[end] in _FIRST else None
+        if at and (found := _value(data, start, at, runs)):
+            yield found
+    at = data.find(b"://")
+    while at >= 0:
+        if found := _in_address(data, at + 3):
+            yield found
+        at = data.find(b"://", at + 3)
+
+
+def _value_start(data: bytes, start: int, end: int) -> int | None:
+    if data[start:end].lower() == b"authorization":
+        scheme = _SCHEME.match(data, end)
+        return scheme.end() if scheme else None
+    between = _BETWEEN.match(data, end)
+    if between:
+        return between.end()
+    before = data[max(0, start - 120) : start]
+    spaced = data[end : end + 1] in {b" ", b"\t"} and _SPACED_HINT.search(before) and _SPACED.search(before)
+    return end + 1 if spaced else None
+
+
+def values(text: str) -> Iterator[str]:
+    """The values themselves, and what they mean where an address quotes them."""
+    data = text.encode("utf-8", "replace")
+    for start, end in spans(data):
+        value = data[start:end].decode("utf-8", "replace")
+        yield from {value, unquote(value)}
+
+
+def is_named(key: str, value: str) -> bool:
+    """Whether a key of an object names its value a secret, and the value may be one."""
+    data = key[:200].encode("utf-8", "replace")
+    named = any(match.end() == len(data) and not _is_harmless(data, match.start()) for match in _FINDER.finditer(data))
+    return named and looks_secret(value)
+
+
+def _is_harmless(data: bytes, start: int) -> bool:
+    return bool(_NOT_SECRET.search(data[max(0, start - 20) : start]))
+
+
+def _value(data: bytes, start: int, at: int, runs: Counter[int]) -> tuple[int, int] | None:
+    quoted = _quoted(data, at)
+    found = quoted or _bare(data, at, data[max(0, start - 80) : start], runs)
+    if not found or found[1] - found[0] < SHORTEST or _is_harmless(data, start):
+        return None
+    value = data[slice(*found)].decode("utf-8", "replace")
+    if _PLAINLY_PASSWORD.fullmatch(data, start, at):
+        return found if looks_secret(value) or _is_chosen(value) else None
+    return found if looks_secret(value) and (quoted or not _CODE.match(data, at)) else None
+
+
+def _quoted(data: bytes, at: int) -> tuple[int, int] | None:
+    opening = _OPENING.match(data, at)
+    if not opening:
+        return None
+    end = data.find(opening[1], opening.end(), opening.end() + LONGEST)
+    return (opening.end(), end) if end >= 0 and data.find(b"\n", opening.end(), end) < 0 else (at, at)
+
+
+def _bare(data: bytes, at: int, before: bytes, runs: Counter[int]) -> tuple[int, int] | None:
+    """To the end of the line, where nothing else stands there; else to what ends a value in code, or in an address."""
+    if data[at - 1] in b"(":
+        return None
+    is_parameter = _QUERY.search(before)
+    line = None if is_parameter else _run(_LINE, data, at, runs)
+    if line and _LINE_END.match(data, line.end()):
+        return at, at + len(line[0].rstrip(b",;)}]"))
+    token = _run(_PARAMETER if is_parameter else _TOKEN, data, at, runs)
+    if not token or data[token.end() : token.end() + 1] in _EXPRESSION:
+        return None
+    return token.span()
+
+
+def _run(shape: re.Pattern[bytes], data: bytes, at: int, runs: Counter[int]) -> re.Match[bytes] | None:
+    """A value without quotes. Many names in one run of characters would be read again and again."""
+    found = shape.match(data, at)
+    if not found or len(found[0]) == LONGEST_RUN:
+        return None
+    runs[found.end()] += 1
+    return found if runs[found.end()] <= MOST_NAMES_IN_A_RUN else None
+
+
+def _in_address(data: bytes, at: int) -> tuple[int, int] | None:
+    found = _ADDRESS.match(data, at)
+    if not found:
+        return None
+    told = found[2].decode("utf-8", "replace")
+    if found[1] is None:
+        return found.span(2) if len(told) >= 2 * SHORTEST and looks_secret(told) else None
+    return found.span(2) if _is_password_of(found[1].decode("utf-8", "replace"), told) else None
+
+
+def _is_password_of(user: str, told: str) -> bool:
+    """In an address there is no doubt what it is: any password but those of examples."""
+    if len(told) < SHORTEST_IN_ADDRESS or told.casefold() == user.casefold() or _PLACEHOLDER.search(told):
+        return False
+    return not _ADDRESS_DUMMIES.fullmatch(told) and (not told.isalpha() or not _is_word(told))
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a value is more than words, numbers and placeholders."""
+    if not SHORTEST <= len(value) <= LONGEST or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
+        return False
+    rest = _DUMMY.sub("-", value)
+    random = "".join(part for part in re.findall(r"[A-Za-z0-9]+", rest) if not _is_wordy(part))
+    if len(random) >= LEAST_RANDOM:
+        return _bits(random) >= LEAST_BITS
+    classes = sum(bool(re.search(kind, rest)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    return (
+        rest == value and bool(_SYMBOLS.search(rest)) and classes >= 3 and "://" not in value and "=" not in value[:-2]
+    )
+
+
+def _is_chosen(value: str) -> bool:
+    """Whether a person may have chosen this as a password: words that say something else, or with digits."""
+    if not SHORTEST <= len(value) <= LONGEST or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
+        return False
+    words = [word for word in re.findall("[a-z]+", value.lower()) if word not in _USUAL]
+    return bool(words) and (len(words) >= 3 or any(map(str.isdigit, value))) and "/" not in value
+
+
+def _is_wordy(part: str) -> bool:
+    """Words with a few digits, as in `sha256` or `oauth2Callback`; and plain numbers."""
+    runs = _RUNS.findall(part)
+    words = [run for run in runs if run.isalpha()]
+    if len(runs) > 3 or any(run.isdigit() and len(run) > 4 for run in runs if words):
+        return False
+    if len(part) > 4 and len(runs) > 1 and any(len(word) < 3 for word in words):
+        return False
+    return all(map(_is_word, words))
+
+
+def _is_word(run: str) -> bool:
+    humps = _HUMPS.findall(run)
+    if len(humps) > 1 and len(run) / len(humps) < 3:
+        return False
+    return all(len(hump) <= 4 or _is_pronounceable(hump) for hump in humps)
+
+
+def _is_pronounceable(hump: str) -> bool:
+    return bool(re.search("[aeiouyAEIOUY]", hump)) and not _UNPRONOUNCEABLE.search(hump)
+
+
+def _bits(text: str) -> float:
+    """Of entropy per character; a run of neighbours in the alphabet has none."""
+    if sum(abs(ord(left) - ord(right)) <= 1 for left, right in pairwise(text)) > len(text) / 2:
+        return 0.0
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())

@@ -1,0 +1,250 @@
+"""A history without the files that no session may see: the same commits with other trees.
+
+Author, dates and message stay, so that the same commit always becomes the same commit. Only objects that are left are
+kept: the others would be found by their id.
+"""
+
+import hashlib
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio.to_thread
+
+from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.git import Git
+
+LARGEST_TEXT = 2 << 20
+LARGEST_SUM = 128 << 20
+LINK, FOLDER = b"120000", b"40000"
+GONE = {b"000000", b"160000"}
+"""Removed files, and submodules, which hold none."""
+UNSIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
+"""Headers that are about the commit as it was."""
+
+Branch: TypeAlias = "dict[bytes, Branch | None]"
+"""What to remove below a folder: names, and what below them; nothing where all of it goes."""
+
+
+@dataclass
+class History:
+    """All commits that a store has; `git` names its repository."""
+
+    git: Git
+    tip: str
+    object_format: str
+    written: dict[str, bytes] = field(default_factory=dict)
+    """New objects by name, with their headers."""
+
+    async def commits(self) -> list[str]:
+        """Parents before children."""
+        return (await self.git("rev-list", "--topo-order", "--reverse", self.tip)).decode().split()
+
+    async def listing(self, commits: Sequence[str], reads: Callable[[str], bool]) -> Listing:
+        """The files of all commits together."""
+        versions = await self._versions(commits)
+        links = {blob.decode() for _, mode, blob in versions if mode == LINK}
+        read = {
+            blob.decode() for path, mode, blob in versions if mode != LINK and reads(_text(path.rpartition(b"/")[2]))
+        }
+        contents = await self._read(await self._small([*sorted(read), *sorted(links)]))
+        texts: dict[str, list[bytes]] = {}
+        targets: dict[str, list[str]] = {}
+        for path, mode, blob in sorted(versions):
+            content = contents.get(blob.decode())
+            if content is not None and mode == LINK:
+                targets.setdefault(_text(path), []).append(_text(content))
+            elif content is not None:
+                texts.setdefault(_text(path), []).append(content)
+        return Listing(frozenset(_text(path) for path, _, _ in versions), texts, targets)
+
+    async def without(self, commits: Sequence[str], paths: Iterable[str]) -> Mapping[str, str]:
+        """Each commit's id once these files and folders are gone; new objects are `written`."""
+        bodies = await self._read(commits)
+        trees = {commit: body.partition(b"\n")[0].removeprefix(b"tree ").decode() for commit, body in bodies.items()}
+        lighter = await self._trees({*trees.values()}, _branch(paths))
+        ids: dict[str, str] = {}
+        for commit in commits:
+            body = _rewritten(bodies[commit], lighter[trees[commit]], ids)
+            ids[commit] = commit if body == bodies[commit] else self._add(b"commit", body)
+        return ids
+
+    async def _versions(self, commits: Sequence[str]) -> set[tuple[bytes, bytes, bytes]]:
+        """Path, mode and blob of every file: what a commit has that no parent of it has, and those without parents."""
+        options = ("--stdin", "--no-commit-id", "-r", "-c", "--root", "--raw", "-z", "--no-abbrev", "--no-renames")
+        said = await self.git("diff-tree", *options, stdin="".join(f"{commit}\n" for commit in commits).encode())
+        fields = iter(said.split(b"\0")[:-1])
+        found = set()
+        for change, path in zip(fields, fields, strict=True):
+            told = change.lstrip(b":").split(b" ")
+            parents = len(change) - len(change.lstrip(b":"))
+            mode, blob = told[parents], told[2 * parents + 1]
+            if mode not in GONE:
+                found.add((path, mode, blob))
+        return found
+
+    async def _trees(self, roots: set[str], doomed: Branch) -> Mapping[str, str]:
+        """Each tree's id without what is doomed. Level by level: a path may be deeper than the stack."""
+        levels: list[dict[tuple[str, int], Branch]] = [{(root, id(doomed)): doomed for root in roots}]
+        bodies: dict[str, bytes] = {}
+        while levels[-1]:
+            bodies |= await self._read({tree for tree, _ in levels[-1]} - bodies.keys())
+            below = (
+                (entry.id, branch.get(entry.name))
+                for (tree, _), branch in levels[-1].items()
+                for entry in self._entries(bodies[tree])
+                if entry.mode == FOLDER
+            )
+            levels.append({(tree, id(branch)): branch for tree, branch in below if branch})
+        ids: dict[tuple[str, int], str] = {}
+        for level in reversed(levels):
+            for (tree, key), branch in level.items():
+                ids[tree, key] = self._lighter(bodies[tree], branch, ids)
+        return {root: ids[root, id(doomed)] for root in roots}
+
+    def _lighter(self, body: bytes, branch: Branch, ids: Mapping[tuple[str, int], str]) -> str:
+        kept = []
+        for entry in self._entries(body):
+            below = branch.get(entry.name, {})
+            if below is None:
+                continue
+            new = ids.get((entry.id, id(below)), entry.id)
+            if new != entry.id and new == self._empty:
+                continue
+            kept.append(b"%b %b\0%b" % (entry.mode, entry.name, bytes.fromhex(new)))
+        return self._add(b"tree", b"".join(kept))
+
+    @cached_property
+    def _empty(self) -> str:
+        return hashlib.new(self.object_format, b"tree 0\0", usedforsecurity=False).hexdigest()
+
+    def _add(self, kind: bytes, body: bytes) -> str:
+        content = b"%b %d\0%b" % (kind, len(body), body)
+        name = hashlib.new(self.object_format, content, usedforsecurity=False).hexdigest()
+        self.written[name] = content
+        return name
+
+    def _entries(self, body: bytes) -> Iterator["_Entry"]:
+        size, at = hashlib.new(self.object_format, usedforsecurity=False).digest_size, 0
+        while at < len(body):
+            end = body.index(b"\0", at)
+            mode, _, name = body[at:end].partition(b" ")
+            at = end + 1 + size
+            yield _Entry(mode, name, body[end + 1 : at].hex())
+
+    async def _small(self, names: Sequence[str]) -> list[str]:
+        """Those that can be read, within bounds for all together."""
+        said = await self.git(
+            "cat-file", "--batch-check=%(objectsize)", stdin="".join(f"{name}\n" for name in names).encode()
+        )
+        room, found = LARGEST_SUM, list[str]()
+        for name, size in zip(names, said.split(b"\n"), strict=False):
+            if size.isdigit() and int(size) <= min(room, LARGEST_TEXT):
+                room -= int(size)
+                found.append(name)
+        return found
+
+    async def _read(self, names: Iterable[str]) -> dict[str, bytes]:
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        said = await self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in wanted).encode())
+        found, at = dict[str, bytes](), 0
+        for name in wanted:
+            end = said.index(b"\n", at)
+            size = said[at:end].rpartition(b" ")[2]
+            if not size.isdigit():
+                raise WorkspaceError(f"The repository lacks an object of the tested commit: {name}.")
+            found[name] = said[end + 1 : end + 1 + int(size)]
+            at = end + int(size) + 2
+        return found
+
+
+@dataclass(frozen=True)
+class _Entry:
+    mode: bytes
+    name: bytes
+    id: str
+
+
+async def withhold(git: Git, tip: str, object_format: str, finder: SuiteFinder, project: str) -> tuple[str, Withheld]:
+    """Take suites out of a repository of ours; returns the new tip and what is gone.
+
+    Args:
+        git: With GIT_DIR set to the repository.
+        tip: The only reference of it.
+        object_format: Its hash.
+        finder: Knows what to take out.
+        project: The folder that is tested, from the top of the tree.
+
+    Raises:
+        WorkspaceError: There is no room.
+    """
+    history = History(git, (await git("rev-parse", tip)).decode().strip(), object_format)
+    commits = await history.commits()
+    withheld = finder.find(await history.listing(commits, finder.reads), project)
+    ids = await history.without(commits, withheld.paths) if withheld.paths else {}
+    new = ids.get(history.tip, history.tip)
+    if new != history.tip:
+        folder = Path(git.environment["GIT_DIR"])
+        await anyio.to_thread.run_sync(_write, folder, history.written)
+        _move_border(folder / "shallow", ids)
+        await git("update-ref", tip, new)
+        await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
+    return new, withheld
+
+
+def _write(repository: Path, objects: Mapping[str, bytes]) -> None:
+    for name, content in objects.items():
+        file = repository / "objects" / name[:2] / name[2:]
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(zlib.compress(content, 1))
+
+
+def _move_border(shallow: Path, ids: Mapping[str, str]) -> None:
+    """Where history was cut, it is cut still."""
+    if shallow.exists():
+        border = sorted(ids.get(name, name) for name in shallow.read_text().split())
+        shallow.write_text("".join(f"{name}\n" for name in border))
+
+
+def _rewritten(body: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
+    """A commit with another tree, or another parent; what was signed is no longer what it says."""
+    head, _, message = body.partition(b"\n\n")
+    headers = re.split(rb"\n(?! )", head)
+    moved = [_moved(header, tree, ids) for header in headers]
+    if moved == headers:
+        return body
+    kept = [header for header in moved if header.partition(b" ")[0] not in UNSIGNED]
+    return b"\n".join(kept) + b"\n\n" + message
+
+
+def _moved(header: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
+    name, _, value = header.partition(b" ")
+    if name == b"tree":
+        return b"tree " + tree.encode()
+    if name == b"parent":
+        return b"parent " + ids.get(value.decode(), value.decode()).encode()
+    return header
+
+
+def _branch(paths: Iterable[str]) -> Branch:
+    top: Branch = {}
+    for path in sorted(paths):
+        *above, last = os.fsencode(path).split(b"/")
+        here: Branch | None = top
+        for part in above:
+            here = here.setdefault(part, {}) if here is not None else None
+        if here is not None:
+            here[last] = None
+    return top
+
+
+def _text(name: bytes) -> str:
+    return os.fsdecode(name)
