@@ -66,6 +66,23 @@ class McpServer(Record):
     status: SafeText
 
 
+class McpServerState(McpServer):
+    """An MCP server at one time; a transcript has the last state of each, and fills in the last two fields."""
+
+    error: SafeText | None = None
+    tools: tuple[SafeText, ...] = ()
+    connected_at: float | None = None
+    late: bool = False
+    """True where the session had begun before it was connected."""
+
+
+class ServersReported(_Happened):
+    """The states of all MCP servers, recorded when one of them has changed."""
+
+    type: Literal["serversReported"] = "serversReported"
+    servers: tuple[McpServerState, ...]
+
+
 class Started(_Happened):
     """Claude Code's init message: what was really loaded."""
 
@@ -188,6 +205,7 @@ class Ended(_Happened):
 
 SessionRecord = Annotated[
     Started
+    | ServersReported
     | AssistantSaid
     | ToolCalled
     | ToolReturned
@@ -252,6 +270,8 @@ class SessionTranscript(Record):
     """Why the session did not complete, in a sentence; absent when it did."""
     wall_seconds: float
     started: Started | None = None
+    mcp_servers: tuple[McpServerState, ...] = ()
+    """Each with the last that was heard of it."""
     entries: tuple[Entry, ...] = ()
     ended: Ended | None = None
 
