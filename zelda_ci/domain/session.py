@@ -51,7 +51,7 @@ class ModelUsage(Usage):
     """False where no list price of the model is known and the cost is a guess."""
 
 
-# --- as it happens -----------------------------------------------------------------------------------------------
+# --- as it happens; from `ToolCall` on as a whole ---------------------------------------------------------------
 
 
 class _Happened(Record):
@@ -67,13 +67,12 @@ class McpServer(Record):
 
 
 class McpServerState(McpServer):
-    """An MCP server at one time; a transcript has the last state of each, and fills in the last two fields."""
+    """An MCP server at one time; in a transcript with when it connected: late if the session had begun before."""
 
     error: SafeText | None = None
     tools: tuple[SafeText, ...] = ()
     connected_at: float | None = None
     late: bool = False
-    """True where the session had begun before it was connected."""
 
 
 class ServersReported(_Happened):
@@ -218,8 +217,6 @@ SessionRecord = Annotated[
     | Ended,
     Field(discriminator="type"),
 ]
-
-# --- as a whole --------------------------------------------------------------------------------------------------
 
 
 class ToolCall(Record):
