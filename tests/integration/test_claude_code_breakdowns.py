@@ -23,9 +23,9 @@ FAKE = """\
 {shebang}
 import json, sys
 def say(**message): print(json.dumps(message), flush=True)
-request = json.loads(sys.stdin.readline())
-say(type="control_response", response={{"subtype": "success", "request_id": request["request_id"], "response": {{}}}})
-sys.stdin.readline()
+while (request := json.loads(sys.stdin.readline()))["type"] == "control_request":
+    answer = {{"subtype": "success", "request_id": request["request_id"], "response": {{}}}}
+    say(type="control_response", response=answer)
 {body}
 """
 

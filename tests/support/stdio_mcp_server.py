@@ -1,7 +1,11 @@
-"""A tiny MCP server over stdio with one tool, `greet`; started by sessions as `python stdio_mcp_server.py`."""
+"""A tiny MCP server over stdio with one tool, `greet`; started by sessions as `python stdio_mcp_server.py [SECONDS]`.
+
+It takes that many seconds before it answers anything, as servers do that are downloaded or compiled first.
+"""
 
 import json
 import sys
+import time
 from typing import Any
 
 TOOL = {
@@ -24,6 +28,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return {}
 
 
+time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0)
 for line in sys.stdin:
     request = json.loads(line)
     if "id" in request:

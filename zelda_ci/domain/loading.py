@@ -7,32 +7,37 @@ from typing import Any
 
 from zelda_ci.domain import globs, tool_names
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
-from zelda_ci.domain.session import SessionTranscript, Started
-from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
+from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
+from zelda_ci.redact import Redactor, SafeText, joined
 
 TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
 """Tools that make Claude Code load what waits for a file; commands in a shell do not."""
 
 NOT_TOLD = "Claude Code did not say why"
 
+CONNECTED_LATE = "it connected late:"
+"""Begins the note on a server that the session had begun without."""
+
 
 def settle(manifest: ToolsManifest, transcript: SessionTranscript, redact: Redactor) -> ToolsManifest:
-    """The manifest with `loaded`, `on_demand`, `reason` and the servers' `tools` filled in.
+    """The manifest with `loaded`, `on_demand`, `reason` and the servers' `tools` and `note` filled in.
 
-    The session's init message decides wherever it speaks: on skills, commands, sub-agents and servers. Where it is
+    The session's init message decides wherever it speaks: on skills, commands and sub-agents. Servers can come and go
+    later: what was last heard of them decides, and calls that they answered. Where Claude Code is
     silent (rules, CLAUDE.md files, hooks, what waits for a file) the rules of Claude Code decide, and the files that
     the session touched. Without an init message nothing was loaded.
     """
     if transcript.started is None:
         untold = {"loaded": False, "reason": redact("the session never came up")}
         return manifest.model_copy(update={"items": tuple(item.model_copy(update=untold) for item in manifest.items)})
-    told = _Told(transcript.started, frozenset(_touched(manifest, transcript)))
+    told = _Told(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
     items = tuple(item.model_copy(update=_settled(item, told, redact)) for item in manifest.items)
     return manifest.model_copy(update={"items": items})
 
 
 @dataclass(frozen=True)
 class _Told:
+    transcript: SessionTranscript
     started: Started
     touched: frozenset[str]
 
@@ -59,7 +64,7 @@ class _Told:
 
 def _settled(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
     if item.kind is ItemKind.MCP_SERVER:
-        return _server(item, told.started, redact)
+        return _server(item, told, redact)
     if _is_listed(item, told):
         return {"loaded": True}
     if item.problem:
@@ -76,27 +81,52 @@ def _is_listed(item: ManifestItem, told: _Told) -> bool:
     return item.name in told.names(item.kind) and not item.shadowed and not item.below
 
 
-def _server(item: ManifestItem, started: Started, redact: Redactor) -> dict[str, Any]:
-    prefix = f"{tool_names.server(item.name)}__"
-    tools = tuple(tool for tool in started.tools if tool.startswith(prefix))
-    status = next((server.status for server in started.mcp_servers if server.name == item.name), EMPTY)
+def _server(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
     if item.shadowed:
         return {"loaded": False, "reason": item.problem}
-    if tools or status == "connected":
-        return {"loaded": True, "tools": tools}
-    return {"loaded": False, "reason": _why_not(item, status, redact)}
+    prefix = f"{tool_names.server(item.name)}__"
+    state = next((server for server in told.transcript.mcp_servers if server.name == item.name), None)
+    listed = [tool for tool in told.started.tools if tool.startswith(prefix)]
+    tools = tuple(dict.fromkeys([*listed, *(state.tools if state else ())]))
+    if tools or (state and state.connected_at is not None) or _answered(prefix, told.transcript):
+        return {"loaded": True, "tools": tools, "note": _note(state, redact)}
+    return {"loaded": False, "reason": _why_not(item, state, redact)}
 
 
-def _why_not(item: ManifestItem, status: SafeText, redact: Redactor) -> SafeText:
-    match status:
-        case "":
-            return item.problem or redact(NOT_TOLD)
+def _answered(prefix: str, transcript: SessionTranscript) -> bool:
+    """Whether a tool of the server gave a result; an error may be Claude Code's own, for want of the tool."""
+    calls = (call for call in transcript.tool_calls if call.name.startswith(prefix))
+    return any(call.output is not None and not call.is_error for call in calls)
+
+
+def _note(state: McpServerState | None, redact: Redactor) -> SafeText | None:
+    if state is None:
+        return None
+    if state.status != "connected" and state.connected_at is not None:
+        return joined("", (redact("it was connected, and then lost: "), _explained(state, redact)))
+    if state.late and state.connected_at is not None:
+        return redact(f"{CONNECTED_LATE} {state.connected_at:.1f} s after the start, when the session had begun")
+    return None
+
+
+def _why_not(item: ManifestItem, state: McpServerState | None, redact: Redactor) -> SafeText:
+    return (item.problem or redact(NOT_TOLD)) if state is None else _explained(state, redact)
+
+
+def _explained(state: McpServerState, redact: Redactor) -> SafeText:
+    """A state other than connected, in words."""
+    match state.status:
         case "failed":
-            return redact("it could not be started or reached")
+            told = redact("it could not be started or reached")
         case "pending":
-            return redact("it was still connecting when the session began")
+            told = redact("it was still connecting when the session ended")
+        case "needs-auth":
+            told = redact("it asks for a login, which nobody can do in a test run")
+        case "disabled":
+            told = redact("it is switched off")
         case _:
-            return joined("", (redact("its status was "), status))
+            told = joined("", (redact("its status was "), state.status))
+    return joined(": ", (told, state.error)) if state.error else told
 
 
 def _touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:

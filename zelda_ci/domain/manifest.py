@@ -42,6 +42,8 @@ class ManifestEntry(Record):
     """True where it waited for a file to which it applies, and none was touched."""
     reason: SafeText | None = None
     """Why it was not loaded."""
+    note: SafeText | None = None
+    """What was unusual about a server that was loaded: it connected late, or was lost."""
 
     @property
     def tool(self) -> str:
@@ -79,7 +81,7 @@ class ManifestItem(ManifestEntry):
     shadowed: bool = False
     """True where another file of the same name takes its place."""
     tools: tuple[SafeText, ...] = ()
-    """Of a server: what it was heard to offer."""
+    """Of a server: what it offered at any time of the session."""
 
 
 class ToolsManifest(Record):

@@ -51,7 +51,7 @@ class ModelUsage(Usage):
     """False where no list price of the model is known and the cost is a guess."""
 
 
-# --- as it happens -----------------------------------------------------------------------------------------------
+# --- as it happens; from `ToolCall` on as a whole ---------------------------------------------------------------
 
 
 class _Happened(Record):
@@ -64,6 +64,22 @@ class McpServer(Record):
 
     name: SafeText
     status: SafeText
+
+
+class McpServerState(McpServer):
+    """An MCP server at one time; in a transcript with when it connected: late if the session had begun before."""
+
+    error: SafeText | None = None
+    tools: tuple[SafeText, ...] = ()
+    connected_at: float | None = None
+    late: bool = False
+
+
+class ServersReported(_Happened):
+    """The states of all MCP servers, recorded when one of them has changed."""
+
+    type: Literal["serversReported"] = "serversReported"
+    servers: tuple[McpServerState, ...]
 
 
 class Started(_Happened):
@@ -188,6 +204,7 @@ class Ended(_Happened):
 
 SessionRecord = Annotated[
     Started
+    | ServersReported
     | AssistantSaid
     | ToolCalled
     | ToolReturned
@@ -200,8 +217,6 @@ SessionRecord = Annotated[
     | Ended,
     Field(discriminator="type"),
 ]
-
-# --- as a whole --------------------------------------------------------------------------------------------------
 
 
 class ToolCall(Record):
@@ -252,6 +267,8 @@ class SessionTranscript(Record):
     """Why the session did not complete, in a sentence; absent when it did."""
     wall_seconds: float
     started: Started | None = None
+    mcp_servers: tuple[McpServerState, ...] = ()
+    """Each with the last that was heard of it."""
     entries: tuple[Entry, ...] = ()
     ended: Ended | None = None
 

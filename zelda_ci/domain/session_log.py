@@ -10,9 +10,12 @@ from zelda_ci.domain.session import (
     Ended,
     Entry,
     HookRan,
+    McpServer,
+    McpServerState,
     Noticed,
     ResponseEnded,
     Retried,
+    ServersReported,
     SessionRecord,
     SessionStatus,
     SessionTranscript,
@@ -57,6 +60,7 @@ def assemble(  # noqa: PLR0913 - the transcript's own fields, by name
         reason=reason,
         wall_seconds=wall_seconds,
         started=log.started,
+        mcp_servers=tuple(log.servers.values()),
         entries=log.entries(),
         ended=log.ended,
     )
@@ -112,6 +116,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.started: Started | None = None
+        self.servers: dict[SafeText, McpServerState] = {}
         self.ended: Ended | None = None
         self._entries: list[_OpenTurn | Entry] = []
         self._turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
@@ -120,7 +125,10 @@ class _Log:
 
     def add(self, record: SessionRecord) -> None:
         match record:
+            case ServersReported():
+                self._learn(record.servers, record.at)
             case Started():
+                self._learn(record.mcp_servers, record.at)
                 self.started = record
             case Ended():
                 self.ended = record
@@ -132,6 +140,17 @@ class _Log:
                 if isinstance(record, Denied) and record.tool_call_id:
                     self._denied.add(record.tool_call_id)
                 self._entries.append(record)
+
+    def _learn(self, servers: Iterable[McpServer], at: float) -> None:
+        """Note the servers' states; the init message before tells which of them the session had begun without."""
+        for server in servers:
+            before = self.servers.get(server.name) or McpServerState(name=server.name, status=server.status)
+            news = {name: getattr(server, name) for name in server.model_fields_set}
+            if server.status != before.status:
+                news.setdefault("error", None)
+            if server.status == "connected" and before.connected_at is None:
+                news |= {"connected_at": at, "late": self.started is not None}
+            self.servers[server.name] = before.model_copy(update=news)
 
     def entries(self) -> tuple[Entry, ...]:
         index = 0

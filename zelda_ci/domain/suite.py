@@ -107,6 +107,12 @@ class ExecutionSettings(Setting):
         30, le=10_000, description="Most model responses of the main conversation; then the session is ended."
     )
     timeout_seconds: Seconds = Field(1800, description="Wall time in seconds after which the session is ended.")
+    mcp_startup_seconds: float = Field(
+        30,
+        ge=0,
+        le=600,
+        description="Longest wait in seconds for MCP servers to connect before the prompt is sent; 0 does not wait.",
+    )
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
     )

@@ -30,7 +30,16 @@ def agent(name: str) -> str:
 
 def server(name: str) -> str:
     """What the names of an MCP server's tools begin with, before the last two underscores."""
-    return f"mcp__{re.sub(r'[^a-zA-Z0-9_-]', '_', name)}"
+    return f"mcp__{_plain(name)}"
+
+
+def server_tool(server_name: str, tool: str) -> str:
+    """A tool of an MCP server."""
+    return f"{server(server_name)}__{_plain(tool)}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
 
 
 def _named(kind: str, name: object) -> str:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.judgement import ToolUse
-from zelda_ci.domain.manifest import CALLED, READ, ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, ToolsManifest
 from zelda_ci.evaluators.tool_claims import Claims, names_of
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Question
 from zelda_ci.judge.fence import fence, mark_of
@@ -74,14 +74,17 @@ class Questions:
 
 def _tools(manifest: ToolsManifest) -> str:
     offered = [item for item in manifest.items if item.kind in CALLED and item.loaded and item.automatic]
-    return "\n".join(map(_tool, offered)) or "(none)"
+    servers = [item for item in manifest.items if item.kind is ItemKind.MCP_SERVER and not item.loaded]
+    absent = [f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}" for item in servers]
+    return "\n".join([*map(_tool, offered), *absent]) or "(none)"
 
 
 def _tool(item: ManifestItem) -> str:
     names = ", ".join(item.tools) or item.tool
     described = " ".join((item.description or "no description").split())[:LONGEST_DESCRIPTION]
     alias = f" (also {names_of(item)[3]})" if item.label else ""
-    return f"- {names}{alias} [{item.kind}]: {described}"
+    note = f" ({item.note})" if item.note else ""
+    return f"- {names}{alias} [{item.kind}]: {described}{note}"
 
 
 def _rules(manifest: ToolsManifest, budget: int) -> str:

@@ -68,15 +68,16 @@ class _SdkLine:
         self._prompt = request.prompt
         self.prompted = False
 
-    async def connect(self, done: anyio.Event) -> None:
+    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
         with _broken():
-            await self._client.connect(self._input(done))
+            await self._client.connect(self._input(ready, done))
 
-    async def _input(self, done: anyio.Event) -> AsyncIterator[dict[str, Any]]:
+    async def _input(self, ready: anyio.Event, done: anyio.Event) -> AsyncIterator[dict[str, Any]]:
         """The prompt; the SDK closes the CLI's input once this ends, and until then the session can be interrupted.
 
         As at a terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
         """
+        await ready.wait()
         message = {"role": "user", "content": self._prompt}
         yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
         self.prompted = True
@@ -102,6 +103,12 @@ class _SdkLine:
                     break
             if failure:
                 raise failure
+
+    async def mcp_servers(self) -> list[dict[str, Any]]:
+        with _broken():
+            status: Any = await self._client.get_mcp_status()
+        servers = status.get("mcpServers") if isinstance(status, dict) else None
+        return [server for server in servers or () if isinstance(server, dict)]
 
     async def interrupt(self) -> None:
         with _broken():

@@ -24,6 +24,9 @@ FIRST_DELAY_SECONDS = 0.6
 MOST_RETRIES = 15
 """The CLI's own ceiling."""
 
+CLI_MCP_SECONDS = 30
+"""After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise."""
+
 OWN = frozenset({"ANTHROPIC_API_KEY", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
 """Variables of the CLI's environment that a project's settings cannot change, or not to any effect."""
 
@@ -83,7 +86,9 @@ def config_dir(request: SessionRequest) -> Path:
 def complete(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
     """The CLI's whole environment: what the workspace allows, then what a hermetic session needs."""
     workspace = request.workspace
+    mcp_seconds = max(CLI_MCP_SECONDS, request.execution.mcp_startup_seconds)
     return {
+        "MCP_TIMEOUT": str(round(mcp_seconds * 1000)),
         **workspace.confinement.environment,
         "PWD": str(workspace.path),
         "HOME": str(workspace.home),
@@ -143,6 +148,8 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+        # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.
+        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "0",
         # 13 kB of prompt, and files outside the worktree that the next run would not find.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         # Names the CLI's build in every request: recordings would differ for nothing.

@@ -2,15 +2,16 @@
 
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
 from signal import SIGKILL, SIGTERM
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 
 from zelda_ci.errors import ZeldaError
 from zelda_ci.execution.agent import Listen, SessionRequest
+from zelda_ci.execution.mcp_servers import ServerWatch, longest_wait
 from zelda_ci.execution.messages import Translator
 from zelda_ci.execution.outcome import Crash, Cut, Evidence, Fall
 from zelda_ci.execution.recorder import Recorder
@@ -25,6 +26,9 @@ INTERRUPT_SECONDS = 5.0
 
 CLOSE_SECONDS = 3.0
 """From the end of input to the end of the CLI: its SessionEnd hooks run in this time."""
+
+STATUS_SECONDS = 2.0
+"""For the last question to the CLI, which answers at once unless the machine is very busy."""
 
 END_SECONDS = 10.0
 """From a signal to the end of the supervisor, which gives the CLI a few seconds of its own."""
@@ -44,8 +48,12 @@ class Line(Protocol):
     prompted: bool
     """Whether the prompt has gone out."""
 
-    async def connect(self, done: anyio.Event) -> None:
-        """Start the CLI and prompt it; its input is closed when `done` is set."""
+    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
+        """Start the CLI; it is prompted once `ready` is set, and its input is closed when `done` is set."""
+        ...
+
+    async def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
+        """The states of the MCP servers, as the CLI writes them."""
         ...
 
     def messages(self) -> AsyncGenerator[object, None]:
@@ -73,12 +81,12 @@ class Leading:
     """
 
     def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
-        self._request = request
+        self._request, self._redact = request, redact
         self._began = time.monotonic()
         self._recorder = Recorder(Translator(redact, self._clock), listen, lambda: self._call(Cut.RECORDING))
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
-        self._input_done = anyio.Event()
+        self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()
         self._conversation = anyio.CancelScope(shield=True)
         self._cut: Cut | None = None
         self._crash: Crash | None = None
@@ -88,9 +96,11 @@ class Leading:
     async def through(self, line: Line) -> None:
         """Have the conversation, and end it if it does not end by itself."""
         self._line = line
+        self._servers = ServerWatch(line.mcp_servers, self._recorder.hear, self._clock, self._redact)
         with closing(self._supervisor):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._converse)
+                tasks.start_soon(self._watch_servers)
                 tasks.start_soon(self._heed_budget)
                 try:
                     await self._watch()
@@ -131,7 +141,8 @@ class Leading:
     async def _converse(self) -> None:
         with self._conversation:
             try:
-                await self._line.connect(self._input_done)
+                await self._line.connect(self._ready, self._input_done)
+                self._connected.set()
                 await self._hear_out()
             except BrokenLineError as broken:
                 self._crash = broken.crash
@@ -151,6 +162,22 @@ class Leading:
                 self._recorder.take(message)
                 if self._recorder.quiet:
                     self._rest()
+
+    async def _watch_servers(self) -> None:
+        """Hold the prompt back until the MCP servers have settled, then go on noting their states.
+
+        Where the CLI cannot be asked, it is prompted at once: if its line is broken, that shows by itself.
+        """
+        await self._connected.wait()
+        execution = self._request.execution
+        left = execution.timeout_seconds - self._clock()
+        with suppress(BrokenLineError):
+            await self._servers.wait(longest_wait(execution.mcp_startup_seconds, left))
+        if self._attention.is_set():
+            return
+        self._ready.set()
+        with suppress(BrokenLineError):
+            await self._servers.follow()
 
     async def _heed_budget(self) -> None:
         await self._request.stop.wait()
@@ -201,6 +228,8 @@ class Leading:
 
     async def _close(self) -> None:
         """Close the input, on which the CLI ends; it would wait for its background shells, so these are stopped."""
+        with suppress(BrokenLineError):
+            await self._servers.look_again(STATUS_SECONDS)
         with anyio.move_on_after(CLOSE_SECONDS):
             for task in self._recorder.background_tasks:
                 with suppress(BrokenLineError):

@@ -52,7 +52,7 @@ class Recorder:
             log.warning("a message could not be translated", exc_info=True)
             records = [self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}")]
         for record in records:
-            self._hear(record)
+            self.hear(record)
 
     def take_stderr(self, line: str) -> None:
         """Keep a line on standard error; it is recorded with the next message."""
@@ -74,7 +74,7 @@ class Recorder:
 
     def note(self, kind: str, text: str) -> None:
         """Record a notice."""
-        self._hear(self._translator.notice(kind, text))
+        self.hear(self._translator.notice(kind, text))
 
     def _observe(self, message: Any) -> None:
         """Notice what drives the session but is no record: its state, its background tasks, errors of the API."""
@@ -90,7 +90,8 @@ class Recorder:
         if event.get("type") == "message_start":
             self.responses.add(str((event.get("message") or {}).get("id")))
 
-    def _hear(self, record: SessionRecord) -> None:
+    def hear(self, record: SessionRecord) -> None:
+        """Pass a record on."""
         match record:
             case Ended():
                 self.ended = record

@@ -8,7 +8,15 @@ import pytest
 from tests.builders import records, safe, transcript
 from zelda_ci.domain.loading import settle
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
-from zelda_ci.domain.session import McpServer, Started
+from zelda_ci.domain.session import (
+    McpServer,
+    McpServerState,
+    ServersReported,
+    SessionRecord,
+    Started,
+    ToolCalled,
+    ToolReturned,
+)
 
 
 @dataclass
@@ -73,8 +81,8 @@ def test_of_two_files_with_one_name_only_one_was_loaded() -> None:
     ("status", "reason"),
     [
         ("failed", "it could not be started or reached"),
-        ("pending", "it was still connecting when the session began"),
-        ("needs-auth", "its status was needs-auth"),
+        ("pending", "it was still connecting when the session ended"),
+        ("needs-auth", "it asks for a login, which nobody can do in a test run"),
     ],
 )
 def test_a_server_that_did_not_connect_says_why(status: str, reason: str) -> None:
@@ -138,3 +146,61 @@ def test_a_skill_that_waits_is_listed_or_not_and_one_that_only_the_model_sees_is
 def test_nothing_was_loaded_by_a_session_that_never_came_up() -> None:
     item = settled(None, kind=ItemKind.RULE, announced=False)
     assert (item.loaded, item.reason) == (False, "the session never came up")
+
+
+def server_after(*happened: SessionRecord) -> ManifestItem:
+    """The server `one` of a manifest, after a session in which this happened."""
+    item = ManifestItem(kind=ItemKind.MCP_SERVER, name=safe("one"), file=safe(".mcp.json"))
+    (settled_item,) = settle(ToolsManifest(items=(item,)), transcript(happened), safe).items
+    return settled_item
+
+
+def init(status: str, at: float = 1) -> Started:
+    (started,) = (record for record in records('"Hello."') if isinstance(record, Started))
+    return started.model_copy(update={"at": at, "mcp_servers": (McpServer(name=safe("one"), status=safe(status)),)})
+
+
+def report(status: str, at: float, error: str | None = None, tools: tuple[str, ...] = ()) -> ServersReported:
+    state = McpServerState(
+        name=safe("one"), status=safe(status), error=safe(error) if error else None, tools=tuple(map(safe, tools))
+    )
+    return ServersReported(at=at, servers=(state,))
+
+
+def test_a_server_that_connects_before_the_session_begins_is_nothing_special() -> None:
+    item = server_after(report("pending", 0.5), report("connected", 3, tools=("mcp__one__go",)), init("connected", 4))
+    assert (item.loaded, item.tools, item.note) == (True, ("mcp__one__go",), None)
+
+
+def test_a_server_that_connects_later_was_loaded_late() -> None:
+    item = server_after(init("pending"), report("pending", 2), report("connected", 12.34, tools=("mcp__one__go",)))
+    assert (item.loaded, item.tools) == (True, ("mcp__one__go",))
+    assert item.note == "it connected late: 12.3 s after the start, when the session had begun"
+
+
+@pytest.mark.parametrize("last", ["failed", "pending"])
+def test_a_server_that_was_lost_was_loaded_and_lost(last: str) -> None:
+    item = server_after(init("connected"), report("connected", 2), report(last, 9, "Connection closed"))
+    assert item.loaded
+    assert str(item.note).startswith("it was connected, and then lost: it ")
+    assert str(item.note).endswith(": Connection closed")
+
+
+def test_a_server_that_failed_after_the_init_message_has_failed() -> None:
+    item = server_after(init("pending"), report("failed", 9, "Connection closed"), init("failed", 10))
+    assert (item.loaded, item.reason) == (False, "it could not be started or reached: Connection closed")
+
+
+def called(output: str | None, *, is_error: bool = False) -> list[SessionRecord]:
+    call = ToolCalled(
+        at=2, message_id=safe("m"), model=safe("x"), id=safe("t"), name=safe("mcp__one__go"), input=safe.json({})
+    )
+    if output is None:
+        return [call]
+    return [call, ToolReturned(at=3, id=safe("t"), output=safe(output), is_error=is_error)]
+
+
+def test_a_call_that_was_answered_shows_a_server_whatever_its_status() -> None:
+    assert server_after(init("pending"), *called("done")).loaded
+    assert not server_after(init("pending"), *called(None)).loaded
+    assert not server_after(init("pending"), *called("No such tool available", is_error=True)).loaded

@@ -1,13 +1,15 @@
 """When a session is over, and in what order it is closed: on a line without a CLI behind it."""
 
-from collections.abc import AsyncGenerator
+import dataclasses
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, TextBlock
 
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Source, Workspace
 from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
@@ -29,17 +31,30 @@ IDLE, RUNNING = (system("session_state_changed", state=state) for state in ("idl
 class PaperLine:
     """Plays messages, then waits for its input to be closed, as the CLI does."""
 
-    def __init__(self, messages: list[object], *, broken: Crash | None = None) -> None:
+    def __init__(
+        self, messages: list[object], *, broken: Crash | None = None, servers: Sequence[str | None] = ("connected",)
+    ) -> None:
         self._messages, self._broken = messages, broken
+        self._statuses = list(servers)
+        """Of the one MCP server, whenever it is asked for; the last stays. None where the line breaks."""
         self.prompted = False
         self.calls: list[str] = []
 
-    async def connect(self, done: anyio.Event) -> None:
+    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
         self.calls.append("connect")
-        self._done = done
-        self.prompted = True
+        self._ready, self._done = ready, done
+
+    async def mcp_servers(self) -> list[dict[str, Any]]:
+        await anyio.lowlevel.checkpoint()
+        status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
+        if status is None:
+            raise BrokenLineError(Crash(Fall.BROKEN, "it is mute"))
+        tools = [{"name": "greet"}] if status == "connected" else []
+        return [{"name": "greeter", "status": status, "tools": tools, "config": {"env": {"TOKEN": "secret"}}}]
 
     async def messages(self) -> AsyncGenerator[object, None]:
+        await self._ready.wait()
+        self.prompted = True
         for message in self._messages:
             await anyio.lowlevel.checkpoint()
             yield message
@@ -84,13 +99,13 @@ def test_a_session_is_closed_once_it_is_idle_after_a_result(request_: SessionReq
     evidence, records = lead(request_, line)
     assert judge(evidence).status is SessionStatus.COMPLETED
     assert line.calls == ["connect", "input closed", "disconnect"]
-    assert [record.type for record in records] == ["said", "ended"]
+    assert [record.type for record in records] == ["serversReported", "said", "ended"]
 
 
 def test_a_result_while_work_goes_on_in_the_background_is_not_the_end(request_: SessionRequest) -> None:
     line = PaperLine([IDLE, RUNNING, SAID, RESULT, SAID, RESULT, IDLE])
     _, records = lead(request_, line)
-    assert [record.type for record in records] == ["said", "ended", "said", "ended"]
+    assert [record.type for record in records] == ["serversReported", "said", "ended", "said", "ended"]
 
 
 def test_shells_that_still_run_are_stopped_before_the_input_is_closed(request_: SessionRequest) -> None:
@@ -107,7 +122,7 @@ def test_a_line_that_breaks_is_evidence_and_is_let_go_of(request_: SessionReques
     evidence, records = lead(request_, line)
     assert evidence.crash == crash
     assert line.calls == ["connect", "disconnect"]
-    assert [record.type for record in records] == ["said"]
+    assert [record.type for record in records] == ["serversReported", "said"]
 
 
 def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(request_: SessionRequest) -> None:
@@ -123,5 +138,37 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(reques
     evidence = anyio.run(through)
     notices = [record.text for record in records if record.type == "noticed"]
     assert notices == [*(f"line {number}" for number in range(200)), "5 more lines"]
-    assert [record.type for record in records[200:202]] == ["said", "ended"]
+    assert [record.type for record in records[-3:]] == ["said", "ended", "noticed"]
     assert evidence.stderr_tail == tuple(f"line {number}" for number in range(200, 205))
+
+
+def statuses(records: list[SessionRecord]) -> list[str]:
+    return [f"{record.type} {record.servers[0].status}" for record in records if isinstance(record, ServersReported)]
+
+
+def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once(request_: SessionRequest) -> None:
+    _, records = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=["pending", "pending", "connected"]))
+    assert [record.type for record in records] == ["serversReported", "serversReported", "said", "ended"]
+    states = [record.servers[0] for record in records if isinstance(record, ServersReported)]
+    assert [state.status for state in states] == ["pending", "connected"]
+    assert states[1].tools == ("mcp__greeter__greet",)
+    assert "secret" not in str(records)
+
+
+@pytest.mark.parametrize("status", ["failed", "needs-auth", "disabled", None])
+def test_what_will_never_connect_is_not_waited_for(request_: SessionRequest, status: str | None) -> None:
+    evidence, _ = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=[status]))
+    assert judge(evidence).status is SessionStatus.COMPLETED
+    assert evidence.cut is None
+
+
+def test_the_wait_takes_at_most_half_of_the_time_that_is_left(request_: SessionRequest) -> None:
+    brief = dataclasses.replace(request_, execution=ExecutionSettings(timeout_seconds=4))
+    evidence, records = lead(brief, PaperLine([SAID, RESULT, IDLE], servers=["pending"]))
+    assert judge(evidence).status is SessionStatus.COMPLETED
+    assert statuses(records) == ["serversReported pending"]
+
+
+def test_the_last_state_is_asked_for_when_the_session_has_ended(request_: SessionRequest) -> None:
+    _, records = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=["connected", "failed"]))
+    assert statuses(records) == ["serversReported connected", "serversReported failed"]

@@ -47,6 +47,9 @@ def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
     if details.not_loaded:
         count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
         yield Row("Not loaded", (count,), _capped([_not_loaded(entry) for entry in details.not_loaded]))
+    if noted := [entry for entry in details.manifest if entry.loaded and entry.note]:
+        lines = [Cell(f"{_named(entry)}: {sentence(entry.note or '', 300)}", Tone.WARN) for entry in noted]
+        yield Row("Loaded, but", (), _capped(lines))
     if result.score is not None:
         yield Row("Assessment", tuple(_assessment(result, details)))
     if details.notes:
@@ -104,9 +107,13 @@ def _place(cited: Citation) -> str:
 
 
 def _not_loaded(entry: ManifestEntry) -> Cell:
+    return Cell(f"{_named(entry)}: {sentence(entry.reason or 'no reason is known', 300)}", Tone.WARN)
+
+
+def _named(entry: ManifestEntry) -> str:
     kind = {"mcpServer": "MCP server", "claudeMd": "CLAUDE.md", "agent": "sub-agent"}.get(entry.kind, entry.kind)
     name = visible(entry.file) if entry.name == entry.file else f"{visible(entry.name, 80)} ({visible(entry.file)})"
-    return Cell(f"{kind} {name}: {sentence(entry.reason or 'no reason is known', 300)}", Tone.WARN)
+    return f"{kind} {name}"
 
 
 def _assessment(result: EvalResult, details: ToolUsageDetails) -> Iterator[Cell]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
+    McpServerState,
     Noticed,
     Retried,
     SessionTranscript,
@@ -29,6 +30,7 @@ def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
     yield Cell(f"Session of {visible(transcript.run_id)}", Tone.GOOD)
     if transcript.started:
         yield from _started(transcript.started)
+    yield from map(_server, transcript.mcp_servers)
     yield from _said("prompt", transcript.prompt)
     for entry in transcript.entries:
         yield Cell("")
@@ -44,8 +46,16 @@ def _started(started: Started) -> Iterator[Cell]:
     for kind, names in loaded.items():
         if names:
             yield Cell(f"{kind}: {', '.join(map(visible, names))}", Tone.DIM)
-    for server in started.mcp_servers:
-        yield Cell(f"MCP server {visible(server.name)}: {visible(server.status)}", Tone.DIM)
+
+
+def _server(server: McpServerState) -> Cell:
+    since = "" if server.connected_at is None else f" after {numbers.duration(server.connected_at)}"
+    late = ", when the session had begun" if server.late else ""
+    error = f", {sentence(server.error, 300)}" if server.error else ""
+    told = f"MCP server {visible(server.name)}: {visible(server.status)}"
+    if server.status == "connected":
+        return Cell(f"{told}{since}{late}", Tone.DIM)
+    return Cell(f"{told}{error}{f', connected{since}{late}' if since else ''}", Tone.WARN)
 
 
 def _entry(entry: Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed) -> Iterator[Cell]:
