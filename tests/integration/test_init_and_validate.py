@@ -13,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command import measured
+
 GOOD = "prompt: Do it.\n"
 FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
 NEXT = "Next: describe a task of yours in zelda/test-example.yaml, check it with `zelda validate`, then `zelda run`."
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+    path = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**path, "HOME": "/nonexistent", **measured(), **more}
 
 
 def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
