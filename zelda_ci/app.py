@@ -1,7 +1,5 @@
 """The composition root: the only module that knows every concrete class. Branches here are about wiring."""
 
-import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from zelda_ci import __version__, evaluators
+from zelda_ci import __version__, evaluators, locks
 from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
@@ -33,6 +31,7 @@ from zelda_ci.model_proxy.proxy import Meter, ModelProxy
 from zelda_ci.pipeline import rejudging
 from zelda_ci.pipeline.batch import run_batch
 from zelda_ci.pipeline.bench import WorkspaceBench
+from zelda_ci.pipeline.interruption import Interruption
 from zelda_ci.pipeline.isolation import confined, in_one_line
 from zelda_ci.pipeline.judging import Judging
 from zelda_ci.pipeline.recovery import recover
@@ -45,9 +44,6 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import levels
 from zelda_ci.workspace.isolation import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
-
-INTERRUPTED = 130
-
 
 JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
 
@@ -271,30 +267,22 @@ def _tools(
 
 
 async def _run(tools: Tools, plan: Sequence[PlannedRun], jobs: int, emit: Emit) -> BatchResult:
-    interrupted = anyio.Event()
+    interruption = Interruption()
+    locks.tell.set(lambda sentence: emit(Warned(sentence)))
     async with anyio.create_task_group() as group:
-        group.start_soon(_heed_signals, interrupted, emit)
-        await tools.workspaces.inspect()
-        await recover(tools, emit)
+        group.start_soon(interruption.heed_signals, emit)
+        group.start_soon(interruption.hasten)
+        await _prepare(tools, interruption, emit)
         async with tools.proxy, tools.judging.proxy:
-            batch = await run_batch(plan, tools, emit, jobs=jobs, interrupted=interrupted)
+            batch = await run_batch(plan, tools, emit, jobs=jobs, interruption=interruption)
         group.cancel_scope.cancel()
     return batch
 
 
-async def _heed_signals(interrupted: anyio.Event, emit: Emit) -> None:
-    """The first signal ends the sessions in good order, the second ends Zelda at once: the next start sweeps."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for _ in signals:
-            if interrupted.is_set():
-                _show_cursor()
-                os._exit(INTERRUPTED)
-            interrupted.set()
-            emit(Warned("interrupted: ending the sessions and keeping what they did; once more to quit at once"))
-
-
-def _show_cursor() -> None:
-    """A live display may have hidden it, and will not come to show it again."""
-    for stream in (1, 2):
-        if os.isatty(stream):
-            os.write(stream, b"\x1b[?25h\n")
+async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None:
+    """Look at what is tested and clean up after the dead, unless interrupted."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(interruption.cancel, group.cancel_scope)
+        await tools.workspaces.inspect()
+        await recover(tools, emit)
+        group.cancel_scope.cancel()

@@ -21,6 +21,7 @@ from tests.support.command import (
 )
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
+from zelda_ci.workspace.launcher import bounds
 
 PHASES = ("workspace", "setup", "session", "evaluation")
 SCRIPT: list[Reply] = [
@@ -133,19 +134,64 @@ def before_suite(project: Project) -> str:
     return project.git("show", "HEAD:zelda/test-greeting.yaml") + "\n"
 
 
-def test_a_second_interruption_ends_zelda_at_once(tmp_path: Path) -> None:
-    interruption = Interruption(tmp_path, "evaluation")
+ORDERS = {
+    "Ctrl+C twice": (signal.SIGINT, signal.SIGINT),
+    "SIGTERM, then SIGINT": (signal.SIGTERM, signal.SIGINT),
+    "SIGINT, then SIGTERM, as GitHub cancels": (signal.SIGINT, signal.SIGTERM),
+}
 
-    def twice(pid: int) -> None:
-        os.killpg(pid, signal.SIGTERM)
-        os.killpg(pid, signal.SIGINT)
 
-    code, output = interruption.after(twice)
-    assert code == 130, output
-    after(lambda: not processes(interruption.project))
-    with ScriptedApi(COMPLETE) as api:
-        assert zelda(interruption.project, "run", api=api.url).returncode == 0
-    assert gone(interruption.project)
+def what_stays(project: Project, temporary: Path) -> list[str]:
+    """Anything of a run but its result: processes, workspaces, leases, temporary files, control groups."""
+    groups = [
+        group
+        for home in (home for controller in bounds.LIMITS for home in bounds._homes(controller))
+        for group in Path(home).glob("zelda-*")
+        if bounds._is_dead(group.name)
+    ]
+    half = [path for path in project.results.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
+    open_runs = [*project.results.glob("runs/*/*.jsonl"), *project.results.glob("runs/*/*.partial.json")]
+    kept = [path for path in temporary.iterdir() if path.name != "reached"]
+    return [*processes(project), *project.leftovers(), *map(str, (*groups, *half, *open_runs, *kept))]
+
+
+CASES = [
+    ("setup", "Ctrl+C twice", "at once"),
+    ("setup", "SIGTERM, then SIGINT", "one after the other"),
+    ("session", "SIGTERM, then SIGINT", "at once"),
+    ("session", "SIGINT, then SIGTERM, as GitHub cancels", "one after the other"),
+    ("evaluation", "SIGINT, then SIGTERM, as GitHub cancels", "at once"),
+    ("evaluation", "Ctrl+C twice", "one after the other"),
+]
+
+
+@pytest.mark.parametrize(("phase", "order", "together"), CASES)
+def test_after_a_second_interruption_nothing_stays_either(
+    tmp_path: Path, phase: str, order: str, together: str
+) -> None:
+    interruption = Interruption(tmp_path, phase)
+    project = interruption.project
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    project.environ["TMPDIR"] = str(temporary)
+    first, second = ORDERS[order]
+    told: list[str] = []
+    with interruption.api as api, started(project, "run", api=api.url, PATH=interruption.path) as process:
+        assert process.stdout is not None
+        after(interruption.is_there)
+        os.killpg(process.pid, first)
+        if together != "at once":
+            for line in process.stdout:
+                told.append(line)
+                if "interrupted: ending" in line:
+                    break
+        os.killpg(process.pid, second)
+        code, output = ended(process)
+        stays = what_stays(project, temporary)
+    assert code == 130, "".join(told) + output
+    assert stays == []
+    assert "Traceback" not in output
+    assert [result["status"] for result in results(project)] == ["interrupted"]
 
 
 def test_a_run_of_a_living_process_is_not_swept(tmp_path: Path) -> None:

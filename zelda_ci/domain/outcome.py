@@ -19,6 +19,7 @@ class Outcome(IntEnum):
     | out of turns, budget or time, or an acceptance criterion failed | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | session failed, or an evaluator could not do its work           | broken      | 2         |
+    | what the session changed could not be captured                  | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """

@@ -8,14 +8,15 @@ import anyio
 
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.events import BatchStarted, Emit
+from zelda_ci.pipeline.interruption import Interruption
 from zelda_ci.pipeline.run import Run
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 
 
 async def run_batch(
-    plan: Sequence[PlannedRun], tools: Tools, emit: Emit, *, jobs: int, interrupted: anyio.Event
+    plan: Sequence[PlannedRun], tools: Tools, emit: Emit, *, jobs: int, interruption: Interruption
 ) -> BatchResult:
-    """Run the plan, `jobs` at a time; once `interrupted` is set, end what runs, keep it, and start nothing more."""
+    """Run the plan, `jobs` at a time; once an end is asked for, end what runs, keep it, and start nothing more."""
     started_at = datetime.now(UTC)
     batch_id = f"{started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
     runs = [Run(planned, batch_id, tools, emit) for planned in plan]
@@ -27,21 +28,25 @@ async def run_batch(
 
     emit(BatchStarted(tuple(planned.label for planned in plan), jobs, tools.isolation))
     async with anyio.create_task_group() as group:
-        group.start_soon(_cancel_when, interrupted, group.cancel_scope)
+        group.start_soon(_hurry, interruption.urgent, runs)
         async with anyio.create_task_group() as turns:
-            for run in runs:
-                turns.start_soon(take_turn, run)
+            turns.start_soon(interruption.cancel, turns.cancel_scope)
+            async with anyio.create_task_group() as under_way:
+                for run in runs if not interruption.asked.is_set() else ():
+                    under_way.start_soon(take_turn, run)
+            turns.cancel_scope.cancel()
         group.cancel_scope.cancel()
     finished = tuple(run.result for run in runs if run.result)
     return BatchResult(
         batch_id=batch_id,
         started_at=started_at,
         finished_at=datetime.now(UTC),
-        interrupted=interrupted.is_set(),
+        interrupted=interruption.asked.is_set(),
         runs=finished,
     )
 
 
-async def _cancel_when(interrupted: anyio.Event, scope: anyio.CancelScope) -> None:
-    await interrupted.wait()
-    scope.cancel()
+async def _hurry(urgent: anyio.Event, runs: Sequence[Run]) -> None:
+    await urgent.wait()
+    for run in runs:
+        run.hurry()

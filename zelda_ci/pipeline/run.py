@@ -39,10 +39,12 @@ class Run:
         self.offered: ToolsManifest | None = None
         self.watched: Watched | None = None
         self.result: RunResult | None = None
+        self._concluding: anyio.CancelScope | None = None
+        self._hurried = False
 
     async def perform(self) -> None:
         """Carry the run out and store its result, whatever happens."""
-        self.ledger = self._begin()
+        self.ledger = await anyio.to_thread.run_sync(self._begin)
         self.emit(RunStarted(self.run_id, self.planned.label))
         try:
             async with AsyncExitStack() as stack:
@@ -60,7 +62,13 @@ class Run:
             self._fail(exc)
         finally:
             if self.result is None:
-                self._store()
+                await self._store()
+
+    def hurry(self) -> None:
+        """Leave off looking at what an interrupted session left; what was captured is stored."""
+        self._hurried = True
+        if self._concluding:
+            self._concluding.cancel()
 
     async def _look(self, workspace: Workspace) -> None:
         """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
@@ -106,7 +114,9 @@ class Run:
         except anyio.get_cancelled_exc_class():
             if self.result is None:
                 self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
-                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True):
+                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True) as self._concluding:
+                    if self._hurried:
+                        self._concluding.cancel()
                     await self._conclude(workspace)
             raise
 
@@ -133,7 +143,7 @@ class Run:
         with self._phase(Phase.EVALUATION):
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            transcript = self.ledger.transcript()
+            transcript = await anyio.to_thread.run_sync(self.ledger.transcript)
             context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
                 had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
@@ -143,7 +153,7 @@ class Run:
                 context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
             await tripwire.read(self.watched, self.tools, self.ledger, self.emit)
-        self._store()
+        await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
         """What the session changed. Where that cannot be had the run is broken: nobody knows what it would show."""
@@ -169,10 +179,13 @@ class Run:
         else:
             self.ledger.fail(exc)
 
-    def _store(self) -> None:
+    async def _store(self) -> None:
+        """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         self.ledger.learn(phase_seconds=self.phase_seconds)
-        self.result = self.ledger.store(self.ledger.transcript())
-        self.emit(RunFinished(self.result))
+        with anyio.CancelScope(shield=True):
+            result = await anyio.to_thread.run_sync(lambda: self.ledger.store(self.ledger.transcript()))
+        self.result = result
+        self.emit(RunFinished(result))
 
     @contextmanager
     def _phase(self, phase: Phase) -> Iterator[None]:

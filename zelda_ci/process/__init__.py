@@ -9,10 +9,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci.process.sinks import CHUNK, Ends, Limited, Sink
 from zelda_ci.redact import Redactor, SafeText
@@ -113,7 +115,9 @@ async def run(  # noqa: PLR0913  # two of them have defaults that nearly every c
             when_cut_short(completed(None))
         raise
     timed_out = deadline.cancelled_caught
-    return completed(None if timed_out else child.returncode, timed_out=timed_out)
+    # Masking what was printed may take a while, and others stream meanwhile.
+    ended = partial(completed, None if timed_out else child.returncode, timed_out=timed_out)
+    return await anyio.to_thread.run_sync(ended)
 
 
 async def capture(  # noqa: PLR0913  # two of them have defaults that nearly every call takes

@@ -1,7 +1,7 @@
 """The folder of all runs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from itertools import count
@@ -50,7 +50,7 @@ class ResultStore:
             ownership.make_folder(target.parent)
         write_whole(target, [output.encode()], durable=False)
 
-    def unfinished(self) -> Iterator[Remains]:
+    def unfinished(self) -> Generator[Remains, None, None]:
         """The remains of killed runs, one at a time, each locked for us until the next is asked for.
 
         A run whose process lives is never among them, and of several processes that look, one gets each. What died

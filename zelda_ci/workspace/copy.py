@@ -60,7 +60,7 @@ async def make(folder: RunFolder, project: Path, results_dir: Path, plumbing: Gi
     store = Store(folder.path / "store", _notes(copy))
     commit = await _commit(store, draft, plumbing)
     await _hang_up(folder, draft, store, commit, plumbing)
-    return commit, store, Index.read(folder.session_index)
+    return commit, store, await anyio.to_thread.run_sync(Index.read, folder.session_index)
 
 
 async def _commit(store: Store, tree: Path, plumbing: Git) -> str:
@@ -76,7 +76,7 @@ async def _hang_up(folder: RunFolder, draft: Path, store: Store, commit: str, pl
     bare.create(folder.git_dir, borrow=store.objects)
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", "--no-checkout", str(folder.root), commit, inherit=(folder.number,))
-    _put_in_place(folder, draft, store)
+    await anyio.to_thread.run_sync(_put_in_place, folder, draft, store)
 
 
 def _put_in_place(folder: RunFolder, draft: Path, store: Store) -> None:

@@ -34,10 +34,9 @@ def _hint(error: OSError) -> str | None:
             return git.MAKE_ROOM
         case code if code in IN_THE_WAY:
             found = _obstacle(error)
-            what = (
-                f"{found} is {locks.kind_of(found)} where Zelda keeps something else: move it" if found else "Move it"
-            )
-            return f"{what} away and start again, or set ZELDA_WORKSPACES to another folder of your own."
+            what = f"{found} is {locks.kind_of(found)}, and Zelda keeps something else there: " if found else ""
+            advice = f"{what}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
+            return advice[:1].upper() + advice[1:]
         case code if code in FORBIDDEN:
             return "Make it writable, or set ZELDA_WORKSPACES to another folder of your own."
         case _:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ async def _fill(folder: RunFolder, start: Start, tree: str, objects: Path, plumb
         shallow=start.store.shallow,
     )
     ignored = shutil.ignore_patterns("info", "tmp_*")
-    shutil.copytree(objects, folder.git_dir / "objects", dirs_exist_ok=True, ignore=ignored)
+    copy = partial(shutil.copytree, objects, folder.git_dir / "objects", dirs_exist_ok=True, ignore=ignored)
+    await anyio.to_thread.run_sync(copy)
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
     inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio.to_thread
+
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.candidates import Candidates, classify
 from zelda_ci.workspace.folder import Index
@@ -54,12 +56,12 @@ class Snapshot:
         Raises:
             WorkspaceError: Git failed altogether, for instance for want of room.
         """
-        start_index.write(self.index)
+        await anyio.to_thread.run_sync(start_index.write, self.index)
         self._use(ATTRIBUTES)
         changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
-        found = classify(self.root, [*changed, *fresh, *forced])
+        found = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
         await self._forget(changed, found)
         stubborn = await self._add(found.present)
         if stubborn:
@@ -82,7 +84,7 @@ class Snapshot:
 
     async def _forced(self, start_index: Index, session_index: Path) -> list[bytes]:
         """Ignored files that the session made git track all the same, by what its index says."""
-        theirs = _content(session_index)
+        theirs = await anyio.to_thread.run_sync(_content, session_index)
         if theirs is None or theirs == start_index.content:
             return []
         copy = self.repository / "session-index"

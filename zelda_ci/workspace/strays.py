@@ -8,6 +8,8 @@ from pathlib import Path
 
 import anyio
 
+from zelda_ci.workspace import programs
+
 MARKER = "ZELDA_RUN"
 """Holds the run's own folder, which no two runs share."""
 
@@ -22,6 +24,27 @@ async def end(run_folder: Path) -> int:
             killed += found
             await anyio.sleep(0.01)
     return killed
+
+
+def kill_supervised() -> None:
+    """Have every supervisor that this process has started kill at once what it supervises."""
+    for process in _processes():
+        with suppress(OSError, IndexError):
+            handle = os.pidfd_open(int(process.name))
+            try:
+                if _is_supervisor_of_ours(process):
+                    signal.pidfd_send_signal(handle, signal.SIGQUIT)
+            finally:
+                os.close(handle)
+
+
+def _is_supervisor_of_ours(process: Path) -> bool:
+    parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[1]
+    return int(parent) == os.getpid() and os.fsencode(programs.SUPERVISOR) in _argv(process)
+
+
+def _argv(process: Path) -> list[bytes]:
+    return (process / "cmdline").read_bytes().split(b"\0")
 
 
 def _kill(run_folder: Path) -> int:

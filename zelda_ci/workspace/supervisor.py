@@ -2,9 +2,9 @@
 
 Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--confined DEPTH] [--bounds JSON] -- PROGRAM
 ARGUMENT…`, it imports nothing of Zelda but `launcher.bounds`. PROGRAM gets standard input, output and error, and a
-session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few seconds of grace) or when
-the parent dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it;
-125 to 127 where it could not be started.
+session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few seconds of grace), SIGQUIT
+(no grace), or when the parent dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or 128 + n
+where signal n ended it; 125 to 127 where it could not be started.
 
 With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
@@ -37,8 +37,7 @@ NOT_CONFINED = 125
 READY = 3
 """The descriptor on which a launcher says that it has given up its rights."""
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LINUX = sys.platform == "linux"
 
 
@@ -166,7 +165,7 @@ def _wakeups() -> int:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in (*PASSED_ON, signal.SIGCHLD):
+    for number in (*PASSED_ON, signal.SIGQUIT, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     return reader
 
@@ -216,6 +215,8 @@ def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None, 
         numbers: set[int] = {signal.SIGTERM} if orphaned else _arrived(wakeups, deadline)
         if launcher:
             launcher.has_confined()
+        if signal.SIGQUIT in numbers:
+            return -signal.SIGKILL
         for number in numbers:
             _pass_on(number, launcher.program_of(child) if launcher else child)
             deadline = deadline or time.monotonic() + GRACE_SECONDS
@@ -230,9 +231,9 @@ def _pass_on(number: int, child: int) -> None:
 
 
 def _arrived(wakeups: int, deadline: float | None) -> set[int]:
-    """The signals to pass on that come within a moment."""
+    """The signals to heed that come within a moment."""
     ready, _, _ = select.select([wakeups], [], [], TICK_SECONDS if deadline is None else 0.1)
-    return set(os.read(wakeups, 4096) if ready else b"") & set(PASSED_ON)
+    return set(os.read(wakeups, 4096) if ready else b"") & {*PASSED_ON, signal.SIGQUIT}
 
 
 def _reaped(child: int | None = None) -> int | None:

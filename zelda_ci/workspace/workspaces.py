@@ -288,7 +288,7 @@ class Workspaces:
         """
         with explained():
             swept = [run_id for home in location.project_folders(self._base) for run_id in await _tidied(home)]
-            folder.forget_vanished(self._results)
+            await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)
 
 

@@ -1,5 +1,7 @@
 """A run's own repository and the work tree that hangs from it."""
 
+import anyio.to_thread
+
 from zelda_ci.workspace import bare
 from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
@@ -22,4 +24,4 @@ async def check_out(folder: RunFolder, repository: Repository, commit: str, stor
     )
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), commit, inherit=(folder.number,))
-    return Index.read(folder.session_index)
+    return await anyio.to_thread.run_sync(Index.read, folder.session_index)

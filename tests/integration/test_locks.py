@@ -1,0 +1,238 @@
+"""Locks between processes: told by the kernel alone, waited for in a bounded way that can be cancelled."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from tests.builders import START
+from tests.support.command import after, ended, started, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci import locks
+from zelda_ci.errors import LockError, StorageError, WorkspaceError
+from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
+
+HOLD = "import fcntl, os, sys, time; fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)"
+
+
+def socket_at(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        here = Path.cwd()
+        os.chdir(path.parent)  # the path of a socket is short
+        made.bind(path.name)
+        os.chdir(here)
+
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a symbolic link": lambda path: path.symlink_to("/dev/null"),
+    "a socket": socket_at,
+}
+
+
+@contextmanager
+def holder(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Another process that has the lock."""
+    script = f"{HOLD}; print('held', flush=True); time.sleep(300)"
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_lies_in_the_place_of_a_lock_is_named(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "lock"
+    KINDS[kind](place)
+    with pytest.raises(LockError, match=f"{place}, which is {kind}, not a file") as caught:
+        locks.try_lock(place)
+    assert "Move it away" in str(caught.value.hint)
+    assert caught.value.code == "LOCK_IN_THE_WAY"
+
+
+def test_a_lock_that_its_holder_removed_keeps_nobody_out(tmp_path: Path) -> None:
+    place = tmp_path / "lock"
+    first = locks.try_lock(place)
+    late = os.open(place, os.O_RDWR)
+    place.unlink()
+    second = locks.try_lock(place)
+    assert first is not None
+    assert second is not None
+    assert os.fstat(second).st_ino == place.stat().st_ino
+    assert locks.try_lock(place) is None
+    for descriptor in (first, late, second):
+        os.close(descriptor)
+
+
+def test_a_wait_is_bounded_and_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, told = tmp_path / "lock", list[str]()
+    monkeypatch.setattr(locks, "NOTICE_SECONDS", 0.05)
+
+    async def wait() -> None:
+        locks.tell.set(told.append)
+        async with locks.locked(place, patience=0.3):
+            pass
+
+    def in_a_thread() -> None:
+        with locks.held(place, patience=0.3):
+            pass
+
+    async def wait_in_a_thread() -> None:
+        locks.tell.set(told.append)
+        await anyio.to_thread.run_sync(in_a_thread)
+
+    with holder(place) as other:
+        for way in (wait, wait_in_a_thread):
+            with pytest.raises(LockError, match=rf"locked by process {other.pid} \(python") as caught:
+                anyio.run(way)
+            assert caught.value.code == "LOCK_HELD"
+    assert len(told) == 2
+    assert all(f"waiting for process {other.pid} (" in sentence and str(place) in sentence for sentence in told)
+
+
+def test_a_thread_leaves_off_waiting_when_its_task_is_cancelled(tmp_path: Path) -> None:
+    def wait() -> None:
+        with locks.held(tmp_path / "lock"):
+            raise AssertionError
+
+    async def main() -> bool:
+        with anyio.move_on_after(0.1) as scope:
+            await anyio.to_thread.run_sync(wait)
+        return scope.cancelled_caught
+
+    with holder(tmp_path / "lock"):
+        assert anyio.run(main)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("place", ["results", "runs", "stores"])
+def test_a_lock_that_somebody_holds_makes_no_run_deaf(tmp_path: Path, place: str, number: signal.Signals) -> None:
+    project = repository(tmp_path, {"zelda/test-one.yaml": "prompt: Say hello.\n"})
+    with ScriptedApi([text("Hello.")]) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+        (home,) = project.base.glob("*/runs.lock")
+        lock = {"results": project.results / "runs/.lock", "runs": home, "stores": home.parent / "stores/lock"}[place]
+        log = tmp_path / "log"
+        with holder(lock) as other, started(project, "run", api=api.url) as process:
+            assert process.stdout is not None
+            with log.open("w") as copy:
+                for line in process.stdout:
+                    copy.write(line)
+                    if f"waiting for process {other.pid}" in line:
+                        break
+            process.send_signal(number)
+            code, _ = ended(process)
+    assert "waiting for" in log.read_text()
+    assert code == 130
+
+
+def refusal(act: Callable[[], object]) -> str:
+    """What is said where it is refused; nothing where it is done. Any other failure is one."""
+    try:
+        act()
+    except (StorageError, WorkspaceError, LockError) as error:
+        return f"{error.message} {error.hint}"
+    return ""
+
+
+async def nothing(*_: object) -> None:
+    pass
+
+
+def spoil(place: Path, kind: str) -> None:
+    """Put something else in the place of a file or folder of ours."""
+    if place.is_dir() and not place.is_symlink():
+        place.rename(place.with_name(f"{place.name}-away"))
+    else:
+        place.unlink(missing_ok=True)
+    KINDS[kind](place)
+
+
+OURS = ("gitconfig", "*/runs.lock", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs", "*/trash")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "a socket"])
+@pytest.mark.parametrize("pattern", OURS)
+def test_what_is_of_the_wrong_kind_among_the_workspaces_is_replaced_or_named(
+    tmp_path: Path, pattern: str, kind: str
+) -> None:
+    project = repository(tmp_path)
+    project.work(nothing)
+    found = sorted(project.base.glob(pattern), key=lambda path: (path.name == "lock", path))[:1]
+    for place in found:
+        spoil(place, kind)
+        said = refusal(lambda: project.work(nothing, "again"))
+        assert not said or (str(place) in said and kind in said and "room" not in said)
+    assert found
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "a folder full of things"])
+def test_a_run_whose_lock_cannot_be_read_is_left_and_blocks_nobody(tmp_path: Path, kind: str) -> None:
+    project = repository(tmp_path)
+    project.work(nothing)
+    (runs,) = project.base.glob("*/runs")
+    place = runs / "0badc0de/lock"
+    place.parent.mkdir()
+    if kind in KINDS:
+        KINDS[kind](place)
+    else:
+        (place / "full").mkdir(parents=True)
+    (runs / "a-file").write_text("of somebody")
+    assert anyio.run(project.workspaces().sweep) == ()
+    project.work(nothing, "again")
+    assert os.path.lexists(place)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["runs/.lock", "runs", "index.json"])
+def test_what_is_of_the_wrong_kind_among_the_results_is_replaced_or_named(tmp_path: Path, name: str, kind: str) -> None:
+    results = tmp_path / "results"
+    store = ResultStore(results)
+    store.begin("one", START).close()
+    place = results / name
+    spoil(place, kind)
+
+    def use() -> None:
+        store.begin("two", START).close()
+        list(store.unfinished())
+        RunHistory(results).overview()
+
+    said = refusal(use)
+    assert not said or str(place) in said
+
+
+def test_a_pipe_in_the_place_of_the_debug_log_holds_nobody_up(tmp_path: Path) -> None:
+    project = Project(tmp_path / "empty", tmp_path / "home")
+    project.results.mkdir(parents=True)
+    os.mkfifo(project.results / "debug.log")
+    assert zelda(project, "run").returncode == 2
+
+
+def test_a_lease_of_a_run_whose_folder_is_out_of_sight_stays_while_it_lives(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+
+    async def look_from_elsewhere(*_: object) -> list[str]:
+        # As from another container, in which the workspaces' folder is not mounted.
+        elsewhere = Project(project.path, tmp_path / "other-home", {"ZELDA_WORKSPACES": str(tmp_path / "other-base")})
+        (run,) = project.base.glob("*/runs/*")
+        away = run.rename(run.with_name("away"))
+        await elsewhere.workspaces().sweep()
+        away.rename(run)
+        return sorted(entry.name for entry in (project.results / "workspaces").iterdir())
+
+    assert project.work(look_from_elsewhere) == ["run-1", "run-1.json"]
+    after(lambda: project.leftovers() == [])
