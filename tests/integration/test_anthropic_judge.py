@@ -86,6 +86,17 @@ async def test_what_will_not_pass_is_told_at_once(status: int, code: str) -> Non
     assert "the server's own words" in sentence
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(status: int) -> None:
+    """The SDK's own client would send the token, and what the session did, wherever a server says."""
+    with ScriptedApi([]) as elsewhere:
+        moved = raw(b"", status=status, headers={"location": f"{elsewhere.url}/v1/messages"})
+        code, sentence, requests = await failure(moved)
+    assert (code, requests) == ("JUDGE_NOT_AN_API", 1)
+    assert f"redirects elsewhere, and Zelda does not follow (HTTP {status})" in sentence
+    assert (elsewhere.requests, elsewhere.others) == ([], [])
+
+
 async def test_a_prompt_that_is_too_long_is_called_so() -> None:
     code, _, _ = await failure(http_error(400, "prompt is too long: 210000 tokens > 200000 maximum"))
     assert code == "JUDGE_PROMPT_TOO_LONG"

@@ -145,6 +145,17 @@ def test_a_block_is_sent_again(github: GitHubServer, run: Run, failure: object) 
     assert github.repository.artifacts[0].files == FILES
 
 
+@pytest.mark.parametrize("on", ["PUT *", "POST *CreateArtifact", "POST *FinalizeArtifact"])
+def test_a_redirect_is_no_success(github: GitHubServer, run: Run, on: str) -> None:
+    """Of neither is one expected; a block that went nowhere was taken for one that is stored."""
+    location = "http://me:hunter2@elsewhere.invalid/x?sig=hunter2"
+    github.script_failures([answered(307, b"", on=on, headers={"location": location})])
+    error = refused(github, run)
+    assert error.code == "GITHUB_REFUSED"
+    assert "is redirected (307) to elsewhere.invalid, which is not followed" in error.message
+    assert "hunter2" not in error.user_message
+
+
 @pytest.mark.parametrize(
     "failure", [answered(429, on="POST *"), answered(500, b"oops", on="POST *"), truncated(on="POST *")]
 )

@@ -207,6 +207,39 @@ def four_suites(tmp_path: Path) -> Project:
     return repository(tmp_path, {"README.md": "# Sample\n", **files})
 
 
+def test_an_api_that_is_not_there_is_named_as_it_was_configured(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([]) as api:
+        dead = api.url
+    done = zelda(project, "run", api=dead)
+    failure = the_result(project)["failure"]
+    assert failure == {
+        "code": "API_UNREACHABLE",
+        "message": f"Zelda's model proxy could not reach {dead}: connection refused.",
+    }
+    assert f"could not reach {dead}" in " ".join(done.stdout.split())
+
+
+def test_an_api_that_redirects_is_named_with_where_it_leads(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([]) as target, ScriptedApi([raw(b"", status=308, headers={"location": target.url})]) as api:
+        zelda(project, "run", api=api.url)
+    failure = the_result(project)["failure"]
+    assert failure["code"] == "API_UNREACHABLE"
+    assert f"{api.url} redirects (308) to {target.url}, and Zelda does not follow" in failure["message"]
+
+
+def test_a_request_that_the_api_refuses_is_asked_once_and_quoted(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([http_error(400, "messages.0.content: bad thing")]) as api:
+        zelda(project, "run", api=api.url)
+    result = the_result(project)
+    assert result["failure"]["code"] == "REQUEST_REFUSED"
+    assert "(400)" in result["failure"]["message"]
+    assert "messages.0.content: bad thing" in result["failure"]["message"]
+    assert result["api"]["requests"] == 1
+
+
 def test_suites_run_side_by_side_and_are_reported_in_order(tmp_path: Path) -> None:
     project = four_suites(tmp_path)
     with ScriptedApi(by_prompt) as api:

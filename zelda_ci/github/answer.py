@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github import strict_json
@@ -49,6 +50,14 @@ class Answer:
             return ""
         more = [each.get("message") for each in _errors(told)]
         return ": ".join(part for part in (told.get("message"), told.get("msg"), *more) if isinstance(part, str))
+
+    @property
+    def target(self) -> str:
+        """The host that a redirect leads to, which is all of its address that is no secret."""
+        try:
+            return urlsplit(self.headers.get("location", "")).hostname or "another address there"
+        except ValueError:
+            return "an address that is none"
 
     @property
     def is_limited(self) -> bool:

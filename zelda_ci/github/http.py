@@ -114,7 +114,7 @@ class Http:
     def _unless_moved(self, answer: Answer, request: "_Request") -> Answer:
         if request.redirects or answer.status < 300:
             return answer
-        to = brief(_host(answer.headers.get("location", "")), request.redactor)
+        to = brief(answer.target, request.redactor)
         message = f"{answer.asked} is redirected ({answer.status}) to {to}, which is not followed."
         raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
 
@@ -259,14 +259,6 @@ class _Request:
                 target.write(chunk)
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status_code, headers, bytes(kept), self.asked)
-
-
-def _host(location: str) -> str:
-    """The host of an address, which is all of it that is no secret."""
-    try:
-        return urlsplit(location).hostname or "another address there"
-    except ValueError:
-        return "an address that is none"
 
 
 def _silence(exc: "requests.RequestException") -> _Silence:

@@ -19,6 +19,9 @@ from zelda_ci.storage.ledger import RunLedger
 WEB = {"WebFetch", "WebSearch"}
 """Tools with which a session may make the API turn to addresses."""
 
+API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
+"""Of sessions that ended because the API did not answer."""
+
 MOST_DIFFERENCES = 5
 """Of a replay from its recording that are told one by one."""
 
@@ -78,7 +81,7 @@ def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunLedg
     if status is not SessionStatus.COMPLETED:
         reason = outcome.reason or tools.redact(f"The session ended as {status}.")
         failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
-    if meter.outage and status is SessionStatus.FAILED:
+    if meter.outage and outcome.code in API_CODES:
         # Claude Code's own words name the proxy's address, which nobody has configured.
         failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
     if meter.failure and tools.replayed:
