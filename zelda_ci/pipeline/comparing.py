@@ -65,7 +65,7 @@ def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
     outcomes: dict[str, list[Outcome]] = {}
     for run in runs:
         outcomes.setdefault(run.suite, []).append(run_outcome(run))
-    return tuple(sorted(suite for suite, found in outcomes.items() if min(found) >= Outcome.BROKEN))
+    return tuple(sorted(suite for suite, found in outcomes.items() if min(found) >= Outcome.INCOMPLETE))
 
 
 def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:

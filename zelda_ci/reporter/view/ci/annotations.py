@@ -80,7 +80,7 @@ def _warnings(report: CiReport, places: _Places) -> Iterator[Annotation]:
     for suite in by_suite(report.batch.runs).values():
         for run in suite.runs:
             outcome = run_outcome(run)
-            found = problem(run, NO_FILES) if outcome in {Outcome.BROKEN, Outcome.INTERRUPTED} else None
+            found = problem(run, NO_FILES) if outcome >= Outcome.INCOMPLETE else None
             if found:
                 title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
                 yield Annotation("warning", *places.at(run.suite), title, f"{found.sentence} {found.advice}")
