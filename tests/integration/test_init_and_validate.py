@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.patience import PATIENCE
 from tests.support.command import measured
+from tests.support.patience import PATIENCE
 
 GOOD = "prompt: Do it.\n"
 FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
