@@ -37,11 +37,13 @@ print(f"ok  \\texample.org/shop\\t{share:.3f}s\\n--- PASS: TestAdds ({share:.2f}
 print(f"Ran 6 tests in {share:.3f}s\\n\\nOK")
 print(f"test result: ok. 4 passed; 0 failed; finished in {share:.2f}s")
 print(f"[INFO] Total time:  {share:.3f} s\\n[INFO] Tests run: 3, Failures: 0, Time elapsed: {share:.3f} s")
-print(f"BUILD SUCCESSFUL in {int(share) // 60}m {int(share) % 60}s" if share > 60 else f"BUILD SUCCESSFUL in {share:.0f}s")
+minutes = f"{int(share) // 60}m " if share > 60 else ""
+print(f"BUILD SUCCESSFUL in {minutes}{int(share) % 60}s")
 print(f"Finished in {share:.2f} seconds (files took {share / 3:.2f} seconds to load)")
 print(f"Done in {share:.0f}ms\\nreal\\t0m{share % 60:.3f}s\\nuser\\t0m{share % 60 / 2:.3f}s")
 print(f'{{"duration": {share}, "elapsed_ms": {int(share * 1000)}, "time": {share:.4f}, "passed": 3}}')
-print(f"{time.strftime('%a %b %d %H:%M:%S %Z %Y')} {time.strftime('%Y-%m-%dT%H:%M:%SZ')} started {int(time.time() * 1000)}")
+print(f"{time.strftime('%a %b %d %H:%M:%S %Z %Y')} {time.strftime('%Y-%m-%dT%H:%M:%SZ')}")
+print(f"started {int(time.time() * 1000)}")
 print(f"pid {os.getpid()}, {tempfile.mkdtemp()}, listening on port {random.randint(30000, 60000)}")
 print(f"listening on http://localhost:{random.randint(30000, 60000)}/ at {id(object()):#x}")
 """
@@ -215,7 +217,9 @@ def _shape(entry: dict[str, Any]) -> Any:
     return _plain({**{name: entry.get(name) for name in facts}, "calls": calls})
 
 
-_VARIES = re.compile(r"[0-9a-f-]{36}|\b[ab][0-9a-z]{8,16}\b|/[^\s\"']*|\b\d+(?:\.\d+)?(?= ?(?:s|ms)\b)|\b\d+:\d+:\d+\b|pid \d+")
+_VARIES = re.compile(
+    r"[0-9a-f-]{36}|\b[ab][0-9a-z]{8,16}\b|/[^\s\"']*|\b\d+(?:\.\d+)?(?= ?(?:s|ms)\b)|\b\d+:\d+:\d+\b|pid \d+"
+)
 
 
 def _plain(value: Any) -> Any:

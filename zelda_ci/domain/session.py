@@ -176,8 +176,8 @@ class HookRan(_Happened):
     output: SafeText
 
 
-class Noticed(_Happened):
-    """Any other system message worth keeping (compaction, model fallback, a line on standard error)."""
+class Noticed(_InThread):
+    """Any other system message worth keeping: compaction, a line on standard error, the end of a background task."""
 
     type: Literal["noticed"] = "noticed"
     kind: SafeText

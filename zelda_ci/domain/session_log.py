@@ -1,6 +1,7 @@
 """From the records of a session, in the order in which they came, to its transcript."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -153,9 +154,10 @@ class _Log:
             self.servers[server.name] = before.model_copy(update=news)
 
     def entries(self) -> tuple[Entry, ...]:
+        """Everything that was heard; turns are numbered in this order."""
         index = 0
         closed: list[Entry] = []
-        for entry in self._entries:
+        for entry in _arranged(self._entries):
             if isinstance(entry, _OpenTurn):
                 index += 1
                 closed.append(entry.close(index, self._denied))
@@ -189,3 +191,45 @@ class _Log:
             call.returned = record
         else:
             self._entries.append(record)
+
+
+def _arranged(entries: Sequence[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
+    """The main thread in the order of time, with each sub-agent's whole thread behind the turn that called it.
+
+    Which of several threads speaks first is a matter of milliseconds, and so is which of several hooks ends first: in
+    the order of time, the same session would read otherwise each time, and its turns would have other numbers.
+    """
+    calls = {call for entry in entries if isinstance(entry, _OpenTurn) for call in entry.calls}
+    threads: dict[str | None, list[_OpenTurn | Entry]] = {None: []}
+    for entry in entries:
+        parent = _thread_of(entry)
+        threads.setdefault(parent if parent in calls else None, []).append(entry)
+    arranged: list[_OpenTurn | Entry] = []
+    waiting = _hooks_in_order(threads.pop(None))[::-1]
+    while waiting or threads:
+        # What is left over belongs to threads that call each other.
+        waiting = waiting or _hooks_in_order(threads.pop(next(iter(threads))))[::-1]
+        entry = waiting.pop()
+        arranged.append(entry)
+        if isinstance(entry, _OpenTurn):
+            for call in reversed(entry.calls):
+                waiting += _hooks_in_order(threads.pop(call, ()))[::-1]
+    return arranged
+
+
+def _thread_of(entry: _OpenTurn | Entry) -> str | None:
+    return entry.parent if isinstance(entry, _OpenTurn) else getattr(entry, "parent_tool_call_id", None)
+
+
+def _hooks_in_order(entries: Iterable[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
+    """Neighbouring hooks by event, each in the order of its first; then by name, outcome and output."""
+    ordered: list[_OpenTurn | Entry] = []
+    for are_hooks, group in itertools.groupby(entries, key=lambda entry: isinstance(entry, HookRan)):
+        neighbours = list(group)
+        if are_hooks:
+            hooks = [entry for entry in neighbours if isinstance(entry, HookRan)]
+            events = list(dict.fromkeys(hook.event for hook in hooks))
+            hooks.sort(key=lambda hook: (events.index(hook.event), hook.name, hook.outcome, hook.output))
+            neighbours = list(hooks)
+        ordered += neighbours
+    return ordered

@@ -43,6 +43,7 @@ class Translator:
         self._counted: set[SafeText] = set()
         self._errors: dict[str, SafeText] = {}
         self._denied: set[str] = set()
+        self._returned: set[str] = set()
 
     def translate(self, message: object) -> Iterator[SessionRecord]:
         """Records of one message; none for those that say nothing worth keeping."""
@@ -113,6 +114,7 @@ class Translator:
         output, is_error = self._redact(content.flatten(block.content)), bool(getattr(block, "is_error", False))
         if is_error:
             self._errors[block.tool_use_id] = output
+        self._returned.add(block.tool_use_id)
         call = self._redact(block.tool_use_id)
         yield ToolReturned(at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error)
 
@@ -138,9 +140,20 @@ class Translator:
     def _system(self, message: Any, at: float) -> Iterator[SessionRecord]:
         if message.subtype == "permission_denied":
             self._denied.add(str(message.data.get("tool_use_id")))
+        if message.subtype == "task_notification" and not self._is_from_background(message.data):
+            return
         for record in system_messages.translate(message.subtype, message.data, at, self._redact):
             if not isinstance(record, Started) or self._is_news(record):
                 yield record
+
+    def _is_from_background(self, data: dict[str, Any]) -> bool:
+        """Whether a task is told of whose call has returned before.
+
+        The CLI also makes a task of every other call that takes some seconds; it ends just before the call returns,
+        which says the same, and whether it exists is a matter of the machine's load.
+        """
+        call = data.get("tool_use_id")
+        return not call or str(call) in self._returned
 
     def _is_news(self, started: Started) -> bool:
         """Every turn repeats the init message; it is worth recording where something changed."""

@@ -15,6 +15,7 @@ SILENT = frozenset(
         "hook_started",
         "session_state_changed",
         "task_progress",
+        "task_started",
         "task_updated",
         "thinking_tokens",
         "ui_invalidate",
@@ -36,7 +37,9 @@ def translate(subtype: str, data: dict[str, Any], at: float, redact: Redactor) -
             yield _hook(data, at, redact)
         case "task_notification":
             text = f"{data.get('status')}: {data.get('summary')}"
-            yield Noticed(at=at, kind=redact(subtype), text=redact(text))
+            call = data.get("tool_use_id")
+            parent = redact(str(call)) if call else None
+            yield Noticed(at=at, parent_tool_call_id=parent, kind=redact(subtype), text=redact(text))
         case _ if not _silent(subtype, data):
             yield Noticed(at=at, kind=redact(subtype), text=redact(content.note(data)))
         case _:

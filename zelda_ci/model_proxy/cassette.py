@@ -34,6 +34,7 @@ class RecordedRequest(Record):
     digest: str
     parts: dict[str, str]
     tools: tuple[SafeText, ...] = ()
+    news: dict[str, str] = Field(default_factory=dict)
     said: SafeText
 
 

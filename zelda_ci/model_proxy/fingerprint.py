@@ -1,6 +1,7 @@
 """What of a request decides which recorded answer belongs to it."""
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,10 +20,12 @@ OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
 WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
 """Ids, and what the CLI changes when it repeats a request without streaming."""
 
-_STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
+_NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
+"""What the CLI says of a command or sub-agent in the background, when that ends."""
 
-NOTIFICATION = "<task-notification>"
-"""Begins what the CLI says of a sub-agent that worked in the background."""
+_STARTED_BY = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>")
+
+_STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,15 @@ class Fingerprint:
     """Digest of each part: the `last` user content, the `history` before it, the CLI's notes (`context`), the `system`
     prompt, `tools` and other `options`."""
     tools: tuple[str, ...]
+    news: Mapping[str, str]
+    """Digest of what the CLI has said of each task in the background, by the call that started it: when it says so is
+    a matter of time, what it says is not."""
     said: SafeText
     """The last user content as text, shortened in the middle."""
 
     @property
     def digest(self) -> str:
-        """Of everything together."""
+        """Of everything together, but for the news."""
         return _digest([self.turn, self.model, dict(sorted(self.parts.items()))])
 
 
@@ -62,10 +68,11 @@ class Fingerprints:
         border = answers[-1] + 1 if answers else 0
         last = self._blocks(spoken[border:])
         tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict)]
+        tools.sort(key=lambda tool: str(tool.get("name")))
         rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
         parts = {
             "last": last,
-            "history": [[message.get("role"), self._blocks([message])] for message in spoken[:border]],
+            "history": [[role, self._blocks(said)] for role, said in _by_role(spoken[:border])],
             "context": self._context(message for message in messages if message.get("role") == "system"),
             "system": [self._text(text) for text in _texts(body.get("system")) if not _is_billing(text)],
             "tools": self._tree(tools),
@@ -76,19 +83,25 @@ class Fingerprints:
             model=str(body.get("model", "")),
             parts={name: _digest(part)[:16] for name, part in parts.items()},
             tools=tuple(str(tool.get("name")) for tool in tools),
+            news=self._news(messages),
             said=self._redact(_excerpt("\n".join(_readable(last)))),
         )
 
     def _blocks(self, messages: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Content without what varies; tool results in the order of their ids, not of their arrival."""
-        found = [block for message in messages for block in _content(message.get("content")) if not _is_status(block)]
+        found = [
+            block
+            for message in messages
+            for block in map(_without_news, _content(message.get("content")))
+            if block and not _is_status(block)
+        ]
         results = [block for block in found if block.get("type") == "tool_result"]
         results.sort(key=lambda block: str(block.get("tool_use_id")))
         others = [block for block in found if block.get("type") != "tool_result"]
         return [*map(self._result, results), *map(self._other, others)]
 
     def _other(self, block: Mapping[str, Any]) -> Any:
-        if _is_text(block) and any(mark in block["text"] for mark in (NOTIFICATION, OPENING)):
+        if _is_text(block) and OPENING in block["text"]:
             return {"type": "text", "text": self._circumstance(block["text"])}
         return self._tree(dict(block))
 
@@ -101,10 +114,17 @@ class Fingerprints:
         return {**head, "is_error": bool(block.get("is_error")), "content": content}
 
     def _context(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
-        """The CLI's notes, as a set of paragraphs: when each of them comes is a matter of milliseconds."""
+        """The CLI's notes, as a set of lines: when each of them comes, and in which list, is a matter of time."""
         texts = (text for message in messages for text in _texts(message.get("content")))
-        paragraphs = {paragraph.strip() for text in texts for paragraph in text.split("\n\n")}
-        return sorted({self._circumstance(one) for one in paragraphs if not one.startswith(VOLATILE_SECTIONS)})
+        paragraphs = {paragraph.strip() for text in texts for paragraph in _NEWS.sub("", text).split("\n\n")}
+        kept = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
+        return sorted({self._circumstance(line) for paragraph in kept for line in paragraph.splitlines() if line})
+
+    def _news(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        texts = (text for message in messages for text in _texts(message.get("content")))
+        found = (match[0] for text in texts for match in _NEWS.finditer(text))
+        calls = ((_STARTED_BY.search(news), news) for news in found)
+        return {call[1]: _digest(self._circumstance(news))[:16] for call, news in calls if call}
 
     def _tree(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -153,6 +173,20 @@ def _is_text(block: Mapping[str, Any]) -> bool:
 def _is_status(block: Mapping[str, Any]) -> bool:
     """The CLI's note on branch and recent commits, which have other hashes each time."""
     return _is_text(block) and _STATUS.match(block["text"]) is not None
+
+
+def _without_news(block: dict[str, Any]) -> dict[str, Any]:
+    """The block, or nothing where it only told of tasks in the background."""
+    if not _is_text(block) or not _NEWS.search(block["text"]):
+        return block
+    rest = _NEWS.sub("", block["text"]).strip()
+    return {**block, "text": rest} if rest and not rest.startswith(VOLATILE_SECTIONS) else {}
+
+
+def _by_role(messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Messages of one side that follow each other are one: a note of the CLI may or may not have come between them."""
+    for role, said in itertools.groupby(messages, key=lambda message: str(message.get("role"))):
+        yield role, list(said)
 
 
 def _is_billing(text: str) -> bool:

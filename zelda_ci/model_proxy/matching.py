@@ -53,11 +53,14 @@ class Matcher:
         return tuple(_name(index, request) for index, request in self._left())
 
     def match(self, agent_id: str | None, asked: Fingerprint) -> Match | Mismatch:
-        """Find the exchange: the same request exactly, else the same last words at the same place to the same model."""
+        """Find the exchange: the same request exactly, else the same last words at the same place to the same model.
+
+        What the CLI had said of tasks in the background by then may differ, but not say other things of the same task.
+        """
         candidates = list(self._candidates(agent_id))
         for fits in (_is_same, _has_same_words):
             for index, request in candidates:
-                if fits(request, asked):
+                if fits(request, asked) and not _contradictions(request, asked):
                     self._used.add(index)
                     self._threads[agent_id] = request.thread
                     return Match(index, tuple(_differences(request, asked)))
@@ -86,6 +89,11 @@ def _has_same_words(recorded: RecordedRequest, asked: Fingerprint) -> bool:
     return place == (asked.turn, asked.model, asked.parts["last"])
 
 
+def _contradictions(recorded: RecordedRequest, asked: Fingerprint) -> list[str]:
+    """The calls whose work in the background ended otherwise."""
+    return sorted(call for call, digest in asked.news.items() if recorded.news.get(call, digest) != digest)
+
+
 def _differences(recorded: RecordedRequest, asked: Fingerprint) -> Iterator[str]:
     if recorded.model != asked.model:
         yield f"the model ({recorded.model} was recorded, {asked.model} is asked)"
@@ -94,6 +102,8 @@ def _differences(recorded: RecordedRequest, asked: Fingerprint) -> Iterator[str]
     for part, name in PART_NAMES.items():
         if recorded.parts.get(part) != asked.parts[part]:
             yield name + (_tool_changes(recorded, asked) if part == "tools" else "")
+    if calls := _contradictions(recorded, asked):
+        yield f"how tasks in the background ended ({', '.join(calls)})"
 
 
 def _tool_changes(recorded: RecordedRequest, asked: Fingerprint) -> str:

@@ -98,6 +98,7 @@ class RecordingSource(Source):
             digest=found.digest,
             parts=dict(found.parts),
             tools=tuple(map(self._redact, found.tools)),
+            news=dict(found.news),
             said=found.said,
         )
         self._exchanges.append(

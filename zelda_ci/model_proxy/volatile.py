@@ -1,34 +1,88 @@
-"""What differs between two runs of the same session on two days or machines, and therefore never decides a match."""
+"""What differs between two runs of the same session on two days or machines, and therefore never decides a match.
+
+Numbers are recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format
+that only times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`.
+"""
 
 import re
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_BEFORE = r"(?:(?<![\w.])|(?<=\\[tnr]))"
+"""A duration begins here: not inside a word, unless that is an escape in JSON."""
+_UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
+_LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
+_MEASURED = (
+    r"(?:duration|elapsed|runtime|latency|uptime|took|timestamp|timing)"
+    r"(?:[_-]?(?:in[_-]?)?(?:ns|us|ms|s|secs?|seconds|millis|nanos))?"
+)
+_EPHEMERAL = r"(?:3[2-9]\d{3}|[45]\d{4}|6[0-5]\d{3})"
+"""A port that the system chose."""
 
 _IDENTIFIERS = ((r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uuid>"),)
 
 _OUTPUTS = (
+    (r"\x1b\[[\d;]*[A-Za-z]", ""),
+    # Claude Code's own: where the preview of a long output ends depends on the length of the numbers in it.
+    (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
+    (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
+    # Machines and days.
     (r"^[-dlbcps][rwxsStT-]{9}[.+@]? +\d+ +\S+ +\S+ +\d+(?:, +\d+)? +\S+ +\S+ +\S+ ", "<ls> "),
     (r"^total \d+$", "total <n>"),
     (r"^(?:platform|plugins:|rootdir:|cachedir:) .*$", "<pytest>"),
+    (r'\bhostname="[^"\n]*"', "<host>"),
     (rf"\b{_DAY},? +(?:{_MONTH} +\d+|\d+ {_MONTH}) +[\d: ]+(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?", "<time>"),
     (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|[+-]\d\d:?\d\d))?)?", "<time>"),
-    (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
+    (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b|\b\d{1,3}:\d\d\.\d+\b", "<time>"),
+    (r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b", "<time>"),
+    # Places, processes, chance.
     (r"/(?:tmp|var/folders|var/tmp)/[\w.+/-]+", "<temporary>"),
-    (r"\b(?:127\.0\.0\.1|localhost):\d+", "<local>"),
+    (r"\{\{tmp\}\}/[\w.+/{}-]+", "<temporary>"),
+    (r"\b(?:127\.0\.0\.1|localhost|0\.0\.0\.0):\d+|\[::1?\]:\d+", "<local>"),
+    (rf"\b([Pp]orts?)\b[\"' :=#]{{1,4}}{_EPHEMERAL}\b", r"\1 <local>"),
     (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
-    (r"\b[0-9a-f]{7,64}\b", "<hash>"),
+    (r"\b(?:p?pid|P?PID|[Pp]rocess(?: ?(?:id|ID))?)\b[\"' :=#]{1,4}\d+", "<process>"),
+    (r"^ *\d+ (?:pts/\d+|tty\w+|\?) ", "<process> "),
+    (r"^(\[\d+\])[+-]? +\d+$", r"\1 <process>"),
+    (r"(?i)\b((?:[\w-]*-)?seed)\b[\"' :=]{1,4}\d+", r"\1 <seed>"),
+    # Durations, and what is computed from them.
+    (rf"[ \t]*\({_NUMBER}\)(?= ?{_UNIT}\b)", ""),
+    (rf"\b{_NUMBER} ?[A-Za-z]+/s(?:ec(?:onds?)?)?\b", "<rate>"),
+    (rf"(?i)\b([\w-]*{_MEASURED})\b[^\w\n]{{1,6}}{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"(?i)\b([\w-]*time(?:[_-]?ms)?)\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?{_LARGE_UNIT},? ?)*{_NUMBER} ?{_UNIT}\b", "<duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?(?:h|hrs?|hours?|d|days?),? ?)+{_NUMBER} ?{_LARGE_UNIT}\b", "<duration>"),
+    (rf"^(real|user|sys)(\s+){_NUMBER}$", r"\1 <duration>"),
+    (rf"\b{_NUMBER} (?=(?:wallclock|usr|sys|cusr|csys|CPU|total$))", "<duration> "),
+    (r"\b(in|after) \d+\.\d{2,}(?![\w%.])", r"\1 <duration>"),
+    (r"^(ok[ \t]+\S+[ \t]+)\(cached\)", r"\1<duration>"),
+    (rf"\b{_NUMBER}% cpu\b", "<rate>"),
+    (rf"\b([Mm]em(?:ory)?(?: usage| used)?)[\"' :=]{{1,4}}{_NUMBER} ?[KMG]i?B\b", r"\1 <size>"),
+    (rf"(?<=\(kbytes\): ){_NUMBER}", "<size>"),
+    # Not after a decimal point: the rest of a fraction is no hash.
+    (r"(?<!\d\.)\b[0-9a-f]{7,64}\b", "<hash>"),
     (r"\bv?\d+\.\d+\.\d+[\w.+-]*", "<version>"),
-    (r"\b(?:pid|PID|process)[ :=#]+\d+", "<process>"),
-    (r"\bduration_ms\W{1,4}\d+", "duration_ms <n>"),
-    (r"\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?)\b", "<duration>"),
+    # Runners tell some durations only where they are long, and fill lines up to a width.
+    (r"[ \t]*[(\[]<(?:duration|time)>[)\]]", ""),
+    (r"[ \t]+(?=<(?:duration|time|rate|size)>)", " "),
+    (r"([=_*~-])\1{2,}", r"\1\1\1"),
+    # Our own: where a text is cut for the judge depends on the length of such numbers, too.
+    (r"[^\n]*\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )
 
 IDENTIFIERS = tuple((re.compile(pattern), name) for pattern, name in _IDENTIFIERS)
 OUTPUTS = tuple((re.compile(pattern, re.MULTILINE), name) for pattern, name in _OUTPUTS)
 
-VOLATILE_SECTIONS = ("# Environment", "Today's date is", "<total_tokens>")
-"""Beginnings of paragraphs that the CLI writes about the machine, the day and the tokens used."""
+VOLATILE_SECTIONS = (
+    "# Environment",
+    "Today's date is",
+    "The date has changed",
+    "<total_tokens>",
+    "The following MCP servers are still connecting",
+    "[SYSTEM NOTIFICATION",
+)
+"""Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way."""
 
 
 def without_identifiers(text: str) -> str:
@@ -39,7 +93,7 @@ def without_identifiers(text: str) -> str:
 
 
 def without_circumstances(text: str) -> str:
-    """Times, durations, hashes, versions, ports and owners in the output of tools."""
+    """Times, durations, hashes, versions, processes, ports and owners in the output of tools."""
     text = without_identifiers(text)
     for pattern, name in OUTPUTS:
         text = pattern.sub(name, text)

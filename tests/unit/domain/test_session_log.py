@@ -218,7 +218,7 @@ def test_every_record_is_accounted_for(journal: list[SessionRecord]) -> None:
     entries = [entry for entry in transcript.entries if not isinstance(entry, Turn)]
 
     alone = [r for r in journal if isinstance(r, UserSaid | Retried | Denied | HookRan | Noticed)]
-    assert [entry for entry in entries if not isinstance(entry, ToolReturned)] == alone
+    assert Counter(repr(entry) for entry in entries if not isinstance(entry, ToolReturned)) == Counter(map(repr, alone))
 
     answers = Counter((r.id, r.output, r.at) for r in journal if isinstance(r, ToolReturned))
     joined = Counter((c.id, c.output, c.ended_at) for c in transcript.tool_calls if c.output is not None)
@@ -235,11 +235,48 @@ def test_every_record_is_accounted_for(journal: list[SessionRecord]) -> None:
 
 @settings(deadline=None)
 @given(journals, st.integers(0, 40))
-def test_a_journal_cut_off_anywhere_begins_like_the_whole(journal: list[SessionRecord], cut: int) -> None:
+def test_every_thread_of_a_journal_cut_off_anywhere_begins_like_the_whole(
+    journal: list[SessionRecord], cut: int
+) -> None:
     whole, part = folded(*journal), folded(*journal[:cut])
-    assert [(turn.index, turn.message_id, turn.parent_tool_call_id) for turn in part.turns] == [
-        (turn.index, turn.message_id, turn.parent_tool_call_id) for turn in whole.turns
-    ][: len(part.turns)]
+    for thread in {turn.parent_tool_call_id for turn in part.turns}:
+        heard = [turn.message_id for turn in part.turns if turn.parent_tool_call_id == thread]
+        assert heard == [turn.message_id for turn in whole.turns if turn.parent_tool_call_id == thread][: len(heard)]
+    assert [turn.index for turn in part.turns] == list(range(1, len(part.turns) + 1))
+
+
+def in_thread(text: str, call: str) -> AssistantSaid:
+    return said(text, f"m-{text}", parent_tool_call_id=safe(call))
+
+
+def test_which_of_several_threads_speaks_first_does_not_change_the_transcript() -> None:
+    start = [called("one", "m0"), called("two", "m0")]
+    first, second = [in_thread("a", "one"), in_thread("b", "one")], [in_thread("c", "two"), in_thread("d", "two")]
+    late = Noticed(at=9, kind=safe("task_notification"), text=safe("ended"), parent_tool_call_id=safe("one"))
+    orders: list[list[SessionRecord]] = [
+        [*start, *first, late, *second, said("end", "m9")],
+        [*start, second[0], *first, said("end", "m9"), second[1], late],
+    ]
+    read = [[(e.index, e.text) if isinstance(e, Turn) else e.type for e in folded(*order).entries] for order in orders]
+    assert read[0] == read[1] == [(1, None), (2, "a"), (3, "b"), "noticed", (4, "c"), (5, "d"), (6, "end")]
+
+
+def test_a_thread_inside_a_thread_follows_its_call_and_a_circle_loses_nothing() -> None:
+    inner = called("inner", "m-b", parent_tool_call_id=safe("outer"))
+    nested = folded(called("outer", "m0"), inner, said("after", "m1"), in_thread("deep", "inner"))
+    assert [turn.text for turn in nested.turns] == [None, None, "deep", "after"]
+    circle = folded(called("x", "m1", parent_tool_call_id=safe("y")), called("y", "m2", parent_tool_call_id=safe("x")))
+    assert len(circle.turns) == 2
+
+
+def hook(event: str, output: str) -> HookRan:
+    return HookRan(at=1, name=safe(event), event=safe(event), outcome=safe("success"), output=safe(output))
+
+
+def test_which_of_several_hooks_ends_first_does_not_change_the_transcript() -> None:
+    one = [hook("PreToolUse", "a"), hook("PreToolUse", "b"), hook("PostToolUse", "a"), hook("PostToolUse", "b")]
+    other = [one[1], one[3], one[0], one[2]]
+    assert folded(said("x"), *one).entries == folded(said("x"), *other).entries
 
 
 @settings(deadline=None)

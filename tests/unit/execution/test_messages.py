@@ -309,6 +309,24 @@ def test_the_end_of_background_work_is_noted_with_its_status(hear: Conversation)
     assert noticed.text == "stopped: tail -f"
 
 
+def task(subtype: str) -> SystemMessage:
+    """Of the task that the CLI makes of the call `t`."""
+    return system(subtype, task_id="b", tool_use_id="t", status="completed", summary="make")
+
+
+def test_a_call_that_took_long_leaves_no_more_than_one_that_did_not(hear: Conversation) -> None:
+    slow = [task("task_started"), task("task_notification")]
+    returned = UserMessage(content=[ToolResultBlock("t", "done")])
+    assert [record.type for record in hear(*slow, returned)] == ["toolReturned"]
+
+
+def test_the_end_of_a_call_in_the_background_belongs_to_the_call(hear: Conversation) -> None:
+    returned = UserMessage(content=[ToolResultBlock("t", "It runs in the background.")])
+    _, noticed = hear(task("task_started"), returned, task("task_notification"))
+    assert isinstance(noticed, Noticed)
+    assert (noticed.text, noticed.parent_tool_call_id) == ("completed: make", "t")
+
+
 def test_no_record_holds_a_secret(hear: Conversation) -> None:
     records = hear(
         assistant(TextBlock(SECRET), ToolUseBlock(id="t", name=SECRET, input={SECRET: [SECRET]}), message_id=SECRET),

@@ -101,6 +101,36 @@ def test_every_other_change_is_in_the_part_it_belongs_to(other: dict[str, Any], 
         ("agentId: a261dd97fa5c6f07d\nduration_ms: 2998", "agentId: ad4659d5a9c57cb76\nduration_ms: 4"),
         ("git version 2.43.0", "git version 2.50.1"),
         ("pid 123 started", "pid 99 started"),
+        ("# duration_ms 3.626865", "# duration_ms 12.5"),
+        ("  duration_ms: 0.505774", "  duration_ms: 1505.7"),
+        ('{"duration": 0.5057741, "elapsed_ms": 505}', '{"duration": 12, "elapsed_ms": 99105}'),
+        ('<testcase name="a" time="0.003"/>', '<testcase name="a" time="1.2"/>'),
+        ("BUILD SUCCESSFUL in 5s", "BUILD SUCCESSFUL in 1m 12s"),
+        ("real\t0m0.505s\nuser\t0m0.1s", "real\t1m10.5s\nuser\t0m10.123s"),
+        ("real 0.50\nsys 0.00", "real 11.02\nsys 1.10"),
+        ("==== 3 passed in 0.12s ====", "=== 3 passed in 112.34s (0:01:52) ==="),
+        ("\x1b[32m3 passed\x1b[0m in \x1b[33m0.12s\x1b[0m", "\x1b[32m3 passed\x1b[0m in \x1b[33m1.2s\x1b[0m"),
+        ("  ✓ adds numbers", "  ✓ adds numbers (78ms)"),
+        ("ok  \texample.org/shop\t0.003s", "ok  \texample.org/shop\t(cached)"),
+        ('"Output":"ok\\t0.003s"', '"Output":"ok\\t1.3s"'),
+        ("Time: 00:00.123, Memory: 6.00 MB", "Time: 01:10.004, Memory: 12.5 MB"),
+        ("1620.7455 runs/s, 3241.4911 assertions/s", "16 runs/s, 32 assertions/s"),
+        ("Test #1: adds ...   Passed    0.01 sec", "Test #1: adds ...   Passed   10.01 sec"),
+        ("Executed 3 tests in 0.001 (0.002) seconds", "Executed 3 tests in 1.501 (1.502) seconds"),
+        (
+            "0 wallclock secs ( 0.02 usr +  0.03 cusr =  0.06 CPU)",
+            "12 wallclock secs ( 1.02 usr + 10.03 cusr = 11.06 CPU)",
+        ),
+        ("Using --randomly-seed=123", "Using --randomly-seed=98765"),
+        ("started at 1795320299", "started at 1795320300.25"),
+        ("took 1.2e-05s", "took 3µs"),
+        ("bound to 0.0.0.0:41234, port 41234", "bound to [::]:51000, port 51000"),
+        ("[1] 12345", "[1] 777"),
+        ("  PID TTY\n 1234 pts/0 bash", "  PID TTY\n99 pts/1 bash"),
+        (
+            "Output too large (105.9KB). Full output\nline\n0.12 and mo\n...\n</persisted-output>",
+            "Output too large (106KB). Full output\nline\n0.1234 and\n...\n</persisted-output>",
+        ),
     ],
 )
 def test_circumstances_in_a_tools_output_do_not_count(one: str, other: str) -> None:
@@ -115,6 +145,15 @@ def test_circumstances_in_a_tools_output_do_not_count(one: str, other: str) -> N
         ("[main abd758e] first", "[main abd758e] second"),
         ("status 200", "status 404"),
         ("12 rows", "13 rows"),
+        ("total 2.49", "total 2.50"),
+        ("coverage: 57.14%", "coverage: 66.67%"),
+        ("lines | 57.14 | 50", "lines | 57.14 | 60"),
+        ("port 8080", "port 8081"),
+        ("mean 0.333333333", "mean 0.333333334"),
+        ("retries: 3", "retries: 4"),
+        ("3 files changed, 5 insertions(+)", "3 files changed, 6 insertions(+)"),
+        ("timeout = 30", "timeout = 60"),
+        ("5 m wide", "6 m wide"),
     ],
 )
 def test_what_a_tool_found_out_counts(one: str, other: str) -> None:
@@ -139,10 +178,41 @@ def test_notes_are_a_set_of_paragraphs_wherever_they_stand() -> None:
 
 
 def test_ids_in_the_news_of_a_background_agent_do_not_count() -> None:
-    news = "<task-notification>\n<task-id>{}</task-id>\n<result>{}</result>\n<duration_ms>{}</duration_ms>"
-    one, other = news.format("a261dd97fa5c6f07d", "4", 12), news.format("ad4659d5a9c57cb76", "4", 9)
+    one, other = news("a261dd97fa5c6f07d", "4", 12), news("ad4659d5a9c57cb76", "4", 9)
     assert differing(body(PROMPT, said(one)), body(PROMPT, said(other))) == set()
-    assert differing(body(PROMPT, said(one)), body(PROMPT, said(one.replace(">4<", ">5<")))) == {"last"}
+    assert fingerprint(body(said(one))).news != fingerprint(body(said(one.replace(">4<", ">5<")))).news
+
+
+@pytest.mark.parametrize("tell", [said, noted], ids=["user", "system"])
+def test_when_the_news_of_a_background_task_come_does_not_count(tell: Any) -> None:
+    known = fingerprint(body(PROMPT, CALL, returned("ok"), tell(f"[SYSTEM NOTIFICATION]\n\n{news('b1', '4', 12)}")))
+    before = fingerprint(body(PROMPT, CALL, returned("ok")))
+    assert known.digest == before.digest
+    assert list(known.news) == ["toolu_7"]
+    assert before.news == {}
+
+
+def news(task: str, result: str, milliseconds: int) -> str:
+    return (
+        f"<task-notification>\n<task-id>{task}</task-id>\n<tool-use-id>toolu_7</tool-use-id>\n"
+        f"<result>{result}</result>\n<duration_ms>{milliseconds}</duration_ms>\n</task-notification>"
+    )
+
+
+def test_a_note_of_the_cli_between_two_results_does_not_count() -> None:
+    both = [returned("a", call="toolu_1"), returned("b", call="toolu_2")]
+    after = [called("Bash", command="make"), returned("made")]
+    apart = body(PROMPT, CALL, both[0], noted("Today's date is 2026-01-02."), both[1], *after)
+    together = body(PROMPT, CALL, {"role": "user", "content": both[0]["content"] + both[1]["content"]}, *after)
+    assert differing(apart, together) == set()
+
+
+def test_the_order_in_which_servers_bring_their_tools_does_not_count() -> None:
+    tools = [{"name": "mcp__a__x"}, {"name": "mcp__b__y"}]
+    one = body(PROMPT, noted("These tools can be searched:\nmcp__a__x\nmcp__b__y"), tools=tools)
+    pending = "The following MCP servers are still connecting\nb"
+    other = body(PROMPT, noted("These tools can be searched:\nmcp__b__y\nmcp__a__x", pending), tools=tools[::-1])
+    assert differing(one, other) == set()
 
 
 def test_what_was_said_is_readable_short_and_without_secrets() -> None:

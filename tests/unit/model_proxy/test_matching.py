@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.model_proxy.requests import body, called, fingerprint, returned, said
+from tests.unit.model_proxy.requests import body, called, fingerprint, noted, returned, said
 from zelda_ci.model_proxy.cassette import Exchange, RecordedRequest, RecordedResponse
 from zelda_ci.model_proxy.matching import Match, Matcher, Mismatch
 from zelda_ci.redact import Redactor
@@ -24,6 +24,7 @@ def recorded(request: dict[str, Any], thread: str = "main") -> Exchange:
             digest=found.digest,
             parts=dict(found.parts),
             tools=tuple(map(redact, found.tools)),
+            news=dict(found.news),
             said=found.said,
         ),
         response=RecordedResponse(status=200, text=redact("")),
@@ -131,3 +132,19 @@ def test_equal_sub_agents_share_the_recorded_threads_without_mixing_them() -> No
 def test_the_main_thread_never_gets_a_sub_agents_answer() -> None:
     assert isinstance(match(Matcher([recorded(FIRST, "agent-1")]), FIRST), Mismatch)
     assert isinstance(match(Matcher([recorded(FIRST)]), FIRST, "x"), Mismatch)
+
+
+def told(summary: str) -> dict[str, Any]:
+    """A request after which the CLI has told how a command in the background ended."""
+    news = f"<tool-use-id>toolu_7</tool-use-id><summary>{summary}</summary>"
+    return body(PROMPT, CALL, returned("a.py"), noted(f"<task-notification>{news}</task-notification>"))
+
+
+def test_news_of_a_task_in_the_background_may_come_earlier_or_later() -> None:
+    assert match(Matcher([recorded(SECOND)]), told("exit code 0")) == Match(0)
+    assert match(Matcher([recorded(told("exit code 0"))]), SECOND) == Match(0)
+
+
+def test_a_task_in_the_background_that_ends_otherwise_is_another_session() -> None:
+    found = match(Matcher([recorded(told("exit code 0"))]), told("exit code 1"))
+    assert "how tasks in the background ended (toolu_7)" in reason(found)
