@@ -102,7 +102,8 @@ LISTS = {
 }
 FILES = [
     "x.log", "keep.log", "only-here", "build/x", "sub/build/x", "docs/a/b/x.tmp", "docs/x.tmp", "#odd", "a.txt",
-    "space ", "é", "sub/again.log", "sub/x.log", "sub/only-here", "sub/deep/only-here", "sub/x.txt", "sub/a/b", "sub/a/c",
+    "space ", "é", "sub/again.log", "sub/x.log", "sub/only-here", "sub/deep/only-here", "sub/x.txt", "sub/a/b",
+    "sub/a/c",
     "sub/notes.md", "other/only-here",
 ]  # fmt: skip
 
