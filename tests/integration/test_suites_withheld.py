@@ -226,6 +226,9 @@ def test_a_project_of_nothing_but_suites_has_its_folder(tmp_path: Path) -> None:
     project = Project(whole.path / "qa", whole.home)
     assert seen(project, "pwd; ls -A").rpartition("/")[2] == "qa\n"
     assert seen(project, f"cd ..;{SEARCH}") == ""
+    hidden = repository(tmp_path, {**CODE, ".qa/own.yaml": "", ".qa/tasks/test-a.yaml": SUITE}, name="hidden")
+    inner = Project(hidden.path / ".qa", hidden.home, own=OwnFiles(test_dir="tasks"))
+    assert seen(inner, f"ls; cd ..;{SEARCH}") == "own.yaml\n"
     bare = repository(tmp_path, {"zelda/test-a.yaml": SUITE}, name="bare")
     bare.git("rm", "-q", ".gitignore")
     bare.commit()

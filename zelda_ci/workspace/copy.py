@@ -13,6 +13,7 @@ import anyio.from_thread
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import bare
+from zelda_ci.workspace.changes import Start
 from zelda_ci.workspace.folder import Index, RunFolder
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.private_files import Ignored, is_private
@@ -42,15 +43,6 @@ class Order:
     """Whether to keep what is withheld, for build and test commands."""
 
 
-@dataclass(frozen=True)
-class Copied:
-    """A copy, with where the objects of its commit are."""
-
-    store: Store
-    index: Index
-    whole: Store | None = None
-
-
 @dataclass
 class _Copy:
     """A copy under way."""
@@ -74,7 +66,7 @@ class _Copy:
             )
 
 
-async def make(folder: RunFolder, order: Order, plumbing: Git) -> Copied:
+async def make(folder: RunFolder, order: Order, plumbing: Git) -> Start:
     """Copy the folder without what must stay behind, and commit it.
 
     Raises:
@@ -93,7 +85,8 @@ async def make(folder: RunFolder, order: Order, plumbing: Git) -> Copied:
     store = Store(folder.path / "store", withheld=withheld, notes=(*_notes(copy), *notes(withheld)))
     store = await _commit(store, draft, plumbing)
     await _hang_up(folder, draft, store, plumbing)
-    return Copied(store, await anyio.to_thread.run_sync(Index.read, folder.session_index), whole)
+    index = await anyio.to_thread.run_sync(Index.read, folder.session_index)
+    return Start(store.commit, index, store, "sha1", {}, whole)
 
 
 async def _commit(store: Store, tree: Path, plumbing: Git) -> Store:

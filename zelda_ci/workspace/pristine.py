@@ -181,7 +181,7 @@ def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
 
 def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
     # The project's own folder is a name, not a pattern.
-    prefix = prefix.removeprefix(".")
+    prefix = "" if prefix == "." else prefix
     above = "".join(f"\\{sign}" if sign in "*?[]\\!# " else sign for sign in prefix)
     for glob in globs:
         yield f"/{above}/{glob}" if above else f"/{glob}"

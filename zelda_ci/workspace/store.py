@@ -68,10 +68,10 @@ class Order:
 
     repository: Repository
     commit: str
-    depth: int
+    depth: int = 1
     finder: SuiteFinder | None = None
     """Finds what to withhold; without it nothing is."""
-    project: str = ""
+    project: Path = Path()
     """The folder that is tested, from the top of the tree."""
 
     @property
@@ -144,7 +144,8 @@ async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None
 async def _withhold(git: Git, order: Order) -> tuple[str, Withheld]:
     if order.finder is None:
         return order.commit, Withheld()
-    return await withholding.withhold(git, START, order.repository.object_format, order.finder, order.project)
+    project = "" if order.project == Path() else order.project.as_posix()
+    return await withholding.withhold(git, START, order.repository.object_format, order.finder, project)
 
 
 async def _fetch_objects(git: Git, order: Order, number: int) -> None:

@@ -189,24 +189,17 @@ class Workspaces:
         repository, commit = project.repository, project.source.commit
         if repository is None or commit is None:
             order = copy.Order(project.folder, self._results, self._finder, suite.commands_see_suites)
-            made = await copy.make(run, order, self._plumbing)
-            return Start(made.store.commit, made.index, made.store, "sha1", {}, made.whole)
-        inside = project.prefix.as_posix().removeprefix(".")
-        wanted = store.Order(repository, commit, suite.history_depth, self._finder, inside)
+            return await copy.make(run, order, self._plumbing)
+        wanted = store.Order(repository, commit, suite.history_depth, self._finder, project.prefix)
         lent = await stack.enter_async_context(store.borrowed(home, wanted, self._plumbing))
-        whole = None
-        if suite.commands_see_suites:
-            everything = store.Order(repository, commit, 1)
-            whole = await stack.enter_async_context(store.borrowed(home, everything, self._plumbing))
-        index = await worktree.check_out(run, repository, lent, self._plumbing)
-        worktree.make_folder(run.root, project.prefix)
-        return Start(lent.commit, index, lent, repository.object_format, repository.settings, whole)
+        everything = store.borrowed(home, store.Order(repository, commit), self._plumbing)
+        whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
+        return await worktree.check_out(run, wanted, lent, whole, self._plumbing)
 
     async def watch(self) -> Watched:
         """The state of the developer's own tree and repository, to be compared with a later one."""
         project = await self._look()
-        repository = project.repository
-        places = [repository.top, repository.common_dir] if repository else [project.folder]
+        places = [found.top, found.common_dir] if (found := project.repository) else [project.folder]
         return await anyio.to_thread.run_sync(Watched, places, [self._results], abandon_on_cancel=True)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
@@ -299,12 +292,9 @@ class Workspaces:
             WorkspaceError: There is no place for workspaces.
         """
         with explained():
-            swept = [run_id for home in location.project_folders(self._base) for run_id in await _tidied(home)]
+            swept = list[str]()
+            for home in location.project_folders(self._base):
+                swept += await folder.sweep(home)
+                await store.prune(home)
             await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)
-
-
-async def _tidied(project_home: Path) -> list[str]:
-    swept = await folder.sweep(project_home)
-    await store.prune(project_home)
-    return swept
