@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ class Fixture:
         if expect.get("unrecognised"):
             return []
         return list(expect["runners"]) if "runners" in expect else [expect]
+
+    @cached_property
+    def summary(self) -> TestSummary:
+        """Of what the runner printed and wrote."""
+        return self.read()
 
     def read(self, output: bytes | None = None) -> TestSummary:
         given = Output(self.output if output is None else output)

@@ -11,13 +11,13 @@ COVERED = [fixture for fixture in FIXTURES if fixture.only_coverage]
 
 @for_each(FIXTURES)
 def test_every_runner_of_the_output_gives_its_exact_numbers(fixture: Fixture) -> None:
-    assert numbers(fixture.read()) == expected_numbers(fixture)
+    assert numbers(fixture.summary) == expected_numbers(fixture)
 
 
 @for_each(FIXTURES)
 def test_failed_tests_are_named(fixture: Fixture) -> None:
     named = [expect.get("failures") for expect in fixture.expected]
-    found = [list(runner.failures) for runner in fixture.read().runners]
+    found = [list(runner.failures) for runner in fixture.summary.runners]
     assert [names for names, wanted in zip(found, named, strict=True) if wanted is not None] == [
         wanted for wanted in named if wanted is not None
     ]
@@ -26,13 +26,12 @@ def test_failed_tests_are_named(fixture: Fixture) -> None:
 @for_each(FIXTURES)
 def test_what_was_counted_is_told(fixture: Fixture) -> None:
     units = [expect.get("unit", "tests") for expect in fixture.expected]
-    assert [runner.unit for runner in fixture.read().runners] == units
+    assert [runner.unit for runner in fixture.summary.runners] == units
 
 
 @for_each(FIXTURES)
 def test_output_that_cannot_be_recognised_comes_with_a_way_out(fixture: Fixture) -> None:
-    summary = fixture.read()
-    assert summary.recognised or "testReport" in str(summary.note)
+    assert fixture.summary.recognised or "testReport" in str(fixture.summary.note)
 
 
 @for_each(COVERED)
