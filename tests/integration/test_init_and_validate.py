@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command import measured
 from tests.support.patience import PATIENCE
 
 GOOD = "prompt: Do it.\n"
@@ -21,7 +22,8 @@ NEXT = "Next: describe a task of yours in zelda/test-example.yaml, check it with
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+    path = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**path, "HOME": "/nonexistent", **measured(), **more}
 
 
 def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:

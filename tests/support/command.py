@@ -24,7 +24,12 @@ def environment(project: Project, api_url: str | None = None, **more: str) -> di
     path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     # Where the machine offers no isolation, what is tested here can be tested all the same.
     habits = {"PYTHONWARNINGS": "error", "COLUMNS": "100", "ZELDA_UNSAFE": "1"}
-    return {**project.environ, **habits, **path, **access, **more}
+    return {**project.environ, **habits, **measured(), **path, **access, **more}
+
+
+def measured() -> dict[str, str]:
+    """What a process needs to know for its lines to count, where `make coverage` runs the tests."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
