@@ -39,7 +39,7 @@ unit: .venv/dev
 
 coverage: .venv/dev ## Run the tests with lines and branches counted, those of child processes too
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(PARALLEL)
+	$(BIN)/coverage run -m pytest $(PARALLEL) $(TESTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
