@@ -126,7 +126,7 @@ def test_the_judge_is_recorded_and_replayed_without_key_and_network(tmp_path: Pa
 
 
 def test_asking_again_is_recorded_and_replayed_vote_by_vote(tmp_path: Path) -> None:
-    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 20", "timeoutSeconds: 20, votes: 3"))
+    project = project_with(tmp_path, SUITE.replace("judge: {", "judge: {votes: 3, "))
     good = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
     one, two = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=HELLO)), answer(verdict(1, evidence=HELLO))
     again: dict[str, Reply] = {

@@ -126,8 +126,9 @@ def test_commands_that_fail_in_half_of_the_trials_are_red():
     assert sentences(batch(trials(bad)), fail_on=("regression",)) == []
 
 
-def test_a_command_that_could_not_be_judged_is_not_the_gates_business():
-    assert sentences(batch(trials([unscored(Metric.FUNCTIONAL_CORRECTNESS, failed=True)]))) == []
+def test_a_command_that_could_not_be_judged_is_incomplete_and_no_failed_evaluation():
+    found = gate(batch(trials([unscored(Metric.FUNCTIONAL_CORRECTNESS, failed=True)])), {})
+    assert ([reason.kind for reason in found.reasons], found.exit_code) == (["incomplete"], 2)
 
 
 def test_efficiency_and_tool_usage_are_red_only_below_a_required_score():

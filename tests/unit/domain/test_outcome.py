@@ -63,9 +63,9 @@ def test_criteria_decide_together_and_one_that_nobody_judged_leaves_the_run_inco
     assert run_outcome(run) is outcome
 
 
-def test_outcomes_are_ordered_by_what_weighs_more_and_two_share_an_exit_code() -> None:
+def test_outcomes_are_ordered_by_what_weighs_more_and_some_share_an_exit_code() -> None:
     assert max(Outcome) is Outcome.INTERRUPTED
-    assert [outcome.exit_code for outcome in sorted(Outcome)] == [0, 1, 2, 2, 130]
+    assert [outcome.exit_code for outcome in sorted(Outcome)] == [0, 0, 1, 2, 2, 130]
     assert Outcome.BROKEN > Outcome.INCOMPLETE > Outcome.FAILED
 
 
