@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import results, zelda
+from tests.support.command import zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, text, tool_call, tool_calls
 
@@ -252,4 +252,4 @@ def _at_home(message: Message, request: ApiRequest) -> Message:
     return replace(message, content=tuple(content if _position(request) else [BEGINNING, *content]))
 
 
-__all__ = ["SAMPLES", "project", "record", "replay", "results"]
+

@@ -15,7 +15,8 @@ from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
 from zelda_ci.redact import SafeJson, SafeText
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
+"""Raised also when requests are compared in another way: digests of before would fit nothing."""
 LINE_WIDTH = 120
 LONGEST_NAME = 100
 MAX_BYTES = 256 << 20
@@ -68,7 +69,7 @@ class Exchange(Record):
 class Cassette(Record):
     """One run; exchanges in the order in which their answers ended."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     zelda: str
     cli: SafeText
     label: str

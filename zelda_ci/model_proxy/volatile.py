@@ -6,6 +6,8 @@ that only times and addresses have. A number without any of these counts: `12 ro
 
 import re
 
+from zelda_ci.domain.loading import CONNECTED_LATE
+
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -24,7 +26,8 @@ _IDENTIFIERS = ((r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uuid>"),)
 
 _OUTPUTS = (
     (r"\x1b\[[\d;]*[A-Za-z]", ""),
-    # Claude Code's own: where the preview of a long output ends depends on the length of the numbers in it.
+    # Claude Code's own: ids (in a session's requests they have names by now, in a judge's not), and where the preview of a long output ends depends on the length of the numbers in it.
+    (r"(\bagentId: |\bwith ID: |/tool-results/|/tasks/)[ab][0-9a-z]{8,16}\b", r"\1<handle>"),
     (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
     (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
     # Machines and days.
@@ -67,7 +70,11 @@ _OUTPUTS = (
     (r"[ \t]*[(\[]<(?:duration|time)>[)\]]", ""),
     (r"[ \t]+(?=<(?:duration|time|rate|size)>)", " "),
     (r"([=_*~-])\1{2,}", r"\1\1\1"),
-    # Our own: where a text is cut for the judge depends on the length of such numbers, too.
+    # Our own, in what a judge is asked: which background tasks had ended by the end of the session, which server was
+    # late, and where a text is cut, which depends on the length of such numbers.
+    (r"^\[\S+ notice\]\ntask_notification: [\s\S]*?(?:\n\n(?=\[\S+ )|(?=\n</evidence-))", ""),
+    (r"\n+(?=</evidence-)", "\n"),
+    (rf" \({CONNECTED_LATE}[^)\n]*\)", ""),
     (r"[^\n]*\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )
 

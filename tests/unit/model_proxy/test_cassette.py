@@ -79,9 +79,9 @@ def test_a_label_names_its_file() -> None:
         (b"\xff\xfe\x00", "CASSETTE_DAMAGED", "is not JSON"),
         (b"[" * 100_000, "CASSETTE_DAMAGED", "is not JSON"),
         (b"[]", "CASSETTE_DAMAGED", "the file"),
-        (b'{"format": 2}', "CASSETTE_FORMAT", "has format 2, this Zelda reads format 1"),
+        (b'{"format": 1}', "CASSETTE_FORMAT", "has format 1, this Zelda reads format 2"),
         (
-            b'{"format": 1, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}',
+            b'{"format": 2, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}',
             "CASSETTE_DAMAGED",
             "exchanges.0",
         ),

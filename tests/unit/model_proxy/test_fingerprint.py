@@ -235,3 +235,29 @@ def test_what_was_said_is_readable_short_and_without_secrets() -> None:
 )
 def test_any_json_has_a_fingerprint(nonsense: dict[str, Any]) -> None:
     assert len(fingerprint(nonsense).digest) == 64
+
+
+def judged(*units: str, mark: str = "1a2b3c4d") -> dict[str, Any]:
+    """What a judge is asked about a session of these pieces."""
+    inner = "\n\n".join(f"[{mark} {unit}" for unit in units)
+    return body(said(f'<evidence-{mark * 4} kind="transcript">\n{inner}\n</evidence-{mark * 4}>'))
+
+
+def test_which_background_tasks_had_ended_by_the_end_does_not_count_for_the_judge() -> None:
+    told = 'notice]\ntask_notification: completed: Background command "make"\n\nAll built.'
+    whole = judged("turn 1]\nmake", told, "turn 2]\nDone.")
+    assert differing(whole, judged("turn 1]\nmake", "turn 2]\nDone.", mark="99999999")) == set()
+    assert differing(judged("turn 1]\nmake", told), judged("turn 1]\nmake")) == set()
+    assert differing(whole, judged("turn 1]\nmake", told, "turn 2]\nNot done.")) == {"last"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("with ID: b3odubl7b. Output", "with ID: bz81kq0pw. Output"),
+        ("is in {{tmp}}/claude-0/x/tasks/b3odubl7b.output", "is in {{tmp}}/claude-0/x/tasks/bz81kq0pw.output"),
+        ("- mcp__a [mcpServer]: a (it connected late: 3.1 s after the start)", "- mcp__a [mcpServer]: a"),
+    ],
+)
+def test_what_the_judge_sees_of_ids_and_of_late_servers_does_not_count(one: str, other: str) -> None:
+    assert differing(judged(f"turn 1]\n{one}"), judged(f"turn 1]\n{other}")) == set()
