@@ -168,11 +168,18 @@ def record(sample: Project, cassettes: Path, *, pause: float = 0.0) -> None:
 
 
 def replay(sample: Project, cassettes: Path, *, pause: float = 0.0) -> "Replayed":
-    """Replay it; the outcome is what must be the same each time."""
+    """Replay its one suite; the outcome is what must be the same each time."""
+    done = replay_all(sample, cassettes, pause=pause)
+    (only,) = done.outcome
+    return replace(done, outcome=only)
+
+
+def replay_all(sample: Project, cassettes: Path, *, pause: float = 0.0) -> "Replayed":
+    """Replay all suites of a project; the outcomes are in the order of their runs' names."""
     known = runs(sample)
     done = zelda(sample, "run", "--replay", str(cassettes), PAUSE=str(pause))
-    (folder,) = runs(sample) - known
-    return Replayed(done.returncode, done.stdout + done.stderr, outcome(folder))
+    new = sorted(runs(sample) - known)
+    return Replayed(done.returncode, done.stdout + done.stderr, [outcome(folder) for folder in new])
 
 
 def runs(sample: Project) -> set[Path]:
@@ -250,6 +257,3 @@ def _at_home(message: Message, request: ApiRequest) -> Message:
     assert found
     content = json.loads(json.dumps(message.content).replace("CWD/", json.dumps(found[1])[1:-1] + "/"))
     return replace(message, content=tuple(content if _position(request) else [BEGINNING, *content]))
-
-
-
