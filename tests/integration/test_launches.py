@@ -20,6 +20,9 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import levels
 from zelda_ci.workspace.workspaces import Workspaces
 
+WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
+"""Levels with a launcher."""
+
 Change = Callable[[Confinement], Confinement]
 
 
@@ -68,9 +71,8 @@ BROKEN: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("project", WALLS, indirect=True)
 def test_a_launcher_that_does_not_come_to_its_end_is_no_result(project: Project, how: str) -> None:
-    if project.level == "none":
-        pytest.skip("there is no launcher where nothing is confined")
     with pytest.raises(WorkspaceError) as raised:
         run(project, "echo ran", BROKEN[how], timeout=3)
     assert raised.value.code == "COMMAND_NOT_CONFINED"

@@ -186,7 +186,7 @@ def test_an_evaluator_that_failed_is_a_problem_of_a_completed_run() -> None:
     evaluations = {Metric.EFFICIENCY: unscored(Metric.EFFICIENCY, "ValueError: no end", failed=True)}
     shown = view(run(evaluations=evaluations))
     assert (shown.outcome, shown.verdict.text) == (Outcome.INCOMPLETE, "INCOMPLETE")
-    assert shown.facts[0].text == "completed, but not judged completely"
+    assert shown.facts[0].text == "completed, but not evaluated completely"
     assert shown.problem
     assert shown.problem.sentence == "Efficiency could not be evaluated: ValueError: no end"
 
