@@ -26,8 +26,8 @@ _IDENTIFIERS = ((r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uuid>"),)
 
 _OUTPUTS = (
     (r"\x1b\[[\d;]*[A-Za-z]", ""),
-    # Claude Code's own: ids (they have names in a session's requests by now, not in a judge's), and where the preview of
-    # a long output ends, which depends on the length of the numbers in it.
+    # Claude Code's own: ids (they have names in a session's requests by now, not in a judge's), and where the preview
+    # of a long output ends, which depends on the length of the numbers in it.
     (r"(\bagentId: |\bwith ID: |/tool-results/|/tasks/)[ab][0-9a-z]{8,16}\b", r"\1<handle>"),
     (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
     (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
