@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from anyio.abc import AnyByteStream
 
+from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, until, upstream
 from tests.support.real_cli import folders, run_cli
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
@@ -338,12 +339,12 @@ async def test_the_memory_of_the_proxy_is_bounded_whatever_is_sent(kind: str) ->
                         group.start_soon(_flood, url, token, HOSTILE[kind])
             process.stdin.close()
             peak = int((await anyio.to_thread.run_sync(process.stdout.readline)).split()[0])
-    # A body is held in parts and as a whole for a moment, and once more as an object: three times at most.
-    assert peak - int(before) < 3 * Limits.run_bytes
+    # A body is held in parts and as a whole for a moment, and once more as an object, beside what the allocator keeps.
+    assert peak - int(before) < 4 * Limits.run_bytes
 
 
 async def _flood(url: str, token: str, body: bytes) -> None:
-    async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=60) as http:
+    async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=PATIENCE) as http:
         try:
             await http.post(f"{url}/v1/messages", content=body, headers={"x-api-key": token})
         except httpx2.HTTPError:
@@ -352,6 +353,7 @@ async def _flood(url: str, token: str, body: bytes) -> None:
 
 PROXY_PROCESS = """
 import re, sys, anyio
+from tests.support.patience import PATIENCE
 from tests.support.proxied import open_run, upstream
 from zelda_ci.model_proxy.proxy import Live
 

@@ -25,7 +25,7 @@ async def main() -> None:
     told: dict[str, object] = {"best": offered.level, "reasons": offered.reasons}
     workspaces = Workspaces(Path(project), Path(".zelda"), os.environ, Redactor(), Isolation(offered))
     try:
-        async with workspaces.open("run-1", suite(isolation={"level": level})) as workspace:
+        async with workspaces.open("run-1", suite(isolation={"level": level}, shell="sh -c")) as workspace:
             done = await workspaces.run_command(workspace, line, PATIENCE)
             told |= {"level": workspace.confinement.level, "exit_code": done.exit_code, "output": done.output}
     except ZeldaError as error:

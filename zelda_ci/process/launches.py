@@ -3,9 +3,11 @@
 An exit code cannot tell: a program may end with any number, 125 included, and so may what should have confined it.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 LONGEST = 200
 BEGUN, ENDED = "begun", "ended"
@@ -29,10 +31,27 @@ def fresh(file: Path) -> Path:
     return file
 
 
+@contextmanager
+def followed(file: Path) -> Iterator[BinaryIO]:
+    """The file for the next start, held open: where nothing is confined, a command can remove it, and not what it says.
+
+    Raises:
+        OSError: The earlier one cannot be removed, or there is no room.
+    """
+    with fresh(file).open("x+b", buffering=0) as opened:
+        yield opened
+
+
 def read(file: Path) -> Launch:
     """What was said; nothing where there is no such file."""
-    words: list[str] = []
     with suppress(OSError), file.open("rb") as opened:
-        words = opened.read(LONGEST).decode("ascii", "replace").split()
+        return said_in(opened)
+    return Launch(begun=False)
+
+
+def said_in(opened: BinaryIO) -> Launch:
+    """What was said in a file, from its beginning."""
+    opened.seek(0)
+    words = (opened.read(LONGEST) or b"").decode("ascii", "replace").split()
     known = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
     return Launch(words[:1] == [BEGUN], int(words[2]) if known else None)

@@ -262,9 +262,9 @@ class Workspaces:
             said = self._redact(NOWHERE)
             return CommandResult(command=shown, exit_code=1, seconds=0, output=said, output_bytes=len(said))
         argv = shells.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
-        with explained():
+        status_file = workspace.status_file(phase)
+        with explained(), launches.followed(status_file) as status:
             restored = await guard.restored(self._open[workspace.base].protected)
-            status_file = launches.fresh(workspace.status_file(phase))
             done = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
                 cwd=workspace.path,
@@ -274,8 +274,9 @@ class Workspaces:
                 keep_bytes=KEPT_BYTES,
                 when_cut_short=told,
             )
+            launch = launches.said_in(status)
         limit = self.limit(workspace)
-        check_launch(launches.read(status_file), done, phase, limit)
+        check_launch(launch, done, phase, limit)
         notes = [*restored, *filter(None, [limit])]
         output = self._redact("\n".join([done.output.rstrip(), *notes, ""])) if notes else done.output
         return CommandResult(command=shown, **{**vars(done), "output": output})
