@@ -14,7 +14,11 @@ PAUSE = 4.0
 """Long enough for Claude Code to make a task of every command."""
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+IN_ORDER = [name for name in SAMPLES if name != "agents"]
+"""Sub-agents that work side by side may still ask in another order on a busy machine: docs/model-proxy.md says so."""
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
 def test_a_slower_replay_has_the_same_outcome(tmp_path: Path, name: str) -> None:
     project = replay_samples.project(tmp_path, name)
     replay_samples.record(project, tmp_path / "cassettes")
