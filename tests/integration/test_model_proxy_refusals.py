@@ -304,12 +304,15 @@ async def test_an_api_that_comes_back_is_no_longer_called_unreachable(tmp_path: 
             await stream.receive()
             await stream.send(replies)
 
-    async with open_run(Live(upstream(url))) as meter, anyio.create_task_group() as group:
+    async with open_run(Live(upstream(url))) as meter:
         first = await ask(meter)
         assert meter.outage
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
-        group.start_soon(listener.serve, serve)
-        second = await ask(meter)
-        group.cancel_scope.cancel()
+        async with (
+            await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port) as listener,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(listener.serve, serve)
+            second = await ask(meter)
+            group.cancel_scope.cancel()
     assert (first.status_code, second.status_code, meter.outage) == (502, 200, None)
     assert "x-should-retry" not in first.headers
