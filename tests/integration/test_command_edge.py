@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import warm
 from tests.support.command import COMMAND, KEY, environment, zelda
+from tests.support.patience import PATIENCE
 from tests.support.projects import folder, repository
 from zelda_ci import __version__
 from zelda_ci.cli.commands import COMMANDS
@@ -28,6 +30,18 @@ def test_help_teaches_and_names_every_option(tmp_path: Path, command: str) -> No
     assert done.returncode == 0
     assert "Usage: zelda" in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["validate"], ["validate", "--json"], ["run", "--nonsense"]])
+def test_a_command_that_starts_warm_says_and_ends_as_one_that_starts_cold(tmp_path: Path, arguments: list[str]) -> None:
+    """Most tests start it warm; see `tests.support.warm`."""
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\nexecution: { model: 5 }\n"})
+    environ = environment(project)
+    warmly = warm.run(arguments, project.path, environ, timeout=PATIENCE)
+    coldly = subprocess.run(
+        [*COMMAND, *arguments], cwd=project.path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert warmly == (coldly.returncode, coldly.stdout, coldly.stderr)
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:

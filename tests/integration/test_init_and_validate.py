@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import measured
+from tests.support.command import measured, run
 from tests.support.patience import PATIENCE
 
 GOOD = "prompt: Do it.\n"
@@ -27,10 +27,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "zelda_ci", *arguments],
-        cwd=cwd, env=environment(**more), input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+    return run(arguments, cwd, environment(**more), stdin)
 
 
 def on_terminal(*arguments: str, cwd: Path, answers: str = "", **more: str) -> tuple[str, int]:

@@ -25,6 +25,7 @@ from typing import Any, Self
 
 from tests.support import events, runner
 from tests.support.command import COMMAND, KEY, environment, zelda
+from tests.support.command import run as run_command
 from tests.support.github_server import Artifact, GitHubServer, Pull, Run
 from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
@@ -208,8 +209,12 @@ class Stage:
     def job(
         self, name: str, event: dict[str, Any], run: Run, script: Script = (), *, sha: str, ref: str, **inputs: Any
     ) -> Done:
-        """Any job; `inputs` are the step's, and `during` is called with the process once it has started."""
+        """Any job; `inputs` are the step's, and `during` is called with the process once it has started.
+
+        With `cold` it has the job's variables from its start, where /proc shows them.
+        """
         during: Callable[[subprocess.Popen[str], ScriptedApi], None] | None = inputs.pop("during", None)
+        cold = inputs.pop("cold", False)
         variables = inputs.pop("variables", {})
         self.jobs += 1
         files = self.tmp_path / f"file commands {self.jobs}"
@@ -219,10 +224,14 @@ class Stage:
             environ = environment(self.project, api.url) | self._environment(name, event, run, files)
             environ |= {"GITHUB_SHA": sha, "GITHUB_REF": ref, "GITHUB_REF_NAME": ref.removeprefix("refs/heads/")}
             environ |= {"INPUT_" + key.replace("_", "-").upper(): str(value) for key, value in inputs.items()}
+            environ = {key: value for key, value in (environ | variables).items() if value is not None}
+            if not during and not cold:
+                ended = run_command(["ci"], self.project.path, environ, one_stream=True)
+                return self._read(ended.returncode, ended.stdout, files)
             process = subprocess.Popen(
                 [*COMMAND, "ci"],
                 cwd=self.project.path,
-                env={key: value for key, value in (environ | variables).items() if value is not None},
+                env=environ,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

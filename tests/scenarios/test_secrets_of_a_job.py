@@ -76,7 +76,7 @@ def told(stage: Stage, done: Done) -> dict[str, str]:
 def test_no_key_of_the_machine_is_in_comment_summary_reports_artifact_or_log(tmp_path: Path) -> None:
     with Stage(tmp_path, {"README.md": "# Shop\n", "zelda/test-look.yaml": SUITE, "look.py": PRINT}) as stage:
         pull = stage.open_pull()
-        done = stage.pull_request(pull, script, variables=hide(stage, tmp_path / "runner temp"))
+        done = stage.pull_request(pull, script, variables=hide(stage, tmp_path / "runner temp"), cold=True)
         texts = told(stage, done)
     transcript = next(text for name, text in texts.items() if name.endswith("/transcript.json"))
     assert f"{len(KEYS)} keys:" in transcript, "the session did not find them, so nothing was tried"

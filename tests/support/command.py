@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support import warm
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 
@@ -34,11 +35,23 @@ def measured() -> dict[str, str]:
 
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the project to its end."""
+    return run(arguments, project.path, environment(project, api, **more))
+
+
+def run(
+    arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], stdin: str = "", *, one_stream: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run `zelda` to its end, warm where that makes no difference; with one stream, errors are in the output."""
+    if warm.can_start(environ):
+        ended = warm.run(arguments, cwd, environ, stdin=stdin, one_stream=one_stream, timeout=PATIENCE)
+        return subprocess.CompletedProcess([*arguments], *ended)
     return subprocess.run(
         [*COMMAND, *arguments],
-        cwd=project.path,
-        env=environment(project, api, **more),
-        capture_output=True,
+        cwd=cwd,
+        env=environ,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if one_stream else subprocess.PIPE,
         text=True,
         timeout=PATIENCE,
         check=False,

@@ -1,0 +1,172 @@
+"""Commands that start warm: forked from a process that has imported already what a run needs.
+
+A cold start of `zelda run` spends most of its time of the processor on imports, and the tests start hundreds. What is
+forked is the command all the same: a process of its own, with its own folder, environment, streams, and exit code.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+MAX_ORDER_BYTES = 1 << 18
+MAX_DESCRIPTORS = 256
+"""The template has one for each command that is under way, and a few beside."""
+
+PRELOADED = (
+    "claude_agent_sdk",
+    "httpcore2",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.h11_impl",
+    "zelda_ci.app",
+    "zelda_ci.action",
+    "zelda_ci.cli.boundary",
+    "zelda_ci.github.http",
+    "zelda_ci.judge.anthropic_judge",
+    "zelda_ci.model_proxy.live",
+    "zelda_ci.model_proxy.server",
+    *(f"zelda_ci.cli.{file.stem}" for file in (Path(__file__).parents[2] / "zelda_ci" / "cli").glob("[a-z]*.py")),
+)
+
+HARMLESS = {"PYTHONPATH", "PYTHONWARNINGS"}
+"""The package lies where it does for the tests, and warnings are errors."""
+
+
+def can_start(environ: Mapping[str, str]) -> bool:
+    """Whether a forked process behaves as one that starts with this environment.
+
+    What Python, coverage and C take from it at their start would come too late.
+    """
+    early = {name for name in environ if name.startswith(("PYTHON", "COVERAGE_", "LC_", "LANG"))}
+    return hasattr(os, "pidfd_open") and early <= HARMLESS
+
+
+def run(
+    arguments: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    *,
+    stdin: str = "",
+    one_stream: bool = False,
+    timeout: float,
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a `zelda` command that was run to its end.
+
+    Raises:
+        subprocess.TimeoutExpired: It took too long, and was killed.
+    """
+    order = json.dumps([list(arguments), str(cwd), dict(environ)]).encode()
+    (given, typed), (out, out_end), (err, err_end) = os.pipe(), os.pipe(), os.pipe()
+    os.write(typed, stdin.encode())
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with here, ThreadPoolExecutor(2) as pool:
+        with there:
+            streams = [given, out_end, out_end if one_stream else err_end]
+            socket.send_fds(_template(), [order], [there.fileno(), *streams])
+        for descriptor in (given, typed, out_end, err_end):
+            os.close(descriptor)
+        texts = [pool.submit(_text, descriptor) for descriptor in (out, err)]
+        here.settimeout(timeout)
+        pid = int(here.recv(32))
+        try:
+            code = int(here.recv(32))
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(list(arguments), timeout) from None
+        return code, texts[0].result(timeout), texts[1].result(timeout)
+
+
+def _text(descriptor: int) -> str:
+    with open(descriptor, encoding="utf-8") as stream:
+        return stream.read()
+
+
+@cache
+def _template() -> socket.socket:
+    """The way to the template of this process, which ends when the other end of its standard input does."""
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with there:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from tests.support import warm; warm.serve()"],
+            stdin=there.fileno(),
+            cwd=Path(__file__).parents[2],
+            env={"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", **_paths()},
+        )
+
+    def end() -> None:
+        here.close()
+        process.wait()
+
+    atexit.register(end)
+    return here
+
+
+def _paths() -> dict[str, str]:
+    return {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+
+
+def serve() -> None:
+    """Fork a command for every order that comes on standard input, and tell its process id and its exit code."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    gc.freeze()
+    with socket.socket(fileno=os.dup(0)) as control, selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is not control:
+                    selector.unregister(key.fileobj)
+                    os.close(key.fd)
+                    _report_end(*key.data)
+                    continue
+                order, descriptors, *_ = socket.recv_fds(control, MAX_ORDER_BYTES, 4)
+                if not order:
+                    return
+                pid = os.fork()
+                if pid == 0:
+                    _become(json.loads(order), descriptors[1:])
+                for descriptor in descriptors[1:]:
+                    os.close(descriptor)
+                answers = socket.socket(fileno=descriptors[0])
+                _say(answers, pid)
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, answers))
+
+
+def _report_end(pid: int, answers: socket.socket) -> None:
+    with answers:
+        _say(answers, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _say(answers: socket.socket, number: int) -> None:
+    with suppress(OSError):  # nobody waits any more
+        answers.send(str(number).encode())
+
+
+def _become(order: tuple[list[str], str, dict[str, str]], streams: Sequence[int]) -> NoReturn:
+    """The command itself: nothing of the template is open or set here any more."""
+    arguments, cwd, environ = order
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+    os.closerange(3, MAX_DESCRIPTORS)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.argv = ["zelda", *arguments]
+    try:
+        runpy.run_module("zelda_ci", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
+    os._exit(1)  # the module ends with an exit code, always
