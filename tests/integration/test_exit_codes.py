@@ -1,26 +1,44 @@
 """Whatever escapes a command, and whoever reads what it prints or does not: the exit code tells the truth."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import COMMAND, environment
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 
-STEP = """\
-import sys
+STEPS = """\
+import json, os, sys
 from zelda_ci import action
-def ci(*_):
-{body}
-action.ci = ci
-sys.argv = ["zelda", "ci"]
 from zelda_ci.__main__ import main
-main()
+from zelda_ci.cli import boundary, ci, debug_log
+
+def ends(body):
+    child = os.fork()
+    if child == 0:
+        scope = {}
+        exec("def ci(*_):\\n" + "".join(f"    {line}\\n" for line in body.splitlines()), scope)
+        action.ci = scope["ci"]
+        sys.argv = ["zelda", "ci"]
+        main()
+        os._exit(99)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if code >= 0 else 128 - code
+
+codes = {what: ends(body) for what, body in json.loads(sys.argv[2]).items()}
+with open(sys.argv[1], "w") as file:
+    json.dump(codes, file)
 """
-"""What cannot be provoked from outside is raised where everything that a step does is done."""
+"""What cannot be provoked from outside is raised where everything that a step does is done.
+
+Each step is a process of its own, forked from one that has imported everything: only `main` does not end in it.
+"""
 
 SOCKET = """\
 import socket
@@ -55,30 +73,30 @@ ESCAPED = {
 }
 
 
-def escaping(tmp_path: Path, body: str, redirection: str = "") -> int:
-    script = tmp_path / "step.py"
-    script.write_text(STEP.format(body="\n".join(f"    {line}" for line in body.splitlines())))
-    line = f'"$1" "$2" {redirection}'
-    return subprocess.run(
-        ["bash", "-c", line, "bash", sys.executable, str(script)],
+def escaping(tmp_path: Path, whats: Iterable[str], redirection: str = "") -> dict[str, int]:
+    """How steps end, by what escapes them."""
+    codes = tmp_path / "codes"
+    bodies = json.dumps({what: ESCAPED[what][0] for what in whats})
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {redirection}', "bash", sys.executable, "-c", STEPS, str(codes), bodies],
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
-    ).returncode
+    )
+    assert codes.exists(), done.stderr
+    found: dict[str, int] = json.loads(codes.read_text())
+    return found
 
 
-@pytest.mark.parametrize("what", ESCAPED)
-def test_what_escapes_a_step_is_no_success(tmp_path: Path, what: str) -> None:
-    body, code = ESCAPED[what]
-    assert escaping(tmp_path, body) == code
+def test_what_escapes_a_step_is_no_success(tmp_path: Path) -> None:
+    assert escaping(tmp_path, ESCAPED) == {what: code for what, (_, code) in ESCAPED.items()}
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
-@pytest.mark.parametrize("what", ["SystemExit(0)", "a socket whose other end has gone", "an interruption"])
-def test_nor_where_nothing_can_be_said(tmp_path: Path, what: str, redirection: str) -> None:
-    body, code = ESCAPED[what]
-    assert escaping(tmp_path, body, redirection) == code
+def test_nor_where_nothing_can_be_said(tmp_path: Path, redirection: str) -> None:
+    some = ("SystemExit(0)", "a socket whose other end has gone", "an interruption")
+    assert escaping(tmp_path, some, redirection) == {what: ESCAPED[what][1] for what in some}
 
 
 def shell(project: Project, line: str, api: str | None = None) -> int:
@@ -94,21 +112,35 @@ def shell(project: Project, line: str, api: str | None = None) -> int:
     ).returncode
 
 
-@pytest.mark.parametrize(("test", "code"), [("true", 0), ("false", 1), ("no-such-program-anywhere", 2)])
-@pytest.mark.parametrize("reader", ["| head -n 1", "| true", ">&-", "2>&-", ">/dev/null"])
-def test_a_run_has_its_own_code_whoever_listens(tmp_path: Path, test: str, code: int, reader: str) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": f"prompt: Greet.\ntestCommand: '{test}'\n"})
+CODES = {0: "true", 1: "false", 2: "no-such-program-anywhere"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "code"), [("| head -n 1", 2), ("| true", 1), (">&-", 1), ("2>&-", 2), (">/dev/null", 0)]
+)
+def test_a_run_has_its_own_code_whoever_listens(tmp_path: Path, reader: str, code: int) -> None:
+    """Who reads and how it ends is the business of different code: each is tried with each of some other."""
+    project = repository(tmp_path, {"zelda/test-a.yaml": f"prompt: Greet.\ntestCommand: '{CODES[code]}'\n"})
     with ScriptedApi([text("Done.")]) as api:
         assert shell(project, f"zelda run {reader}; exit ${{PIPESTATUS[0]}}", api.url) == code
 
 
-@pytest.mark.parametrize("command", ["--help", "validate", "validate --json", "--version", "-V"])
-@pytest.mark.parametrize(("reader", "code"), [("| true", 0), (">&-", 0), (">/dev/full", 2), ("2>/dev/full", 0)])
-def test_what_could_not_be_written_is_a_failure_unless_nobody_wanted_it(
-    tmp_path: Path, command: str, reader: str, code: int
-) -> None:
+READERS = {"| true": 0, ">&-": 0, ">/dev/full": 2, "2>/dev/full": 0}
+WRITERS = {
+    "validate": READERS,
+    "--version": READERS,
+    "--help": ["| true", ">/dev/full"],
+    "validate --json": [">&-", ">/dev/full"],
+    "-V": [">/dev/full"],
+}
+"""Results, the version and the help are written in three places."""
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_what_could_not_be_written_is_a_failure_unless_nobody_wanted_it(tmp_path: Path, command: str) -> None:
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\n"})
-    assert shell(project, f"zelda {command} {reader}; exit ${{PIPESTATUS[0]}}") == code
+    for reader in WRITERS[command]:
+        assert shell(project, f"zelda {command} {reader}; exit ${{PIPESTATUS[0]}}") == READERS[reader], reader
 
 
 def test_a_closed_output_is_not_the_next_file_that_is_opened(tmp_path: Path) -> None:
