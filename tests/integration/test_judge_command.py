@@ -2,10 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from tests.support.command import KEY, the_result, zelda
+from tests.support.command import KEY, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
@@ -26,119 +25,192 @@ def is_judge(request: ApiRequest) -> bool:
     return "output_config" in request.body and "acceptance criteria" in str(request.body.get("system"))
 
 
+def works(request: ApiRequest) -> Reply:
+    """The session, whatever the suite."""
+    said: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
+    return said
+
+
 def script_with(*judgements: Reply):
     """A session, and a judge who gives these answers one after the other."""
     left = iter(judgements)
-
-    def script(request: ApiRequest) -> Reply:
-        if is_judge(request):
-            return next(left)
-        said: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
-        return said
-
-    return script
+    return lambda request: next(left) if is_judge(request) else works(request)
 
 
 def project_with(tmp_path: Path, suite: str = SUITE) -> Project:
     return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
 
 
-def test_a_criterion_that_is_not_met_fails_the_run_and_says_why(tmp_path: Path) -> None:
+PASSED = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
+SHOWN = [verdict(1, evidence=HELLO[1:]), verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "hello"}])]
+
+
+class Judged:
+    """One stored run, before the judge again and again."""
+
+    def __init__(self, project: Project, suite: str) -> None:
+        self.project = project
+        (self.file,) = project.results.glob(f"runs/{suite}-*/result.json")
+        self.name = self.file.parent.name
+
+    def result(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.file.read_bytes())
+        return found
+
+    def fulfillment(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.result()["evaluations"]["requirementFulfillment"]
+        return found
+
+    def verdicts(self) -> list[str]:
+        return [one["verdict"] for one in self.fulfillment()["details"]["criteria"]]
+
+    def again(self, *judgements: Reply) -> tuple[int, str, list[ApiRequest]]:
+        """Exit code, what was printed and what the judge was asked; nobody but the judge is."""
+        with ScriptedApi(judgements) as api:
+            done = zelda(self.project, "rejudge", self.name[:-4], api=api.url)
+            assert all(map(is_judge, api.requests))
+            assert len(api.requests) == len(judgements)
+        return done.returncode, done.stdout + done.stderr, api.requests
+
+
+def test_a_judge_that_fails_costs_its_metric_only_and_is_asked_again_about_the_stored_run(tmp_path: Path) -> None:
+    """One session; what each kind of answer makes of it is seen without another."""
     project = project_with(tmp_path)
-    judged = answer(verdict(1, evidence=HELLO), verdict(2, "FAIL", []))
-    with ScriptedApi(script_with(judged)) as api:
+    with ScriptedApi(script_with(http_error(403, "no such right"))) as api:
         done = zelda(project, "run", api=api.url)
-        (asked,) = [request for request in api.requests if is_judge(request)]
-    assert done.returncode == 1, done.stdout + done.stderr
-    result = the_result(project)
-    evaluation = result["evaluations"]["requirementFulfillment"]
-    assert evaluation["score"] == 50.0
-    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "FAIL"]
-    assert result["judge"]["requests"] == 1
-    assert result["api"]["requests"] == 2
+    assert done.returncode == 2, done.stdout + done.stderr
+    run = Judged(project, "greeting")
+    broken = run.result()
+    assert broken["evaluations"]["requirementFulfillment"]["failed"] is True
+    assert "score" in broken["evaluations"]["efficiency"]
+    assert f"zelda rejudge {broken['runId']}" in done.stdout
+
+    verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(run)
+    what_the_evidence_cannot_decide_is_not_met(run)
+    a_criterion_that_is_not_met_fails_it_and_says_why(run)
+
+    code, output, _ = run.again(answer(*SHOWN))
+    assert code == 0, output
+    mended = run.result()
+    assert run.fulfillment()["score"] == 100.0
+    assert mended["evaluations"]["efficiency"] == broken["evaluations"]["efficiency"]
+    assert {key for key in mended if mended[key] != broken.get(key)} == {"evaluations", "judge"}
+
+    # A failure to judge again does not replace a verdict.
+    assert run.again(http_error(401))[0] == 2
+    assert run.result() == mended
+
+
+def verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(run: Judged) -> None:
+    cited = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
+    code, output, (_, again) = run.again(cited, cited)
+    assert code == 2, output
+    assert "The cited place 'src/ghost.py:1' does not exist." in again.messages[0]["content"][-1]["text"]
+    assert "score" not in run.fulfillment()
+    assert run.verdicts() == ["notJudged", "notJudged"]
+
+
+def what_the_evidence_cannot_decide_is_not_met(run: Judged) -> None:
+    code, output, _ = run.again(answer(verdict(1, evidence=HELLO), verdict(2, "UNDECIDED", [])))
+    assert code == 1, output
+    assert run.fulfillment()["score"] == 50.0
+    assert run.verdicts() == ["PASS", "undecided"]
+    assert "undecided" in output
+    assert "Because of 2." in output
+
+
+def a_criterion_that_is_not_met_fails_it_and_says_why(run: Judged) -> None:
+    code, output, _ = run.again(answer(verdict(1, evidence=HELLO), verdict(2, "FAIL", [])))
+    assert code == 1, output
+    assert run.fulfillment()["score"] == 50.0
+    assert run.verdicts() == ["PASS", "FAIL"]
     for shown in (
         "PASS · There is a greeting.",
         "FAIL · It is polite.",
         "greeting.txt:1: hello",
         "Not met: It is polite",
     ):
-        assert shown in done.stdout
+        assert shown in output
+
+
+STRICT = SUITE.replace("It is polite.", "It is short.")
+FORGOTTEN = SUITE.replace("It is polite.", "It is kind.")
+BATCH = {"lenient": SUITE + "undecided: ignore\n", "strict": STRICT, "unjudged": FORGOTTEN}
+
+
+def test_a_run_is_as_its_judge_finds_it_and_incomplete_where_a_criterion_was_left_out(tmp_path: Path) -> None:
+    files = {f"zelda/test-{name}.yaml": suite for name, suite in BATCH.items()}
+    project = repository(tmp_path, {"README.md": "# Sample\n", **files})
+    left_out = iter((answer(verdict(1, evidence=HELLO)), answer()))
+
+    def script(request: ApiRequest) -> Reply:
+        if not is_judge(request):
+            return works(request)
+        body = json.dumps(request.messages)
+        if "It is kind." in body:
+            return next(left_out)
+        return answer(verdict(1, evidence=HELLO), verdict(2, "FAIL" if "It is short." in body else "UNDECIDED", []))
+
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", "--jobs", "2", api=api.url)
+        (asked,) = [each for each in api.requests if is_judge(each) and "It is short." in json.dumps(each.messages)]
+    lenient, strict, unjudged = (Judged(project, name) for name in BATCH)
+    listed = json.loads(zelda(project, "list", "--json").stdout)["runs"]
+    outcomes = {run["suite"]: run["outcome"] for run in listed}
+    assert outcomes == {"lenient": "passed", "strict": "failed", "unjudged": "incomplete"}
+
+    # What the evidence cannot decide is left out of the score where the suite says so.
+    assert (lenient.fulfillment()["score"], lenient.verdicts()) == (100.0, ["PASS", "undecided"])
+    assert "undecided" in done.stdout
+
+    result = strict.result()
+    assert (strict.fulfillment()["score"], strict.verdicts()) == (50.0, ["PASS", "FAIL"])
+    assert (result["judge"]["requests"], result["api"]["requests"]) == (1, 2)
+    assert "Not met: It is short" in done.stdout
+    assert "greeting.txt:1: hello" in done.stdout
     assert asked.headers["x-api-key"] == KEY
     prompt = json.dumps(asked.messages)
     assert "1 | hello" in prompt
     assert "hello > greeting.txt" in prompt
 
-
-def test_a_judge_that_fails_costs_its_metric_only_and_can_be_asked_again_later(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    good = answer(verdict(1, evidence=HELLO[1:]), verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "hello"}]))
-    with ScriptedApi(script_with(http_error(403, "no such right"), good)) as api:
-        done = zelda(project, "run", api=api.url)
-        assert done.returncode == 2, done.stdout + done.stderr
-        broken = the_result(project)
-        assert broken["evaluations"]["requirementFulfillment"]["failed"] is True
-        assert "score" in broken["evaluations"]["efficiency"]
-        assert f"zelda rejudge {broken['runId']}" in done.stdout
-        again = zelda(project, "rejudge", "latest", api=api.url)
-        assert len([request for request in api.requests if not is_judge(request)]) == 2
-    assert again.returncode == 0, again.stdout + again.stderr
-    mended = the_result(project)
-    assert mended["evaluations"]["requirementFulfillment"]["score"] == 100.0
-    assert mended["evaluations"]["efficiency"] == broken["evaluations"]["efficiency"]
-    assert {key for key in mended if mended[key] != broken.get(key)} == {"evaluations", "judge"}
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "PASS  unjudged" not in done.stdout
+    whoever_looks_is_told_that_it_is_incomplete(unjudged, done.stdout)
 
 
-def test_a_failure_to_judge_again_does_not_replace_a_verdict(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    good = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
-    with ScriptedApi(script_with(good, http_error(401))) as api:
-        assert zelda(project, "run", api=api.url).returncode == 0
-        before = the_result(project)
-        again = zelda(project, "rejudge", before["runId"][:12], api=api.url)
-    assert again.returncode == 2
-    assert the_result(project) == before
+def whoever_looks_is_told_that_it_is_incomplete(run: Judged, printed: str) -> None:
+    evaluation = run.fulfillment()
+    assert "score" not in evaluation
+    assert evaluation["failed"] is True
+    assert run.verdicts() == ["PASS", "notJudged"]
+    assert "It is kind." in evaluation["reasoning"]
+    for page in (printed, zelda(run.project, "list").stdout, zelda(run.project, "show", run.name).stdout):
+        assert "INCOMPLETE" in page
+    compared = zelda(run.project, "compare", run.name, run.name)
+    assert compared.returncode == 2, compared.stdout + compared.stderr
+    assert "It is kind." in compared.stdout
 
 
 def test_a_run_that_is_not_there_is_named(tmp_path: Path) -> None:
     project = project_with(tmp_path)
-    for name in ("latest", "other", "../x"):
+    for name in ("latest", "../x"):
         done = zelda(project, "rejudge", name, api="http://127.0.0.1:1")
         assert done.returncode == 2
         assert done.stderr.startswith("error: There is no ")
 
 
-def test_the_judge_is_recorded_and_replayed_without_key_and_network(tmp_path: Path) -> None:
-    project = project_with(tmp_path, SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, votes: 3"))
-    judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
-    cassettes = tmp_path / "cassettes"
-    with ScriptedApi(script_with(judged, judged, judged)) as api:
-        recorded = zelda(project, "run", "--record", str(cassettes), api=api.url)
-    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting.judge.json"]
-    replayed = zelda(project, "run", "--replay", str(cassettes), "--json")
-    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    (run,) = json.loads(replayed.stdout)["runs"]
-    assert run["evaluations"]["requirementFulfillment"]["score"] == 100.0
-    (cassettes / "greeting.judge.json").unlink()
-    without = zelda(project, "run", "--replay", str(cassettes))
-    assert without.returncode == 2
-    assert "there is no recording" in without.stdout
-
-
-def test_asking_again_is_recorded_and_replayed_vote_by_vote(tmp_path: Path) -> None:
+def test_votes_and_what_was_asked_again_are_recorded_and_replayed_without_key_and_network(tmp_path: Path) -> None:
     project = project_with(tmp_path, SUITE.replace("judge: {", "judge: {votes: 3, "))
-    good = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
     one, two = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=HELLO)), answer(verdict(1, evidence=HELLO))
     again: dict[str, Reply] = {
         "does not exist": answer(verdict(1, evidence=HELLO)),
         "gave no verdict on it": answer(verdict(2, "FAIL", [])),
     }
-    first = iter((good, one, two))
+    first = iter((PASSED, one, two))
 
     def script(request: ApiRequest) -> Reply:
         if not is_judge(request):
-            worked: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
-            return worked
+            return works(request)
         body = request.messages[0]["content"][-1]["text"]
         asked_again = [reply for words, reply in again.items() if words in body]
         return asked_again[0] if asked_again else next(first)
@@ -148,18 +220,24 @@ def test_asking_again_is_recorded_and_replayed_vote_by_vote(tmp_path: Path) -> N
         recorded = zelda(project, "run", "--record", str(cassettes), "--json", api=api.url)
         assert len([request for request in api.requests if is_judge(request)]) == 5
     assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    replays = [zelda(project, "run", "--replay", str(cassettes), "--json") for _ in range(2)]
-    kept = [
-        json.loads(done.stdout)["runs"][0]["evaluations"]["requirementFulfillment"] for done in (recorded, *replays)
-    ]
-    assert kept[0] == kept[1] == kept[2]
-    assert [one["split"] for one in kept[0]["details"]["criteria"] if "split" in one] == [{"PASS": 2, "FAIL": 1}]
+    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting.judge.json"]
+    replayed = zelda(project, "run", "--replay", str(cassettes), "--json")
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    found, wanted = (
+        json.loads(done.stdout)["runs"][0]["evaluations"]["requirementFulfillment"] for done in (replayed, recorded)
+    )
+    assert found == wanted
+    assert found["score"] == 100.0
+    assert [one["split"] for one in found["details"]["criteria"] if "split" in one] == [{"PASS": 2, "FAIL": 1}]
+    (cassettes / "greeting.judge.json").unlink()
+    without = zelda(project, "run", "--replay", str(cassettes))
+    assert without.returncode == 2
+    assert "there is no recording" in without.stdout
 
 
 def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_path: Path) -> None:
     project = project_with(tmp_path)
-    judged = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
-    with ScriptedApi(script_with()) as api, ScriptedApi(script_with(judged)) as gateway:
+    with ScriptedApi(script_with()) as api, ScriptedApi(script_with(PASSED)) as gateway:
         routing = {"PORTKEY_GATEWAY_URL": f"{gateway.url}/v1", "PORTKEY_PROVIDER": "@anthropic-prod"}
         keyless = zelda(project, "run", api=api.url, **routing)
         assert (keyless.returncode, len(api.requests)) == (2, 0)
@@ -172,51 +250,3 @@ def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_p
     assert not {"x-api-key", "authorization"} & asked.headers.keys()
     assert KEY not in json.dumps(dict(asked.headers))
     assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)
-
-
-def test_a_criterion_that_the_judge_leaves_out_makes_the_run_incomplete(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO)), answer())) as api:
-        done = zelda(project, "run", api=api.url)
-    assert done.returncode == 2, done.stdout + done.stderr
-    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
-    assert "score" not in evaluation
-    assert evaluation["failed"] is True
-    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "notJudged"]
-    assert "It is polite." in evaluation["reasoning"]
-    for command in (("list",), ("show", "latest")):
-        shown = zelda(project, *command)
-        assert "INCOMPLETE" in shown.stdout, shown.stdout
-    assert "INCOMPLETE" in done.stdout
-    assert "PASS  " not in done.stdout
-    compared = zelda(project, "compare", "latest", "latest")
-    assert compared.returncode == 2, compared.stdout + compared.stderr
-    assert "It is polite." in compared.stdout
-
-
-def test_verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    judged = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
-    with ScriptedApi(script_with(judged, judged)) as api:
-        done = zelda(project, "run", api=api.url)
-        _, again = [request for request in api.requests if is_judge(request)]
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "The cited place 'src/ghost.py:1' does not exist." in again.messages[0]["content"][-1]["text"]
-    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
-    assert "score" not in evaluation
-    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["notJudged", "notJudged"]
-
-
-@pytest.mark.parametrize(("setting", "code", "score"), [("", 1, 50.0), ("undecided: ignore\n", 0, 100.0)])
-def test_what_the_evidence_cannot_decide_is_not_met_unless_the_suite_ignores_it(
-    tmp_path: Path, setting: str, code: int, score: float
-) -> None:
-    project = project_with(tmp_path, SUITE + setting)
-    with ScriptedApi(script_with(answer(verdict(1, evidence=HELLO), verdict(2, "UNDECIDED", [])))) as api:
-        done = zelda(project, "run", api=api.url)
-    assert done.returncode == code, done.stdout + done.stderr
-    evaluation = the_result(project)["evaluations"]["requirementFulfillment"]
-    assert evaluation["score"] == score
-    assert [one["verdict"] for one in evaluation["details"]["criteria"]] == ["PASS", "undecided"]
-    assert "undecided" in done.stdout
-    assert "Because of 2." in done.stdout
