@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.support.command import KEY, gone, processes, the_result, zelda
 from tests.support.projects import Project, is_running, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.suites import Ran, Suite, files, run_suites
 
 PYTHON = shlex.quote(sys.executable)
 
@@ -61,47 +63,190 @@ def log(project: Project, step: str) -> str:
     return file.read_text()
 
 
-def test_code_that_is_built_and_tested_passes(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + line("buildCommand", f"{PYTHON} -m compileall -q shop.py && echo built"))
-    code, output = run(project, "echo '# new' >> shop.py")
-    assert code == 0, output
-    found = correctness(project)
+Check = Callable[[Ran], None]
+CASES: dict[str, tuple[Suite, int, Check]] = {}
+"""By name of the suite, which may be no longer than 60: the suite, the exit code that it alone would give, and what else must be true of it."""
+
+REPORT = '<testsuite><testcase name="a"/><testcase name="b"><failure>no</failure></testcase></testsuite>'
+STALE = REPORT.replace("<failure>no</failure>", "")
+
+
+def case(settings: str, session: str | None = None, *, code: int) -> Callable[[Check], Check]:
+    """Have a suite run together with others, and this looked at afterwards."""
+
+    def register(check: Check) -> Check:
+        CASES[check.__name__[:60]] = (Suite(settings, session) if session else Suite(settings), code, check)
+        return check
+
+    return register
+
+
+# --- cases -----------------------------------------------------------------------------------------------------------
+
+
+@case(
+    TESTS + line("buildCommand", f"{PYTHON} -m compileall -q shop.py && echo built"), "echo '# new' >> shop.py", code=0
+)
+def code_that_is_built_and_tested_passes(ran: Ran) -> None:
+    found = ran.correctness
     assert (found["score"], found["details"]["passed"]) == (100, True)
     (runner,) = found["details"]["tests"]["runners"]
     assert (runner["format"], runner["passed"], runner["failed"], runner["skipped"]) == ("unittest", 2, 0, 1)
     assert found["details"]["build"]["output"] == "built"
-    assert log(project, "build") == "built\n"
-    assert "Ran 3 tests" in log(project, "test")
-    assert the_result(project)["changes"]["files"] == ["shop.py"]
-    assert "2 passed" in output
+    assert ran.log("build") == "built\n"
+    assert "Ran 3 tests" in ran.log("test")
+    assert ran.result["changes"]["files"] == ["shop.py"]
+    assert "2 passed" in ran.page
 
 
-def test_a_failing_test_fails_the_run_and_is_named(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS)
-    code, output = run(project, BREAK)
-    assert code == 1, output
-    assert the_result(project)["status"] == "completed"
-    found = correctness(project)
+@case(TESTS, BREAK, code=1)
+def a_failing_test_fails_the_run_and_is_named(ran: Ran) -> None:
+    """Although a report of tests that passed is committed, which the command did not write."""
+    assert ran.result["status"] == "completed"
+    found = ran.correctness
     assert (found["score"], found["details"]["passed"]) == (0, False)
     assert found["details"]["test"]["exitCode"] == 1
-    assert "completed, but the tests failed" in output
-    assert "2 of 2 tests failed." in output
-    assert "test_adds_up" in output
-    assert "FAILED (failures=2, skipped=1)" in output
-    assert "test.log" in output
+    assert [runner["format"] for runner in found["details"]["tests"]["runners"]] == ["unittest"]
+    assert "completed, but the tests failed" in ran.page
+    assert "2 of 2 tests failed." in ran.page
+    assert "test_adds_up" in ran.page
+    assert "FAILED (failures=2, skipped=1)" in ran.page
+    assert "test.log" in ran.page
 
 
-def test_tests_are_not_run_on_what_cannot_be_built(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + "buildCommand: echo 'shop.py does not compile' >&2; exit 3\n")
-    code, output = run(project)
-    assert code == 1, output
-    found = correctness(project)
+@case(TESTS, f"{BREAK}; echo '{STALE}' > left.xml; touch -d @4000000000 left.xml", code=1)
+def a_report_that_the_session_left_never_counts(ran: Ran) -> None:
+    assert [runner["format"] for runner in ran.correctness["details"]["tests"]["runners"]] == ["unittest"]
+
+
+@case(TESTS + "buildCommand: echo 'shop.py does not compile' >&2; exit 3\n", code=1)
+def what_cannot_be_built_is_not_tested(ran: Ran) -> None:
+    found = ran.correctness
     assert found["score"] == 0
     assert "test" not in found["details"]
-    assert "completed, but the build failed" in output
-    assert "shop.py does not compile" in output
-    assert "build.log" in output
-    assert not list(project.results.glob("runs/*/test.log"))
+    assert "completed, but the build failed" in ran.page
+    assert "shop.py does not compile" in ran.page
+    assert "build.log" in ran.page
+    assert not (ran.folder / "test.log").exists()
+
+
+PRINTED = f"echo '{REPORT}' > out.xml; echo '===== 9 passed in 0.10s ====='; exit 1"
+
+
+@case("testReport: 'out*.xml'\n" + line("testCommand", PRINTED), code=1)
+def a_report_is_preferred_to_what_was_printed(ran: Ran) -> None:
+    found = ran.correctness
+    assert found["score"] == 50
+    assert found["details"]["tests"]["runners"][0]["source"] == "report"
+
+
+LOOK = "env; { cat /proc/$PPID/environ 2>/dev/null || true; } | tr '\\0' '\\n'; cat; echo end of input"
+
+
+@case(line("setupCommand", LOOK) + line("buildCommand", LOOK) + line("testCommand", LOOK), code=0)
+def commands_get_no_key_no_token_and_no_input(ran: Ran) -> None:
+    for step in ("setup", "build", "test"):
+        seen = ran.log(step)
+        assert "CI=true" in seen
+        assert seen.endswith("end of input\n")
+        for name in ("ANTHROPIC", "GITHUB_TOKEN", "PLAIN", KEY, "ghs_fake", f"{ran.folder.parents[3]}/home"):
+            assert name not in seen
+
+
+@case(f"testCommand: echo {KEY[:10]}''{KEY[10:]}; exit 1\n", code=1)
+def a_secret_in_the_output_is_masked_everywhere(ran: Ran) -> None:
+    stored = "".join(file.read_text() for file in ran.folder.rglob("*") if file.is_file())
+    assert KEY not in stored + ran.output
+    assert ran.log("test") == "***\n"
+
+
+FLOOD = "yes 'test line of a chatty program' | head -c 100000000; echo; echo '===== 3 passed in 0.10s ====='"
+
+
+# `yes` ends by a signal, which a strict shell takes for a failure.
+@case("shell: bash -e -c\n" + line("testCommand", FLOOD), code=0)
+def a_flood_of_output_is_drained_and_its_end_still_read(ran: Ran) -> None:
+    details = ran.correctness["details"]
+    assert details["test"]["outputBytes"] > 100_000_000
+    assert details["test"]["truncated"]
+    assert "runners" not in details["tests"] or details["tests"]["runners"] == []
+    assert "too long" in details["tests"]["note"]
+    assert 400_000 < len(ran.log("test")) < 450_000
+    assert (ran.folder / "result.json").stat().st_size < 20_000
+
+
+@case("coverageThreshold: 50\n" + line("testCommand", f"{COVERAGE}; {PYTHON} -m unittest"), code=0)
+def coverage_above_its_threshold_is_no_fault(ran: Ran) -> None:
+    coverage_is_held_against(ran, 50, 100)
+
+
+@case("coverageThreshold: 80\n" + line("testCommand", f"{COVERAGE}; {PYTHON} -m unittest"), code=1)
+def coverage_below_its_threshold_fails_the_run(ran: Ran) -> None:
+    coverage_is_held_against(ran, 80, 100 * (50 + 20 * 50 / 80) / 70)
+
+
+def coverage_is_held_against(ran: Ran, threshold: int, score: float) -> None:
+    assert ran.correctness["score"] == pytest.approx(score)
+    assert ran.correctness["details"]["coverage"] == {"format": "lcov", "lines": 50}
+    assert f"threshold {threshold}%" in ran.page
+
+
+@case(line("testCommand", f"{PYTHON} -m unittest shop || true"), code=1)
+def zero_tests_are_no_pass(ran: Ran) -> None:
+    assert ran.correctness["score"] == 0
+    assert "ran no test" in ran.page
+
+
+@case(line("testCommand", f"{PYTHON} -m unittest; exit 1"), code=1)
+def an_exit_code_that_contradicts_the_numbers_is_told(ran: Ran) -> None:
+    assert ran.correctness["score"] == 0
+    assert " FAIL " in ran.page
+    assert "The command failed (exit code 1) though 2 of 2 tests passed." in " ".join(ran.page.split())
+
+
+@case("testCommand: echo all is well\n", code=0)
+def without_a_recognised_runner_the_exit_code_decides_and_the_way_to_counts_is_told(ran: Ran) -> None:
+    assert ran.correctness["score"] == 100
+    assert "testReport" in ran.page
+
+
+@case("", code=0)
+def nothing_configured_is_unscored_and_no_failure(ran: Ran) -> None:
+    assert ran.verdict == "MEASURED"
+    assert "score" not in ran.correctness
+    assert ran.correctness["reasoning"].startswith("not configured")
+
+
+@case("buildCommand: echo x > built.txt\ntestCommand: echo x > tested.txt\n", "echo x > new.txt", code=0)
+def what_build_and_tests_write_is_not_the_work_of_the_session(ran: Ran) -> None:
+    assert ran.result["changes"]["files"] == ["new.txt"]
+
+
+@case(TESTS + "execution: {maxTurns: 1}\n", "true", code=1)
+def a_session_out_of_turns_is_tested_too(ran: Ran) -> None:
+    assert ran.result["status"] == "maxTurns"
+    assert ran.correctness["score"] == 100
+
+
+@case("setupCommand: seq 1 1000; exit 4\n", code=2)
+def the_last_lines_of_a_failed_setup_are_shown_and_the_rest_is_in_its_log(ran: Ran) -> None:
+    assert "setup.log" in ran.page
+    assert ran.log("setup").startswith("1\n2\n3\n")
+    assert ran.result["setup"]["output"].split() == [str(number) for number in range(981, 1001)]
+
+
+# --- the runs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_what_commands_did_is_stored_scored_and_told(tmp_path: Path, part: int) -> None:
+    cases = {name: case for number, (name, case) in enumerate(CASES.items()) if number % 3 == part}
+    suites = {name: suite for name, (suite, _, _) in cases.items()}
+    project = repository(tmp_path, {**FILES, "junit.xml": STALE, **files(suites)})
+    found = run_suites(project, suites, GITHUB_TOKEN="ghs_fakefakefakefakefakefake", PLAIN="of-the-developer")
+    assert {name: ran.code for name, ran in found.items()} == {name: code for name, (_, code, _) in cases.items()}
+    for name, (_, _, check) in cases.items():
+        check(found[name])
 
 
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
@@ -122,137 +267,3 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     assert "exitCode" not in found["details"]["test"]
     assert log(project, "test") == "begun\nOK\n"
     assert "limit of 2 s" in output
-
-
-REPORT = '<testsuite><testcase name="a"/><testcase name="b"><failure>no</failure></testcase></testsuite>'
-
-
-def test_a_report_is_preferred_to_what_was_printed(tmp_path: Path) -> None:
-    command = f"echo '{REPORT}' > out.xml; echo '===== 9 passed in 0.10s ====='; exit 1"
-    project = project_with(tmp_path, f"testReport: '*.xml'\ntestCommand: {json.dumps(command)}\n")
-    code, output = run(project)
-    assert code == 1, output
-    found = correctness(project)
-    assert found["score"] == 50
-    assert found["details"]["tests"]["runners"][0]["source"] == "report"
-
-
-@pytest.mark.parametrize("stale", ["committed", "left by the session"])
-def test_a_report_that_the_command_did_not_write_never_counts(tmp_path: Path, stale: str) -> None:
-    good = REPORT.replace("<failure>no</failure>", "")
-    project = project_with(tmp_path, TESTS, **({"junit.xml": good} if stale == "committed" else {}))
-    session = BREAK if stale == "committed" else f"{BREAK}; echo '{good}' > junit.xml; touch -d @4000000000 junit.xml"
-    code, output = run(project, session)
-    assert code == 1, output
-    assert [runner["format"] for runner in correctness(project)["details"]["tests"]["runners"]] == ["unittest"]
-
-
-def test_commands_get_no_key_no_token_and_no_input(tmp_path: Path) -> None:
-    look = "env; { cat /proc/$PPID/environ 2>/dev/null || true; } | tr '\\0' '\\n'; cat; echo end of input"
-    project = project_with(
-        tmp_path,
-        f"setupCommand: {json.dumps(look)}\nbuildCommand: {json.dumps(look)}\ntestCommand: {json.dumps(look)}\n",
-    )
-    code, output = run(project, GITHUB_TOKEN="ghs_fakefakefakefakefakefake", PLAIN="of-the-developer")
-    assert code == 0, output
-    for step in ("setup", "build", "test"):
-        seen = log(project, step)
-        assert "CI=true" in seen
-        assert seen.endswith("end of input\n")
-        for name in ("ANTHROPIC", "GITHUB_TOKEN", "PLAIN", KEY, "ghs_fake", str(project.home)):
-            assert name not in seen
-
-
-def test_a_secret_in_the_output_is_masked_everywhere(tmp_path: Path) -> None:
-    project = project_with(tmp_path, f"testCommand: echo {KEY[:10]}''{KEY[10:]}; exit 1\n")
-    code, output = run(project)
-    assert code == 1
-    stored = "".join(file.read_text() for file in project.results.rglob("*") if file.is_file())
-    assert KEY not in stored + output
-    assert log(project, "test") == "***\n"
-
-
-def test_a_flood_of_output_is_drained_and_its_end_still_read(tmp_path: Path) -> None:
-    command = "yes 'test line of a chatty program' | head -c 500000000; echo; echo '===== 3 passed in 0.10s ====='"
-    # `yes` ends by a signal, which a strict shell takes for a failure.
-    project = project_with(tmp_path, f"shell: bash -e -c\ntestCommand: {json.dumps(command)}\n")
-    code, output = run(project)
-    assert code == 0, output
-    details = correctness(project)["details"]
-    assert details["test"]["outputBytes"] > 500_000_000
-    assert details["test"]["truncated"]
-    assert "runners" not in details["tests"] or details["tests"]["runners"] == []
-    assert "too long" in details["tests"]["note"]
-    assert 400_000 < len(log(project, "test")) < 450_000
-    (result,) = project.results.glob("runs/*/result.json")
-    assert result.stat().st_size < 20_000
-
-
-@pytest.mark.parametrize(("threshold", "code", "score"), [(50, 0, 100), (80, 1, 100 * (50 + 20 * 50 / 80) / 70)])
-def test_coverage_is_held_against_its_threshold(tmp_path: Path, threshold: int, code: int, score: float) -> None:
-    command = f"{COVERAGE}; {PYTHON} -m unittest"
-    project = project_with(tmp_path, f"coverageThreshold: {threshold}\ntestCommand: {json.dumps(command)}\n")
-    found, output = run(project)
-    assert found == code, output
-    assert correctness(project)["score"] == pytest.approx(score)
-    assert correctness(project)["details"]["coverage"] == {"format": "lcov", "lines": 50}
-    assert f"threshold {threshold}%" in output
-
-
-def test_zero_tests_are_no_pass(tmp_path: Path) -> None:
-    project = project_with(tmp_path, line("testCommand", f"{PYTHON} -m unittest shop || true"))
-    code, output = run(project)
-    assert code == 1, output
-    assert correctness(project)["score"] == 0
-    assert "ran no test" in output
-
-
-def test_an_exit_code_that_contradicts_the_numbers_is_told(tmp_path: Path) -> None:
-    project = project_with(tmp_path, line("testCommand", f"{PYTHON} -m unittest; exit 1"))
-    code, output = run(project)
-    assert code == 1, output
-    assert correctness(project)["score"] == 0
-    assert " FAIL " in output
-    assert "The command failed (exit code 1) though 2 of 2 tests passed." in " ".join(output.split())
-
-
-def test_without_a_recognised_runner_the_exit_code_decides_and_the_way_to_counts_is_told(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "testCommand: echo all is well\n")
-    code, output = run(project)
-    assert code == 0, output
-    assert correctness(project)["score"] == 100
-    assert "testReport" in output
-
-
-def test_nothing_configured_is_unscored_and_no_failure(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "")
-    code, output = run(project)
-    assert code == 0, output
-    assert " MEASURED " in output
-    assert " PASS " not in output
-    assert "score" not in correctness(project)
-    assert correctness(project)["reasoning"].startswith("not configured")
-
-
-def test_what_build_and_tests_write_is_not_the_work_of_the_session(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "buildCommand: echo x > built.txt\ntestCommand: echo x > tested.txt\n")
-    code, output = run(project, "echo x > new.txt")
-    assert code == 0, output
-    assert the_result(project)["changes"]["files"] == ["new.txt"]
-
-
-def test_a_session_out_of_turns_is_tested_too(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + "execution: {maxTurns: 1}\n")
-    code, output = run(project)
-    assert code == 1, output
-    assert the_result(project)["status"] == "maxTurns"
-    assert correctness(project)["score"] == 100
-
-
-def test_the_last_lines_of_a_failed_setup_are_shown_and_the_rest_is_in_its_log(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "setupCommand: seq 1 1000; exit 4\n")
-    code, output = run(project)
-    assert code == 2, output
-    assert "setup.log" in output
-    assert log(project, "setup").startswith("1\n2\n3\n")
-    assert the_result(project)["setup"]["output"].split() == [str(number) for number in range(981, 1001)]
