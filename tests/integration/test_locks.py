@@ -118,13 +118,15 @@ def test_a_thread_leaves_off_waiting_when_its_task_is_cancelled(tmp_path: Path) 
         assert anyio.run(main)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("place", ["results", "runs", "stores"])
+@pytest.mark.parametrize(
+    ("place", "number"), [("results", signal.SIGINT), ("runs", signal.SIGTERM), ("stores", signal.SIGINT)]
+)
 def test_a_lock_that_somebody_holds_makes_no_run_deaf(tmp_path: Path, place: str, number: signal.Signals) -> None:
     project = repository(tmp_path, {"zelda/test-one.yaml": "prompt: Say hello.\n"})
+    project.work(nothing)
+    (home,) = project.base.glob("*/runs.lock")
+    (project.results / "runs").mkdir(exist_ok=True)
     with ScriptedApi([text("Hello.")]) as api:
-        assert zelda(project, "run", api=api.url).returncode == 0
-        (home,) = project.base.glob("*/runs.lock")
         lock = {"results": project.results / "runs/.lock", "runs": home, "stores": home.parent / "stores/lock"}[place]
         log = tmp_path / "log"
         with holder(lock) as other, started(project, "run", api=api.url) as process:

@@ -85,8 +85,7 @@ def test_two_threads_that_import_each_others_modules_get_them_whole(tmp_path: Pa
     assert found == failures
 
 
-@pytest.mark.parametrize("turn", range(3))
-def test_everything_that_is_imported_while_a_run_starts_is_whole(turn: int) -> None:
+def test_everything_that_is_imported_while_a_run_starts_is_whole() -> None:
     assert _python(START) == ""
 
 
