@@ -63,9 +63,10 @@ def log(project: Project, step: str) -> str:
     return file.read_text()
 
 
+MAX_NAME = 60
 Check = Callable[[Ran], None]
 CASES: dict[str, tuple[Suite, int, Check]] = {}
-"""By name of the suite, which may be no longer than 60: the suite, the exit code that it alone would give, and what else must be true of it."""
+"""By name of the suite: itself, the exit code that it alone would give, and what else must be true of it."""
 
 REPORT = '<testsuite><testcase name="a"/><testcase name="b"><failure>no</failure></testcase></testsuite>'
 STALE = REPORT.replace("<failure>no</failure>", "")
@@ -75,7 +76,7 @@ def case(settings: str, session: str | None = None, *, code: int) -> Callable[[C
     """Have a suite run together with others, and this looked at afterwards."""
 
     def register(check: Check) -> Check:
-        CASES[check.__name__[:60]] = (Suite(settings, session) if session else Suite(settings), code, check)
+        CASES[check.__name__[:MAX_NAME]] = (Suite(settings, session) if session else Suite(settings), code, check)
         return check
 
     return register

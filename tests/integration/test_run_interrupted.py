@@ -23,7 +23,8 @@ from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
 from zelda_ci.workspace.launcher import bounds
 
-PHASES = ("workspace", "setup", "session", "evaluation")
+SUITE = "zelda/test-greeting.yaml"
+MARKS = "*/runs/*/tmp/reached"
 SCRIPT: list[Reply] = [
     tool_call(
         "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
@@ -37,14 +38,27 @@ class Interruption:
     """A run that stands still in one phase; `reached` appears as soon as it is there."""
 
     def __init__(self, tmp_path: Path, phase: str, settings: str = "") -> None:
-        self.phase = phase
         self.mark = tmp_path / "reached"
+        self.tools = tmp_path / "bin"
+        self.tools.mkdir()
+        self.settings = settings
+        self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", SUITE: self.suite(phase)})
+        self.stand_still_in(phase)
+
+    def suite(self, phase: str) -> str:
         line = "echo begun; touch written; touch $TMPDIR/reached; (setsid sleep 300 &) ; sleep 300"
         command = f"{phase}Command: {line}\n" if phase in COMMANDS else ""
-        suite = f"prompt: Add a greeting.\n{command}{settings}"
-        self.project: Project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
+        return f"prompt: Add a greeting.\n{command}{self.settings}"
+
+    def stand_still_in(self, phase: str) -> None:
+        """Have the next run do so."""
+        self.phase = phase
+        for mark in (self.mark, *self.project.base.glob(MARKS)):
+            mark.unlink(missing_ok=True)
+        if (self.project.path / SUITE).read_text() != self.suite(phase):
+            self.project.write({SUITE: self.suite(phase)})
         word = {"workspace": "worktree", "evaluation": "diff-index"}.get(phase, "nothing")
-        self.path = slow_git(tmp_path / "bin", word, self.mark)
+        self.path = slow_git(self.tools / str(len(list(self.tools.iterdir()))), word, self.mark)
         judged = [*COMPLETE, hang()]
         self.api = ScriptedApi({"session": SCRIPT, "setup": SCRIPT, "judging": judged}.get(phase, COMPLETE))
 
@@ -52,7 +66,7 @@ class Interruption:
         wanted = {"session": 2, "judging": 3}.get(self.phase)
         if wanted is not None:
             return len(self.api.requests) == wanted
-        return self.mark.exists() or any(self.project.base.glob("*/runs/*/tmp/reached"))
+        return self.mark.exists() or any(self.project.base.glob(MARKS))
 
     def after(self, act: Callable[[int], None]) -> tuple[int, str]:
         """Exit code and output of a run to which this was done when it was there."""
@@ -75,8 +89,18 @@ def by_supervisor(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("act", [by_terminal, by_supervisor])
-@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
+ACTS = {
+    "workspace": by_supervisor,
+    "setup": by_terminal,
+    "session": by_supervisor,
+    "evaluation": by_terminal,
+    "build": by_terminal,
+    "test": by_supervisor,
+}
+"""Each way with phases of each kind: Zelda's own work, the session, and commands before and after it."""
+
+
+@pytest.mark.parametrize(("phase", "act"), ACTS.items())
 def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     tmp_path: Path, phase: str, act: Callable[[int], None]
 ) -> None:
@@ -105,33 +129,36 @@ def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     assert project.fingerprint() == before
 
 
-@pytest.mark.parametrize("phase", [*PHASES, *DECIDING])
-def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(tmp_path: Path, phase: str) -> None:
-    interruption = Interruption(tmp_path, phase)
+KILLED = [("workspace", "session", "build"), ("setup", "evaluation", "test")]
+
+
+@pytest.mark.parametrize("phases", KILLED)
+def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(
+    tmp_path: Path, phases: tuple[str, ...]
+) -> None:
+    """Also where the next one is killed in its turn."""
+    interruption = Interruption(tmp_path, phases[0])
     project = interruption.project
-    before = project.fingerprint()
-    interruption.after(lambda pid: os.kill(pid, signal.SIGKILL))
-    assert results(project) == []
-    after(lambda: not processes(project))
-    with ScriptedApi(COMPLETE) as api:
-        project.write({"zelda/test-greeting.yaml": "prompt: Add a greeting.\n"})
+    names = set(project.fingerprint())
+    for number, following in enumerate((*phases[1:], "nothing")):
+        interruption.after(lambda pid: os.kill(pid, signal.SIGKILL))
+        assert [result["status"] for result in results(project)] == ["interrupted"] * number
+        after(lambda: not processes(project))
+        interruption.stand_still_in(following)
+    with interruption.api as api:
         done = zelda(project, "run", api=api.url)
     assert done.returncode == 0, done.stdout + done.stderr
-    killed, completed = results(project)
-    assert killed["status"] == "interrupted"
+    *killed, completed = results(project)
+    assert [result["status"] for result in killed] == ["interrupted"] * len(phases)
     assert completed["status"] == "completed"
-    if phase in {"session", "evaluation", *DECIDING}:
-        first = project.results / "runs" / killed["runId"] / "transcript.json"
-        assert "I begin." in first.read_text()
-        assert killed["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
+    for phase, result in zip(phases, killed, strict=True):
+        if phase in {"session", "evaluation", *DECIDING}:
+            transcript_of_it = project.results / "runs" / result["runId"] / "transcript.json"
+            assert "I begin." in transcript_of_it.read_text()
+            assert result["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
     assert not list(project.results.glob("runs/*/*.jsonl"))
     assert gone(project)
-    project.write({"zelda/test-greeting.yaml": before_suite(project)})
-    assert set(project.fingerprint()) == set(before)
-
-
-def before_suite(project: Project) -> str:
-    return project.git("show", "HEAD:zelda/test-greeting.yaml") + "\n"
+    assert set(project.fingerprint()) == names
 
 
 ORDERS = {
@@ -157,12 +184,11 @@ def what_stays(project: Project, temporary: Path) -> list[str]:
 
 CASES = [
     ("setup", "Ctrl+C twice", "at once"),
-    ("setup", "SIGTERM, then SIGINT", "one after the other"),
-    ("session", "SIGTERM, then SIGINT", "at once"),
-    ("session", "SIGINT, then SIGTERM, as GitHub cancels", "one after the other"),
-    ("evaluation", "SIGINT, then SIGTERM, as GitHub cancels", "at once"),
-    ("evaluation", "Ctrl+C twice", "one after the other"),
+    ("session", "SIGTERM, then SIGINT", "one after the other"),
+    ("session", "SIGINT, then SIGTERM, as GitHub cancels", "at once"),
+    ("evaluation", "SIGINT, then SIGTERM, as GitHub cancels", "one after the other"),
 ]
+"""Each phase, each order and each distance at least once."""
 
 
 @pytest.mark.parametrize(("phase", "order", "together"), CASES)
