@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
+from tests.support.suites import Suite, files, run_suites
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.workspace import levels
 
@@ -52,58 +53,55 @@ def untouched_after_run(project: Project, *arguments: str, api: ScriptedApi) -> 
 
 
 def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi(WORK) as api:
+    """After an overload, whose retry is counted; and a score below the required one fails the run and is named."""
+    project = project_with(tmp_path, suite=SUITE + "gate: {minScore: {efficiency: 99}}\n")
+    with ScriptedApi([http_error(529), *WORK]) as api:
         code, output = untouched_after_run(project, api=api)
-    assert code == 0, output
+    assert code == 1, output
     result = the_result(project)
     assert result["status"] == "completed"
     assert result["suite"] == "greeting"
     assert result["source"]["commit"] == project.git("rev-parse", "HEAD")
     assert result["versions"]["cli"]
     assert result["changes"]["files"] == ["greeting.txt"]
-    assert result["evaluations"]["efficiency"]["details"]["turns"] == 3
-    assert result["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 2}
-    assert result["api"]["requests"] == 3
+    used = result["evaluations"]["efficiency"]["details"]
+    assert (used["turns"], used["toolCalls"], used["apiRetries"]) == (3, {"Bash": 2}, 1)
+    assert (result["api"]["errors"], result["api"]["retries"]) == ({"529": 1}, 1)
     turns = [entry for entry in transcript(project)["entries"] if entry["type"] == "turn"]
     assert turns[0]["toolCalls"][0]["output"] == "# Sample"
     (patch,) = project.results.glob("runs/*/changes.patch")
     assert "+hello" in patch.read_text()
-    assert "greeting" in output
     assert str(Path(".zelda", "runs", result["runId"], "result.json")) in output
-
-
-def test_neither_the_key_nor_the_environment_of_the_developer_reaches_session_or_results(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    script = [tool_call("Bash", {"command": "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"}), text("Done.")]
-    with ScriptedApi(script) as api:
-        done = zelda(project, "run", api=api.url, GITHUB_TOKEN="ghs_fakefakefakefakefakefake", PLAIN="of-the-developer")
-        seen = json.dumps([request.body for request in api.requests])
-        assert {request.headers["x-api-key"] for request in api.requests} == {KEY}
-    stored = "".join(file.read_text() for file in project.results.rglob("*.json"))
-    for secret in (KEY, "ghs_fakefakefakefakefakefake", "of-the-developer"):
-        assert secret not in seen
-        assert secret not in stored
-        assert secret not in done.stdout + done.stderr
-
-
-def test_a_score_below_the_required_one_fails_the_run_and_is_named(tmp_path: Path) -> None:
-    project = project_with(tmp_path, suite=SUITE + "gate: {minScore: {efficiency: 99}}\n")
-    with ScriptedApi(WORK) as api:
-        code, output = untouched_after_run(project, api=api)
-    assert code == 1, output
     assert "  greeting: efficiency is 66.7, below the required 99.0" in output
     assert "Exit code  1, evaluations ran and something failed" in output
 
 
-def test_with_json_standard_output_is_the_results_and_nothing_else(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi(WORK) as api:
-        done = zelda(project, "run", "--json", api=api.url)
-    batch = json.loads(done.stdout)
-    assert [run["status"] for run in batch["runs"]] == ["completed"]
-    assert batch["runs"][0] == the_result(project)
-    assert "greeting" in done.stderr
+def test_neither_a_key_nor_the_environment_nor_secrets_that_lie_about_reach_session_or_results(tmp_path: Path) -> None:
+    """Those of the project's `.env`, of git's configuration and of variables that the suite passes on."""
+    lying = {"env": "env-s3cr3t-value-1", "git": "git-s3cr3t-value-2", "shell": "shell-s3cr3t-value-3"}
+    suite = SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, env: [DEPLOYMENT]")
+    project = project_with(tmp_path, suite=suite)
+    project.write({".env": f"DEPLOY={lying['env']}\n", ".gitignore": ".zelda/\n.env\n"})
+    project.commit()
+    project.git("config", "http.extraheader", f"AUTHORIZATION: bearer {lying['git']}")
+    said = " ".join(lying.values())
+    look = "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
+    script = [
+        tool_call("Bash", {"command": look}),
+        tool_call("Bash", {"command": f"echo $DEPLOYMENT {said} | tee leak"}),
+        text(f"I saw {said}."),
+    ]
+    of_the_developer = {"GITHUB_TOKEN": "ghs_fakefakefakefakefakefake", "PLAIN": "of-the-developer"}
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", api=api.url, DEPLOYMENT=lying["shell"], **of_the_developer)
+        seen = json.dumps([request.body for request in api.requests])
+        assert {request.headers["x-api-key"] for request in api.requests} == {KEY}
+    stored = "".join(file.read_text() for file in project.results.rglob("*") if file.is_file())
+    assert "I saw *** *** ***." in stored
+    for secret in (KEY, *of_the_developer.values()):
+        assert secret not in seen
+    for secret in (KEY, *of_the_developer.values(), *lying.values()):
+        assert secret not in stored + done.stdout + done.stderr
 
 
 def tools_script(request: ApiRequest) -> Reply:
@@ -113,85 +111,79 @@ def tools_script(request: ApiRequest) -> Reply:
         ("Skill", {"skill": "greet"}),
         ("Agent", {"description": "Look", "prompt": "Look around.", "subagent_type": "scout"}),
         ("Bash", {"command": "exit 3"}),
+        ("mcp__greeter__greet", {"name": "Ada"}),
     ]
     return [tool_calls(calls), text("Done."), text("Done."), text("Done.")][request.index]
 
 
-def test_skills_sub_agents_and_tool_errors_are_counted_by_name(tmp_path: Path) -> None:
+def test_skills_sub_agents_tools_of_servers_and_tool_errors_are_counted_by_name(tmp_path: Path) -> None:
+    server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
+    settings = {"mcpServers": {"greeter": {"command": sys.executable, "args": ["server.py"]}}}
     project = project_with(
         tmp_path,
         **{
             ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n",
             ".claude/agents/scout.md": "---\nname: scout\ndescription: Looks around\n---\nYou look around.\n",
+            "server.py": server.read_text(),
+            ".mcp.json": json.dumps(settings),
         },
     )
     with ScriptedApi(tools_script) as api:
         code, output = untouched_after_run(project, api=api)
     assert code == 0, output
     details = the_result(project)["evaluations"]["efficiency"]["details"]
-    assert details["toolCalls"] == {"Skill(greet)": 1, "Agent(scout)": 1, "Bash": 2}
+    assert details["toolCalls"] == {"Skill(greet)": 1, "Agent(scout)": 1, "Bash": 2, "mcp__greeter__greet": 1}
     assert details["toolErrors"] == 1
     assert details["subagentTurns"] == 2
+    assert "mcp__greeter__greet 1" in output
 
 
-ENDS: dict[str, tuple[str, Sequence[Reply], int, str, str | None]] = {
-    "turns": ("execution: {maxTurns: 2}", WORK[:2], 1, "maxTurns", None),
+def of_bash(command: str, **how: Any) -> Reply:
+    return tool_call("Bash", {"command": command}, **how)
+
+
+REFUSED = "messages.0.content: bad thing"
+ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
+    "turns": (Suite("execution: {maxTurns: 2}", WORK[:2]), 1, "maxTurns", None),
     "budget": (
-        "execution: {maxCostUsd: 0.05}",
-        [tool_call("Bash", {"command": "true"}, tokens=Tokens(input=1_000_000)), text("Never asked for.")],
+        Suite("execution: {maxCostUsd: 0.05}", [of_bash("true", tokens=Tokens(input=1_000_000)), text("Never asked.")]),
         1,
         "budgetExceeded",
         None,
     ),
-    "time": ("execution: {timeoutSeconds: 2}", [hang()], 1, "timedOut", None),
-    "authentication": ("", [http_error(401, "invalid x-api-key")] * 12, 2, "failed", "AUTHENTICATION_FAILED"),
+    "time": (Suite("execution: {timeoutSeconds: 2}", [hang()]), 1, "timedOut", None),
+    "authentication": (Suite("", [http_error(401, "invalid x-api-key")] * 12), 2, "failed", "AUTHENTICATION_FAILED"),
     "model": (
-        "execution: {model: claude-none-1}",
-        [http_error(404, "model: claude-none-1")] * 4,
+        Suite("execution: {model: claude-none-1}", [http_error(404, "model: claude-none-1")] * 4),
         2,
         "failed",
         "MODEL_NOT_FOUND",
     ),
-    "killed": ("", [tool_call("Bash", {"command": "kill -9 $PPID"})], 2, "failed", "CLI_KILLED"),
-    "malformed": ("", [raw(b"event: nonsense\ndata: {\n\n")] * 12, 2, "failed", None),
-    "setup": ("setupCommand: echo no network >&2; exit 4", [], 2, "failed", "SETUP_FAILED"),
+    "killed": (Suite("", [of_bash("kill -9 $PPID")]), 2, "failed", "CLI_KILLED"),
+    "malformed": (Suite("", [raw(b"event: nonsense\ndata: {\n\n")] * 12), 2, "failed", None),
+    "setup": (Suite("setupCommand: echo no network >&2; exit 4", []), 2, "failed", "SETUP_FAILED"),
+    "refused": (Suite("", [http_error(400, REFUSED)]), 2, "failed", "REQUEST_REFUSED"),
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: Path, end: str) -> None:
-    settings, script, code, status, failure = ENDS[end]
-    project = project_with(tmp_path, suite=f"prompt: Add a greeting.\n{settings}\n")
-    replies = iter(script)
-    with ScriptedApi(lambda _: next(replies)) as api:
-        found, output = untouched_after_run(project, api=api)
-    assert (found, the_result(project)["status"]) == (code, status), output
-    if failure:
-        assert the_result(project)["failure"]["code"] == failure
-    assert the_result(project)["failure"]["message"].split("\n")[0][:40] in output.replace("\n", " ") or "\n" in output
-    assert "Traceback" not in output
+@pytest.mark.parametrize("part", range(2))
+def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: Path, part: int) -> None:
+    ends = {name: end for number, (name, end) in enumerate(ENDS.items()) if number % 2 == part}
+    suites = {name: suite for name, (suite, *_) in ends.items()}
+    found = run_suites(repository(tmp_path, {"README.md": "# Sample\n", **files(suites)}), suites)
+    for name, (_, code, status, failure) in ends.items():
+        ran = found[name]
+        assert (ran.code, ran.result["status"]) == (code, status), ran.page
+        assert failure in {None, ran.result["failure"]["code"]}
+        assert ran.result["failure"]["message"].split("\n")[0][:40] in " ".join(ran.page.split())
+    if "refused" in found:
+        a_request_that_the_api_refuses_is_asked_once_and_quoted(found["refused"].result)
 
 
-def test_a_tool_of_an_mcp_server_is_counted_by_its_full_name(tmp_path: Path) -> None:
-    server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
-    settings = {"mcpServers": {"greeter": {"command": sys.executable, "args": ["server.py"]}}}
-    project = project_with(tmp_path, **{"server.py": server.read_text(), ".mcp.json": json.dumps(settings)})
-    with ScriptedApi([tool_call("mcp__greeter__greet", {"name": "Ada"}), text("Greeted.")]) as api:
-        code, output = untouched_after_run(project, api=api)
-    assert code == 0, output
-    assert the_result(project)["evaluations"]["efficiency"]["details"]["toolCalls"] == {"mcp__greeter__greet": 1}
-    assert "mcp__greeter__greet 1" in output
-
-
-def test_retries_after_an_overload_are_counted_and_the_session_completes(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi([http_error(529), *WORK]) as api:
-        code, output = untouched_after_run(project, api=api)
-    assert code == 0, output
-    result = the_result(project)
-    assert result["api"]["errors"] == {"529": 1}
-    assert result["api"]["retries"] == 1
-    assert result["evaluations"]["efficiency"]["details"]["apiRetries"] == 1
+def a_request_that_the_api_refuses_is_asked_once_and_quoted(result: dict[str, Any]) -> None:
+    assert "(400)" in result["failure"]["message"]
+    assert REFUSED in result["failure"]["message"]
+    assert result["api"]["requests"] == 1
 
 
 def by_prompt(request: ApiRequest) -> Reply:
@@ -229,24 +221,16 @@ def test_an_api_that_redirects_is_named_with_where_it_leads(tmp_path: Path) -> N
     assert f"{api.url} redirects (308) to {target.url}, and Zelda does not follow" in failure["message"]
 
 
-def test_a_request_that_the_api_refuses_is_asked_once_and_quoted(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi([http_error(400, "messages.0.content: bad thing")]) as api:
-        zelda(project, "run", api=api.url)
-    result = the_result(project)
-    assert result["failure"]["code"] == "REQUEST_REFUSED"
-    assert "(400)" in result["failure"]["message"]
-    assert "messages.0.content: bad thing" in result["failure"]["message"]
-    assert result["api"]["requests"] == 1
-
-
-def test_suites_run_side_by_side_and_are_reported_in_order(tmp_path: Path) -> None:
+def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_required(tmp_path: Path) -> None:
+    best = levels.probe(os.environ, find_cli()).level
     project = four_suites(tmp_path)
     with ScriptedApi(by_prompt) as api:
-        code, output = untouched_after_run(project, "--jobs", "4", api=api)
+        code, output = untouched_after_run(project, "--jobs", "4", "--require-isolation", best, api=api)
     assert code == 0, output
     assert [result["changes"]["files"] for result in results(project)] == [["a.txt"], ["b.txt"], ["c.txt"], ["d.txt"]]
     assert len({result["batchId"] for result in results(project)}) == 1
+    assert {result["isolation"]["level"] for result in results(project)} == {best}
+    assert f"isolation: {best}" in output
 
 
 def test_suites_are_chosen_by_name_and_tag_and_repeated(tmp_path: Path) -> None:
@@ -262,23 +246,23 @@ def test_two_invocations_at_once_do_not_disturb_each_other(tmp_path: Path) -> No
     before = project.fingerprint()
     with (
         ScriptedApi(by_prompt) as api,
-        started(project, "run", "a", "b", api=api.url) as one,
-        started(project, "run", "a", "c", api=api.url) as two,
+        started(project, "run", "a", api=api.url) as one,
+        started(project, "run", "a", "b", api=api.url) as two,
     ):
         assert [ended(one)[0], ended(two)[0]] == [0, 0]
-    assert sorted(result["suite"] for result in results(project)) == ["a", "a", "b", "c"]
+    assert sorted(result["suite"] for result in results(project)) == ["a", "a", "b"]
     assert project.fingerprint() == before
     assert gone(project)
 
 
-def test_a_recorded_run_is_replayed_without_key_and_network(tmp_path: Path) -> None:
+def test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_departs(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     cassettes = tmp_path / "cassettes"
     with ScriptedApi(WORK) as api:
         code, output = untouched_after_run(project, "--record", str(cassettes), api=api)
     assert code == 0, output
     recorded = the_result(project)
-    done = zelda(project, "run", "--replay", str(cassettes))
+    done = zelda(project, "run", "--replay", str(cassettes), "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     replayed = results(project)[1]
     assert replayed["replayed"]
@@ -286,20 +270,17 @@ def test_a_recorded_run_is_replayed_without_key_and_network(tmp_path: Path) -> N
     found, wanted = (run["evaluations"]["efficiency"]["details"] for run in (replayed, recorded))
     assert {key: found[key] for key in same} == {key: wanted[key] for key in same}
     assert replayed["changes"] == recorded["changes"]
+    # With --json, standard output is the results and nothing else.
+    assert json.loads(done.stdout)["runs"] == [replayed]
+    assert "greeting" in done.stderr
 
-
-def test_a_replay_that_departs_from_the_recording_says_where(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    cassettes = tmp_path / "cassettes"
-    with ScriptedApi(WORK) as api:
-        untouched_after_run(project, "--record", str(cassettes), api=api)
     project.write(
         {"README.md": "# Another sample\n", "zelda/test-greeting.yaml": SUITE.replace("greeting", "farewell")}
     )
     project.commit()
     done = zelda(project, "run", "--replay", str(cassettes))
     assert done.returncode == 2
-    assert results(project)[1]["failure"]["code"] == "CASSETTE_MISMATCH"
+    assert results(project)[2]["failure"]["code"] == "CASSETTE_MISMATCH"
 
 
 REFUSALS = {
@@ -352,29 +333,3 @@ def test_a_result_says_how_it_was_confined_and_what_the_project_tried(tmp_path: 
     for page in (done.stdout, shown):
         assert "2 settings of the project did not take effect" in page
         assert "env.ANTHROPIC_BASE_URL (.claude/settings.json)" in page
-
-
-def test_as_much_isolation_as_there_is_can_be_required(tmp_path: Path) -> None:
-    best = levels.probe(os.environ, find_cli()).level
-    project = project_with(tmp_path)
-    with ScriptedApi([text("Done.")]) as api:
-        done = zelda(project, "run", "--require-isolation", best, api=api.url)
-    assert the_result(project)["isolation"]["level"] == best
-    assert f"isolation: {best}" in done.stdout
-
-
-def test_secrets_that_lie_about_never_reach_a_result(tmp_path: Path) -> None:
-    """Those of the project's `.env`, of git's configuration and of variables that the suite passes on."""
-    lying = {"env": "env-s3cr3t-value-1", "git": "git-s3cr3t-value-2", "shell": "shell-s3cr3t-value-3"}
-    suite = SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, env: [DEPLOYMENT]")
-    project = project_with(tmp_path, suite=suite)
-    project.write({".env": f"DEPLOY={lying['env']}\n", ".gitignore": ".zelda/\n.env\n"})
-    project.commit()
-    project.git("config", "http.extraheader", f"AUTHORIZATION: bearer {lying['git']}")
-    said = " ".join(lying.values())
-    script = [tool_call("Bash", {"command": f"echo $DEPLOYMENT {said} | tee leak"}), text(f"I saw {said}.")]
-    with ScriptedApi(script) as api:
-        done = zelda(project, "run", api=api.url, DEPLOYMENT=lying["shell"])
-    stored = [file.read_text() for file in project.results.rglob("*") if file.is_file()]
-    assert "I saw *** *** ***." in "".join(stored)
-    assert [secret for secret in lying.values() if secret in "".join([*stored, done.stdout, done.stderr])] == []
