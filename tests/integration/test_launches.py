@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import needs
-from tests.support.command import gone, the_result, zelda
+from tests.support.command import gone, results, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.run import CommandResult
@@ -34,25 +34,53 @@ def project(request: pytest.FixtureRequest, place: Path) -> Project:
     return made
 
 
-def run(project: Project, line: str, change: Change = lambda found: found, timeout: float = 60) -> CommandResult:
-    async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
-        changed = replace(workspace, confinement=change(workspace.confinement))
-        return await workspaces.run_command(changed, line, timeout)
+def runs(project: Project, *tries: tuple[str, Change], timeout: float = 60) -> list[CommandResult | WorkspaceError]:
+    """What became of commands in one workspace, each with its own change to how it is confined."""
 
-    result: CommandResult = project.work(work)
-    return result
+    async def work(workspaces: Workspaces, workspace: Workspace) -> list[CommandResult | WorkspaceError]:
+        found: list[CommandResult | WorkspaceError] = []
+        for line, change in tries:
+            changed = replace(workspace, confinement=change(workspace.confinement))
+            try:
+                found.append(await workspaces.run_command(changed, line, timeout))
+            except WorkspaceError as error:
+                found.append(error)
+        return found
+
+    done: list[CommandResult | WorkspaceError] = project.work(work)
+    return done
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 125, 126, 127, 137, 255])
-def test_whatever_number_a_command_ends_with_is_its_own(project: Project, code: int) -> None:
-    assert run(project, f"echo ran; exit {code}").exit_code == code
+def as_it_is(found: Confinement) -> Confinement:
+    return found
+
+
+def run(project: Project, line: str) -> CommandResult | WorkspaceError:
+    (found,) = runs(project, (line, as_it_is))
+    return found
+
+
+def exit_code(found: CommandResult | WorkspaceError) -> int | None:
+    assert isinstance(found, CommandResult), found
+    return found.exit_code
+
+
+def failure(found: CommandResult | WorkspaceError) -> tuple[str, int]:
+    assert isinstance(found, WorkspaceError), found
+    return found.code, found.exit_code
+
+
+def test_whatever_number_a_command_ends_with_is_its_own(project: Project) -> None:
+    codes = [0, 1, 2, 125, 126, 127, 137, 255]
+    found = runs(project, *((f"echo ran; exit {code}", as_it_is) for code in codes))
+    assert list(map(exit_code, found)) == codes
 
 
 def test_a_command_that_says_what_a_launcher_would_say_is_a_command(project: Project) -> None:
     # At level none a command may do all that Zelda may; below, nothing of it can be reached.
     files = "/proc/self/fd/3" if project.level == "none" else "../test.status /proc/self/fd/3"
     line = f"echo 'could not be confined'; for file in {files}; do echo x > $file; done"
-    assert run(project, f"({line}) 2>&1; exit 125").exit_code == 125
+    assert exit_code(run(project, f"({line}) 2>&1; exit 125")) == 125
 
 
 def starting_with(*argv: str) -> Change:
@@ -70,13 +98,11 @@ BROKEN: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("project", WALLS, indirect=True)
-def test_a_launcher_that_does_not_come_to_its_end_is_no_result(project: Project, how: str) -> None:
-    with pytest.raises(WorkspaceError) as raised:
-        run(project, "echo ran", BROKEN[how], timeout=3)
-    assert raised.value.code == "COMMAND_NOT_CONFINED"
-    assert raised.value.exit_code == 2
+def test_a_launcher_that_does_not_come_to_its_end_is_no_result(project: Project) -> None:
+    found = runs(project, *(("echo ran", change) for change in BROKEN.values()), timeout=1.5)
+    told = dict(zip(BROKEN, map(failure, found), strict=True))
+    assert told == dict.fromkeys(BROKEN, ("COMMAND_NOT_CONFINED", 2))
 
 
 SUPERVISORS: dict[str, tuple[str, ...]] = {
@@ -86,36 +112,41 @@ SUPERVISORS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("how", SUPERVISORS)
-def test_a_supervisor_that_fails_is_no_result(project: Project, how: str) -> None:
-    with pytest.raises(WorkspaceError) as raised:
-        run(project, "echo ran", lambda found: replace(found, supervisor=SUPERVISORS[how]))
-    assert raised.value.code == "COMMAND_NOT_CONFINED"
+def supervised_by(argv: tuple[str, ...]) -> Change:
+    return lambda found: replace(found, supervisor=argv)
+
+
+def test_a_supervisor_that_fails_is_no_result(project: Project) -> None:
+    found = runs(project, *(("echo ran", supervised_by(argv)) for argv in SUPERVISORS.values()))
+    told = dict(zip(SUPERVISORS, map(failure, found), strict=True))
+    assert told == dict.fromkeys(SUPERVISORS, ("COMMAND_NOT_CONFINED", 2))
 
 
 def test_a_supervisor_that_is_killed_is_no_result(place: Path) -> None:
     project = repository(place)
     project.level = "none"
-    with pytest.raises(WorkspaceError) as raised:
-        run(project, "kill -9 $PPID; sleep 1")
-    assert raised.value.code == "SUPERVISOR_LOST"
+    assert failure(run(project, "kill -9 $PPID; sleep 1"))[0] == "SUPERVISOR_LOST"
 
 
 FAULT = "the-command-that-cannot-be-confined"
 CASES = {
-    "setup": f"setupCommand: echo {FAULT}\ntestCommand: echo fine\n",
-    "build": f"buildCommand: echo {FAULT}\ntestCommand: echo fine\n",
-    "test": f"testCommand: echo {FAULT}\n",
-    "session": "testCommand: echo fine\n",
+    "commands": {
+        "setup": f"setupCommand: echo {FAULT}\ntestCommand: echo fine\n",
+        "build": f"buildCommand: echo {FAULT}\ntestCommand: echo fine\n",
+        "test": f"testCommand: echo {FAULT}\n",
+    },
+    "sessions": {"session": "testCommand: echo fine\n"},
 }
+OUTCOMES = {"setup": "broken", "session": "broken", "build": "incomplete", "test": "incomplete"}
 
 
 @pytest.mark.parametrize("what", CASES)
 def test_in_a_run_it_is_never_a_failure_of_the_code_and_never_a_score(place: Path, what: str) -> None:
-    """Bubblewrap refuses one command of a run, and does all others."""
+    """Bubblewrap refuses one command of each suite, and does all others."""
     needs.level("namespaces")
-    project = repository(place, {"zelda/test-a.yaml": f"prompt: Greet.\n{CASES[what]}"})
-    marker = "/_bundled/claude" if what == "session" else FAULT
+    suites = CASES[what]
+    project = repository(place, {f"zelda/test-{name}.yaml": f"prompt: Greet.\n{suites[name]}" for name in suites})
+    marker = "/_bundled/claude" if what == "sessions" else FAULT
     tools = place / "tools"
     tools.mkdir()
     (tools / "bwrap").write_text(f'#!/bin/sh\ncase "$*" in *{marker}*-p*|*{FAULT}|*"-- "*{marker}*) exit 1;; esac\n')
@@ -123,13 +154,14 @@ def test_in_a_run_it_is_never_a_failure_of_the_code_and_never_a_score(place: Pat
     with (tools / "bwrap").open("a") as file:
         file.write(f'exec {real} "$@"\n')
     (tools / "bwrap").chmod(0o755)
-    with ScriptedApi([text("Done.")]) as api:
+    with ScriptedApi(lambda _: text("Done.")) as api:
         done = zelda(project, "run", api=api.url, PATH=f"{tools}{os.pathsep}{os.environ['PATH']}")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "could not be confined" in " ".join(done.stdout.split())
+    assert " ".join(done.stdout.split()).count("could not be confined") >= len(suites)
     assert " PASS " not in done.stdout
-    found = the_result(project)
-    assert "score" not in found["evaluations"].get("functionalCorrectness", {})
-    outcome = json.loads(zelda(project, "list", "--json").stdout)["runs"][0]["outcome"]
-    assert outcome == ("incomplete" if what in {"build", "test"} else "broken")
+    found = results(project)
+    assert not any("score" in run["evaluations"].get("functionalCorrectness", {}) for run in found)
+    listed = json.loads(zelda(project, "list", "--json").stdout)["runs"]
+    assert {run["suite"]: run["outcome"] for run in listed} == {name: OUTCOMES[name] for name in suites}
+    assert len(found) == len(suites)
     assert gone(project)
