@@ -73,7 +73,8 @@ def rows(comparison: Comparison) -> list[MeasureDelta]:
 @pytest.mark.parametrize("each", [(1, 1), (5, 1), (1, 5)])
 def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(tmp_path, each):
     moved = []
-    for _, compared in equal_sides(tmp_path, each):
+    # Nothing may move at all, and in every comparison something could: few are enough.
+    for _, compared in equal_sides(tmp_path, each, 20):
         found = compared.comparison
         assert compared.gate.exit_code == 0
         assert (found.counts.regressed, found.counts.improved) == (0, 0)

@@ -61,7 +61,7 @@ def asked(baseline: list[RunResult], candidate: list[RunResult]) -> dict[Key, Qu
 
 def test_they_regress_no_more_with_all_metrics_and_ten_trials():
     truth = Truth(suites=5, trials=10, reliability=0.8, fallen=0.8, resources=True)
-    assert bounds(map(regressed, simulate(truth, 150, "a")))[1] <= PROMISED
+    assert bounds(map(regressed, simulate(truth, 110, "a")))[1] <= PROMISED
 
 
 def test_sure_criteria_do_not_make_a_false_regression_of_an_unsure_one_more_likely():
