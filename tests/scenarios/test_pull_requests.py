@@ -45,32 +45,20 @@ def test_a_pull_request_that_makes_things_better(tmp_path: Path) -> None:
         assert "<testsuites" in (stage.project.path / "out/zelda.xml").read_text()
 
 
-def test_a_pull_request_that_makes_things_worse_is_red_and_marked_in_the_suite(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        pull = stage.open_pull()
-        done = stage.pull_request(pull, BAD)
-        assert done.code == 1, done.printed
-        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
-        assert "1 regression" in stage.bodies()[0]
-        errors = [command for command in done.told("error") if command.properties.get("file")]
-        assert {command.properties["file"] for command in errors} == {"zelda/test-greeting.yaml"}
-        assert "Exit code 1" in done.printed
-
-        lenient = stage.pull_request(pull, BAD, fail_on="never")
-        assert lenient.code == 0, lenient.printed
-        assert lenient.outputs["verdict"] == "regressed"
-        (comment,) = stage.github.repository.comments(7)
-        assert comment.edits == 1
-
-
 def test_without_a_baseline_the_comment_says_so_and_the_gate_looks_at_the_run_alone(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
+    """And what failed tests printed is in the log."""
+    suite = GREETING.replace("test -f greeting.txt", "echo ::error::Nobody greets; exit 3")
+    with Stage(tmp_path, {"zelda/test-greeting.yaml": suite}) as stage:
         done = stage.pull_request(stage.open_pull(), BAD)
         assert done.code == 1, done.printed
         assert done.outputs["verdict"] == "failed"
         assert "regressions" not in done.outputs
         assert "no baseline yet" in stage.bodies()[0]
+        lines = done.printed.splitlines()
+        group = lines.index("::group::greeting, trial 1: testCommand ended with exit code 3.")
+        assert "Nobody greets" in lines[group + 1]
+        assert "runs/greeting-" in lines[group + 2]
+        assert lines[group + 3] == "::endgroup::"
 
 
 def test_an_expired_baseline_and_one_of_a_forks_main_are_none(tmp_path: Path) -> None:
@@ -130,32 +118,6 @@ def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_
         assert "| farewell | removed |" in done.summary
 
 
-def test_what_failed_tests_printed_is_in_the_log(tmp_path: Path) -> None:
-    suite = GREETING.replace("test -f greeting.txt", "echo ::error::Nobody greets; exit 3")
-    with Stage(tmp_path, {"zelda/test-greeting.yaml": suite}) as stage:
-        done = stage.pull_request(stage.open_pull(), BAD)
-        assert done.code == 1
-        lines = done.printed.splitlines()
-        group = lines.index("::group::greeting, trial 1: testCommand ended with exit code 3.")
-        assert "Nobody greets" in lines[group + 1]
-        assert "runs/greeting-" in lines[group + 2]
-        assert lines[group + 3] == "::endgroup::"
-
-
-def test_a_job_that_is_run_again_updates_its_comment_and_replaces_its_artifact(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        pull = stage.open_pull()
-        run = stage.run_of(pull)
-        first = stage.pull_request(pull, BAD, run=run)
-        run.attempt = 2
-        again = stage.pull_request(pull, GOOD, run=run)
-        assert (first.code, again.code) == (1, 0), again.printed
-        (comment,) = stage.github.repository.comments(7)
-        assert "no regressions" in comment.body
-        assert stage.stored[-1].files
-
-
 def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip, name="zelda-results-sonnet")
@@ -171,17 +133,37 @@ def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Pat
         assert "baseline-sha" not in other.outputs
 
 
-def test_a_comment_that_is_wanted_only_for_failures_still_tells_that_they_are_gone(tmp_path: Path) -> None:
+def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_job_that_is_run_again_is_green(
+    tmp_path: Path,
+) -> None:
+    """Where a comment is wanted only for failures, it appears with the first and still tells that they are gone."""
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)
         pull = stage.open_pull()
         stage.pull_request(pull, GOOD, comment="failures")
         assert stage.bodies() == []
-        stage.pull_request(pull, BAD, comment="failures")
-        done = stage.pull_request(pull, GOOD, comment="failures")
-        assert done.code == 0, done.printed
-        (body,) = stage.bodies()
-        assert "no regressions" in body
+
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, BAD, run=run, comment="failures")
+        assert done.code == 1, done.printed
+        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
+        assert "1 regression" in stage.bodies()[0]
+        errors = [command for command in done.told("error") if command.properties.get("file")]
+        assert {command.properties["file"] for command in errors} == {"zelda/test-greeting.yaml"}
+        assert "Exit code 1" in done.printed
+
+        run.attempt = 2
+        lenient = stage.pull_request(pull, BAD, run=run, fail_on="never", comment="failures")
+        assert lenient.code == 0, lenient.printed
+        assert lenient.outputs["verdict"] == "regressed"
+
+        run.attempt = 3
+        again = stage.pull_request(pull, GOOD, run=run, comment="failures")
+        assert again.code == 0, again.printed
+        (comment,) = stage.github.repository.comments(7)
+        assert comment.edits == 2
+        assert "no regressions" in comment.body
+        assert stage.stored[-1].files
 
 
 JUDGED = (
