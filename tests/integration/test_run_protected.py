@@ -5,45 +5,54 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.integration.test_run_correctness import BREAK, PYTHON, TESTS, correctness, line, log, project_with, run
-from tests.support.command import the_result, zelda
+from tests.integration.test_run_correctness import BREAK, FILES, PYTHON, TESTS, correctness, line, project_with, run
+from tests.support.command import zelda
 from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
+from tests.support.suites import Ran, Suite, files, run_suites
 
 PROTECTED = 'protectedPaths: [test_shop.py, "**/conftest.py"]\n'
 CHEAT = f"{BREAK}; echo > test_shop.py; echo 'import os; os._exit(0)' > conftest.py"
 
 
-def test_a_session_that_edits_the_tests_fails_them_all_the_same(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + PROTECTED)
-    code, output = run(project, CHEAT)
-    found = correctness(project)["details"]
-    assert (code, found["passed"]) == (1, False)
+AGAIN = line("setupCommand", "pwd > out/made && cat out/made")
+LOOK = line("buildCommand", "cat out/made && test ! -e out/planted && test ! -e $HOME/planted")
+SUITES = {
+    "cheating": Suite(TESTS + PROTECTED, CHEAT),
+    "honest": Suite(TESTS + PROTECTED + AGAIN + LOOK, "echo '# better' >> shop.py; touch out/planted $HOME/planted"),
+    "without-setup": Suite(TESTS + PROTECTED + line("setupCommand", f"{PYTHON} setup.py"), "rm setup.py"),
+}
+
+
+def test_a_session_gains_nothing_by_what_it_does_to_tests_and_setup(tmp_path: Path) -> None:
+    more: dict[str, str | bytes] = {"out/.gitignore": "made\nplanted\n", "setup.py": ""}
+    found = run_suites(repository(tmp_path, {**FILES, **more, **files(SUITES)}), SUITES)
+    a_session_that_edits_the_tests_fails_them_all_the_same(found["cheating"])
+    honest_work_passes_and_setup_is_done_again(found["honest"])
+    a_session_that_makes_setup_fail_has_failed(found["without-setup"])
+
+
+def a_session_that_edits_the_tests_fails_them_all_the_same(ran: Ran) -> None:
+    found = ran.correctness["details"]
+    assert (ran.code, found["passed"]) == (1, False)
     assert found["tests"]["runners"][0]["failed"] == 2
-    assert the_result(project)["isolation"]["protected"] == ["conftest.py", "test_shop.py"]
-    assert "2 protected files changed by the session, and restored" in output
+    assert ran.result["isolation"]["protected"] == ["conftest.py", "test_shop.py"]
+    assert "2 protected files changed by the session, and restored" in ran.page
 
 
-def test_honest_work_passes_and_setup_is_done_again(tmp_path: Path) -> None:
+def honest_work_passes_and_setup_is_done_again(ran: Ran) -> None:
     """What setup made lies among ignored files, and those of the session are not taken over."""
-    setup = line("setupCommand", "pwd > out/made && cat out/made")
-    look = line("buildCommand", "cat out/made && test ! -e out/planted && test ! -e $HOME/planted")
-    project = project_with(tmp_path, TESTS + PROTECTED + setup + look, **{"out/.gitignore": "made\nplanted\n"})
-    code, output = run(project, "echo '# better' >> shop.py; touch out/planted $HOME/planted")
-    assert code == 0, output
-    assert correctness(project)["details"]["tests"]["runners"][0]["passed"] == 2
-    assert the_result(project)["isolation"]["protected"] == []
-    assert log(project, "setup") != log(project, "setup-again")
-    assert log(project, "setup-again") in log(project, "build")
+    assert ran.code == 0, ran.page
+    assert ran.correctness["details"]["tests"]["runners"][0]["passed"] == 2
+    assert ran.result["isolation"]["protected"] == []
+    assert ran.log("setup") != ran.log("setup-again")
+    assert ran.log("setup-again") in ran.log("build")
 
 
-def test_a_session_that_makes_setup_fail_has_failed(tmp_path: Path) -> None:
-    project = project_with(tmp_path, TESTS + PROTECTED + line("setupCommand", f"{PYTHON} setup.py"), **{"setup.py": ""})
-    code, output = run(project, "rm setup.py")
-    found = correctness(project)
-    assert (code, found["score"]) == (1, 0)
-    assert "In the fresh checkout setupCommand ended with exit code 2." in found["reasoning"]
-    assert "In the fresh checkout setupCommand" in output
+def a_session_that_makes_setup_fail_has_failed(ran: Ran) -> None:
+    assert (ran.code, ran.correctness["score"]) == (1, 0)
+    assert "In the fresh checkout setupCommand ended with exit code 2." in ran.correctness["reasoning"]
+    assert "In the fresh checkout setupCommand" in ran.page
 
 
 def test_where_the_checkout_cannot_be_made_nothing_has_passed(tmp_path: Path) -> None:
