@@ -43,7 +43,12 @@ async def lead(
     workspace, home = folders(base)
     places = {"workspace": str(workspace), "home": str(home)}
     async with open_run(mode, budget_usd=budget_usd, places=places) as meter:
-        session = await run_cli(meter.base_url, meter.token, workspace, home, model=model, **options)
+
+        def hear(message: dict[str, Any]) -> None:
+            if message.get("subtype") == "task_notification":
+                meter.task_ended(message["tool_use_id"])
+
+        session = await run_cli(meter.base_url, meter.token, workspace, home, model=model, hear=hear, **options)
     return session, meter
 
 

@@ -2,9 +2,12 @@
 
 import json
 import os
+import subprocess
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import anyio
@@ -44,9 +47,17 @@ def folders(base: Path) -> tuple[Path, Path]:
 
 
 async def run_cli(
-    base_url: str, token: str, workspace: Path, home: Path, *, prompt: str = "do it", model: str = MODEL, **extra: str
+    base_url: str,
+    token: str,
+    workspace: Path,
+    home: Path,
+    *,
+    prompt: str = "do it",
+    model: str = MODEL,
+    hear: Callable[[dict[str, Any]], None] = lambda _: None,
+    **extra: str,
 ) -> CliSession:
-    """Lead a session to its end; `extra` are environment variables."""
+    """Lead a session to its end, and pass each message on as it comes; `extra` are environment variables."""
     argv = [str(CLI), "-p", prompt, "--model", model, "--permission-mode", "bypassPermissions"]
     argv += ["--output-format", "stream-json", "--verbose", "--setting-sources", "project"]
     environment = {
@@ -63,6 +74,23 @@ async def run_cli(
         "IS_SANDBOX": "1",
         **extra,
     }
-    done = await anyio.run_process(argv, cwd=workspace, env=environment, input=b"", check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return CliSession(tuple(lines), done.stderr.decode())
+    messages: list[dict[str, Any]] = []
+    with TemporaryFile() as errors:
+        async with await anyio.open_process(
+            argv, cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stderr=errors
+        ) as process:
+            assert process.stdout
+            async for line in _lines(process.stdout):
+                messages.append(json.loads(line))
+                hear(messages[-1])
+        errors.seek(0)
+        return CliSession(tuple(messages), errors.read().decode())
+
+
+async def _lines(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for data in stream:
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line
+    assert not rest

@@ -36,6 +36,8 @@ class RecordedRequest(Record):
     parts: dict[str, str]
     tools: tuple[SafeText, ...] = ()
     news: dict[str, str] = Field(default_factory=dict)
+    agents: dict[str, str] = Field(default_factory=dict)
+    """Threads of the sub-agents among the news, by the same calls."""
     said: SafeText
 
 

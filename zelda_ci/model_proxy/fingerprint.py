@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from zelda_ci.judge.fence import OPENING
@@ -23,6 +23,12 @@ WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
 _NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
 """What the CLI says of a command or sub-agent in the background, when that ends."""
 
+_NOTICE = re.compile(r"\[SYSTEM NOTIFICATION[^\n]*(?:\n[^\n<]+)*|<tools-used-before-summary>[^<]*</[^<>]+>")
+"""What it puts before the news, and a list of tools that is with the first news of a session, whatever they are."""
+
+_EMPTY = re.compile(r"<system-reminder>\s*</system-reminder>")
+
+_TASK = re.compile(r"<task-id>([^<]+)</task-id>")
 _STARTED_BY = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>")
 
 _STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
@@ -44,6 +50,8 @@ class Fingerprint:
     a matter of time, what it says is not."""
     said: SafeText
     """The last user content as text, shortened in the middle."""
+    tasks: Mapping[str, str] = field(compare=False)
+    """The CLI's ids of the tasks in the background, by the same calls; a sub-agent's is that of its requests."""
 
     @property
     def digest(self) -> str:
@@ -70,6 +78,7 @@ class Fingerprints:
         tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict)]
         tools.sort(key=lambda tool: str(tool.get("name")))
         rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
+        news = _news(messages)
         parts = {
             "last": last,
             "history": [[role, self._blocks(said)] for role, said in _by_role(spoken[:border])],
@@ -83,7 +92,8 @@ class Fingerprints:
             model=str(body.get("model", "")),
             parts={name: _digest(part)[:16] for name, part in parts.items()},
             tools=tuple(str(tool.get("name")) for tool in tools),
-            news=self._news(messages),
+            news={call: _digest(self._circumstance(text))[:16] for call, text in news.items()},
+            tasks={call: task[1] for call, text in news.items() if (task := _TASK.search(text))},
             said=self._redact(_excerpt("\n".join(_readable(last)))),
         )
 
@@ -92,7 +102,7 @@ class Fingerprints:
         found = [
             block
             for message in messages
-            for block in map(_without_news, _content(message.get("content")))
+            for block in map(_said, _content(message.get("content")))
             if block and not _is_status(block)
         ]
         results = [block for block in found if block.get("type") == "tool_result"]
@@ -116,15 +126,9 @@ class Fingerprints:
     def _context(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
         """The CLI's notes, as a set of lines: when each of them comes, and in which list, is a matter of time."""
         texts = (text for message in messages for text in _texts(message.get("content")))
-        paragraphs = {paragraph.strip() for text in texts for paragraph in _NEWS.sub("", text).split("\n\n")}
+        paragraphs = {paragraph.strip() for text in texts for paragraph in _without_news(text).split("\n\n")}
         kept = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
         return sorted({self._circumstance(line) for paragraph in kept for line in paragraph.splitlines() if line})
-
-    def _news(self, messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        texts = (text for message in messages for text in _texts(message.get("content")))
-        found = (match[0] for text in texts for match in _NEWS.finditer(text))
-        calls = ((_STARTED_BY.search(news), news) for news in found)
-        return {call[1]: _digest(self._circumstance(news))[:16] for call, news in calls if call}
 
     def _tree(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -151,6 +155,10 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
+NOTHING_SAID = _digest([])[:16]
+"""Of a `last` user content that is empty but for the CLI's own notes."""
+
+
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -175,12 +183,24 @@ def _is_status(block: Mapping[str, Any]) -> bool:
     return _is_text(block) and _STATUS.match(block["text"]) is not None
 
 
-def _without_news(block: dict[str, Any]) -> dict[str, Any]:
+def _said(block: dict[str, Any]) -> dict[str, Any]:
     """The block, or nothing where it only told of tasks in the background."""
-    if not _is_text(block) or not _NEWS.search(block["text"]):
+    if not _is_text(block) or (rest := _without_news(block["text"])) == block["text"]:
         return block
-    rest = _NEWS.sub("", block["text"]).strip()
-    return {**block, "text": rest} if rest and not rest.startswith(VOLATILE_SECTIONS) else {}
+    return {**block, "text": rest} if rest else {}
+
+
+def _without_news(text: str) -> str:
+    if not _NEWS.search(text) and not _NOTICE.search(text):
+        return text
+    return _EMPTY.sub("", _NOTICE.sub("", _NEWS.sub("", text))).strip()
+
+
+def _news(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The last that was told of each task, by the call that started it."""
+    texts = (text for message in messages for text in _texts(message.get("content")))
+    found = (match[0] for text in texts for match in _NEWS.finditer(text))
+    return {call[1]: news for news in found if (call := _STARTED_BY.search(news))}
 
 
 def _by_role(messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:

@@ -99,6 +99,7 @@ class RecordingSource(Source):
             parts=dict(found.parts),
             tools=tuple(map(self._redact, found.tools)),
             news=dict(found.news),
+            agents={call: self._threads[task] for call, task in found.tasks.items() if task in self._threads},
             said=found.said,
         )
         self._exchanges.append(

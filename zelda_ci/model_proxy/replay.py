@@ -3,8 +3,8 @@
 import re
 
 from zelda_ci.model_proxy import handles, json_text, sse, stream
-from zelda_ci.model_proxy.cassette import Cassette, RecordedResponse
-from zelda_ci.model_proxy.fingerprint import Fingerprints
+from zelda_ci.model_proxy.cassette import Cassette, Exchange, RecordedResponse
+from zelda_ci.model_proxy.fingerprint import NOTHING_SAID, Fingerprints
 from zelda_ci.model_proxy.matching import Matcher, Mismatch
 from zelda_ci.model_proxy.order import Place, RecordedOrder
 from zelda_ci.model_proxy.placeholders import Placeholders
@@ -27,9 +27,7 @@ class ReplaySource(Source):
         self._redact = redact
         self._fingerprints = Fingerprints(placeholders, redact)
         self._matcher = Matcher(cassette.exchanges)
-        self._order = RecordedOrder(
-            [Place(one.request.thread, one.request.arrival, one.response.arrivals) for one in cassette.exchanges]
-        )
+        self._order = RecordedOrder([_place(exchange) for exchange in cassette.exchanges])
         self.divergences: list[SafeText] = []
 
     @property
@@ -56,6 +54,10 @@ class ReplaySource(Source):
             await self._play(found.index, sink, streaming=bool(call.body.get("stream")))
         finally:
             self._order.end(found.index)
+
+    def task_ended(self, call: str) -> None:
+        """The model will be told so in the next request of its thread."""
+        self._order.tell(call)
 
     async def _play(self, index: int, sink: Sink, *, streaming: bool) -> None:
         response = self._exchanges[index].response
@@ -95,6 +97,18 @@ class ReplaySource(Source):
 
     def _note(self, what: str) -> None:
         self.divergences.append(self._redact(what))
+
+
+def _place(exchange: Exchange) -> Place:
+    request = exchange.request
+    return Place(
+        request.thread,
+        request.arrival,
+        exchange.response.arrivals,
+        request.news,
+        request.agents,
+        only_tells=request.parts.get("last") == NOTHING_SAID,
+    )
 
 
 def _headers(response: RecordedResponse, *, without: str = "") -> Headers:

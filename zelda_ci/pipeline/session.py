@@ -5,7 +5,7 @@ import uuid
 import anyio.to_thread
 
 from zelda_ci.domain.run import Failure
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.events import Emit, SessionProgressed, Warned
@@ -18,6 +18,9 @@ from zelda_ci.storage.ledger import RunLedger
 
 WEB = {"WebFetch", "WebSearch"}
 """Tools with which a session may make the API turn to addresses."""
+
+TASK_ENDED = "task_notification"
+"""Kind of the notice that a command or sub-agent in the background has ended."""
 
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 """Of sessions that ended because the API did not answer."""
@@ -47,6 +50,8 @@ async def lead(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: 
 
         def hear(record: SessionRecord) -> None:
             ledger.hear(record)
+            if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
+                meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, ledger.turns, meter.cost_usd))
 
         request = SessionRequest(

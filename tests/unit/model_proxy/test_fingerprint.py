@@ -14,6 +14,7 @@ from tests.unit.model_proxy.requests import (
     returned,
     said,
 )
+from zelda_ci.model_proxy.fingerprint import NOTHING_SAID
 
 PROMPT = said("Add a route.")
 CALL = called("Bash", command="ls /ws")
@@ -190,6 +191,26 @@ def test_when_the_news_of_a_background_task_come_does_not_count(tell: Any) -> No
     assert known.digest == before.digest
     assert list(known.news) == ["toolu_7"]
     assert before.news == {}
+
+
+def test_whether_two_tasks_are_told_of_together_does_not_count() -> None:
+    """Claude Code puts the same words before each, and before the first of a session a list of tools."""
+    tools = "<tools-used-before-summary>Bash</tools-used-before-summary>"
+    warning = "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\nNo human input has been received."
+    one, other = (f"{warning}\n\n{news(task, '4', 9)}" for task in ("a261dd97fa5c6f07d", "ad4659d5a9c57cb76"))
+    told = [
+        [said(reminder(tools)), said(reminder(one))],
+        [said(reminder(one)), said(reminder(other))],
+        [noted(f"{tools}\n{one}"), noted(other)],
+        [],
+    ]
+    assert len({fingerprint(body(PROMPT, *notes)).digest for notes in told}) == 1
+    assert fingerprint(body(*told[0])).parts["last"] == fingerprint(body(*told[1])).parts["last"] == NOTHING_SAID
+    assert fingerprint(body(PROMPT)).parts["last"] != NOTHING_SAID
+
+
+def reminder(words: str) -> str:
+    return f"<system-reminder>\n{words}\n</system-reminder>"
 
 
 def news(task: str, result: str, milliseconds: int) -> str:

@@ -81,3 +81,71 @@ async def test_nobody_waits_once_the_replay_has_failed() -> None:
     order = RecordedOrder(BACKGROUND)
     order.give_up()
     assert await is_let_through(lambda: order.wait_to_begin(2))
+
+
+A, B = {"toolu_a": "1"}, {"toolu_b": "1"}
+AGENTS = {"toolu_a": "agent-1", "toolu_b": "agent-2"}
+TOLD_APART = [
+    Place("main", 0, 1),
+    Place("agent-1", 1, 3),
+    Place("agent-2", 2, 3),  # ended before the end of the other had been told
+    Place("main", 3, 4, A, AGENTS, only_tells=True),
+    Place("main", 4, 5, A | B, AGENTS, only_tells=True),
+]
+TOLD_TOGETHER = [
+    Place("main", 0, 3),
+    Place("agent-1", 1, 3),
+    Place("agent-2", 2, 3),
+    Place("main", 3, 4, A | B, AGENTS, only_tells=True),
+]
+TOLD_WITH_A_RESULT = [Place("main", 0, 2), Place("agent-1", 1, 2), Place("main", 2, 3, A, AGENTS)]
+TOLD_OF_A_COMMAND = [Place("main", 0, 1), Place("main", 1, 2, A)]
+
+
+async def test_an_end_that_a_request_does_not_tell_waits_for_that_request() -> None:
+    order = RecordedOrder(TOLD_APART)
+    for index in (0, 1, 2):
+        order.arrive(index)
+    order.end(0)
+    assert await is_let_through(lambda: order.wait_to_end(1))
+    order.end(1)
+    assert not await is_let_through(lambda: order.wait_to_end(2))
+    order.arrive(3)
+    assert await order.wait_to_end(2)
+    order.end(2)
+    assert await is_let_through(lambda: order.wait_to_end(3)), "the second end is told whenever it comes"
+
+
+async def test_ends_that_are_told_together_come_while_the_request_before_is_open() -> None:
+    order = RecordedOrder(TOLD_TOGETHER)
+    for index in (0, 1, 2):
+        order.arrive(index)
+    assert await is_let_through(lambda: order.wait_to_end(1))
+    order.end(1)
+    assert await order.wait_to_end(2)
+    order.end(2)
+    order.tell("toolu_a")
+    assert not await is_let_through(lambda: order.wait_to_end(0))
+    order.tell("toolu_b")
+    assert await order.wait_to_end(0)
+
+
+@pytest.mark.parametrize("places", [TOLD_WITH_A_RESULT, TOLD_OF_A_COMMAND], ids=["agent", "command"])
+async def test_an_end_that_is_told_with_a_result_is_known_before_the_call_is_made(places: list[Place]) -> None:
+    order = RecordedOrder(places)
+    for index in range(len(places)):
+        order.arrive(index)
+    order.end(len(places) - 2)
+    assert not await is_let_through(lambda: order.wait_to_end(0))
+    order.tell("toolu_a")
+    assert await is_let_through(lambda: order.wait_to_end(0))
+
+
+async def test_an_agent_that_reports_twice_is_waited_for_twice() -> None:
+    again = {"toolu_a": "2"}
+    order = RecordedOrder([*TOLD_OF_A_COMMAND, Place("main", 2, 3, again)])
+    order.tell("toolu_a")
+    assert await is_let_through(lambda: order.wait_to_end(0))
+    assert not await is_let_through(lambda: order.wait_to_end(1))
+    order.tell("toolu_a")
+    assert await is_let_through(lambda: order.wait_to_end(1))
