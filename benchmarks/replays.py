@@ -98,7 +98,7 @@ def _sample(base: Path, name: str) -> Replay:
 
     def replay(pause: float) -> tuple[int, list[str], Any]:
         done = replay_samples.replay(project, base / "cassettes", pause=pause)
-        return done.code, done.divergences, done.outcome
+        return done.code, done.divergences, done.outcomes
 
     return replay
 
@@ -112,8 +112,8 @@ def _demo(base: Path) -> Replay:
     shop.commit("Open")
 
     def replay(pause: float) -> tuple[int, list[str], Any]:
-        done = replay_samples.replay_all(shop, demo.CASSETTES, pause=pause)
-        return done.code, done.divergences, done.outcome
+        done = replay_samples.replay(shop, demo.CASSETTES, pause=pause)
+        return done.code, done.divergences, done.outcomes
 
     return replay
 

@@ -44,8 +44,8 @@ print(f"Done in {share:.0f}ms\\nreal\\t0m{share % 60:.3f}s\\nuser\\t0m{share % 6
 print(f'{{"duration": {share}, "elapsed_ms": {int(share * 1000)}, "time": {share:.4f}, "passed": 3}}')
 print(f"{time.strftime('%a %b %d %H:%M:%S %Z %Y')} {time.strftime('%Y-%m-%dT%H:%M:%SZ')}")
 print(f"started {int(time.time() * 1000)}")
-print(f"pid {os.getpid()}, {tempfile.mkdtemp()}, listening on port {random.randint(30000, 60000)}")
-print(f"listening on http://localhost:{random.randint(30000, 60000)}/ at {id(object()):#x}")
+print(f"pid {os.getpid()}, {tempfile.mkdtemp()}, listening on port {random.randint(32768, 60999)}")
+print(f"listening on http://localhost:{random.randint(32768, 60999)}/ at {id(object()):#x}")
 """
 
 HOOK = """\
@@ -121,13 +121,25 @@ SAMPLES = {
             "beta": [tool_call(*slow(0.1)), tool_call(*slow(0.2)), text("I was beta.")],
         },
     ),
-    "server": Sample(
-        [tool_call("mcp__greeter__greet", {"name": "Ada"}), tool_call(*slow(0.5)), text("Greeted.")],
-        files={".mcp.json": _mcp("3"), "server.py": SERVER},
+    "meanwhile": Sample(
+        [
+            tool_calls([agent("gamma"), agent("delta")]),
+            tool_call(*slow(1.5)),
+            *(text(f"Heard what there was, {number}.") for number in range(3)),
+        ],
+        {
+            "gamma": [tool_call(*slow(0.1)), tool_call(*slow(0.1)), text("I was gamma.")],
+            "delta": [text("I was delta.")],
+        },
     ),
     "hooks": Sample(
-        [tool_calls([slow(0.2), slow(0.1)]), tool_call("Bash", {"command": "cat README.md"}), text("Done.")],
-        files={".claude/settings.json": _hooks(), "hook.py": HOOK},
+        [
+            tool_call("mcp__greeter__greet", {"name": "Ada"}),
+            tool_calls([slow(0.2), slow(0.1)]),
+            tool_call("Bash", {"command": "cat README.md"}),
+            text("Done."),
+        ],
+        files={".claude/settings.json": _hooks(), "hook.py": HOOK, ".mcp.json": _mcp("3"), "server.py": SERVER},
     ),
     "background": Sample(
         [
@@ -153,55 +165,54 @@ FULFILLMENT = {"criteria": [{"number": 1, "reasoning": "It did.", "verdict": "PA
 TOOL_USAGE = {"effectiveness": 80, "reasoning": "Well.", "missed": [], "misused": [], "rules": []}
 
 
-def project(folder: Path, name: str) -> Project:
-    """A repository with one suite that asks for the sample."""
+def project(folder: Path, *names: str) -> Project:
+    """A repository with one suite for each of the samples, and the files of all."""
     files = {"CLAUDE.md": "Test what you do.\n", "slow.py": SLOW, "timings.py": TIMINGS, "README.md": "# Sample\n"}
-    suite = {f"zelda/test-{name}.yaml": SUITE.format(name=name)}
-    return repository(folder, {**files, **suite, **SAMPLES[name].files})
+    for name in names:
+        files |= {f"zelda/test-{name}.yaml": SUITE.format(name=name), **SAMPLES[name].files}
+    return repository(folder, files)
 
 
-def record(sample: Project, cassettes: Path, *, pause: float = 0.0) -> None:
-    """Record the project's one session, the judge's words included."""
+def record(sample: Project, cassettes: Path, *, jobs: int = 1) -> "Led":
+    """Record the project's sessions, the judge's words included."""
     with ScriptedApi(_script) as api:
-        done = zelda(sample, "run", "--record", str(cassettes), api=api.url, PAUSE=str(pause))
-    assert done.returncode == 0, done.stdout + done.stderr
+        led = _lead(sample, "--record", cassettes, jobs, api=api.url)
+    assert led.code == 0, led.output
+    return led
 
 
-def replay(sample: Project, cassettes: Path, *, pause: float = 0.0) -> "Replayed":
-    """Replay its one suite; the outcome is what must be the same each time."""
-    done = replay_all(sample, cassettes, pause=pause)
-    (only,) = done.outcome
-    return replace(done, outcome=only)
+def replay(sample: Project, cassettes: Path, *, pause: float = 0.0, jobs: int = 1) -> "Led":
+    """Replay all suites of a project."""
+    return _lead(sample, "--replay", cassettes, jobs, PAUSE=str(pause))
 
 
-def replay_all(sample: Project, cassettes: Path, *, pause: float = 0.0) -> "Replayed":
-    """Replay all suites of a project; the outcomes are in the order of their runs' names."""
-    known = runs(sample)
-    done = zelda(sample, "run", "--replay", str(cassettes), PAUSE=str(pause))
-    new = sorted(runs(sample) - known)
-    return Replayed(done.returncode, done.stdout + done.stderr, [outcome(folder) for folder in new])
+def _lead(sample: Project, how: str, cassettes: Path, jobs: int, **options: Any) -> "Led":
+    known = _runs(sample)
+    done = zelda(sample, "run", how, str(cassettes), "--jobs", str(jobs), **options)
+    outcomes = dict(outcome(run) for run in _runs(sample) - known)
+    return Led(done.returncode, done.stdout + done.stderr, outcomes)
 
 
-def runs(sample: Project) -> set[Path]:
-    """The folders of its runs."""
+def _runs(sample: Project) -> set[Path]:
     return {file.parent for file in sample.results.glob("runs/*/result.json")}
 
 
 @dataclass(frozen=True)
-class Replayed:
-    """One replay."""
+class Led:
+    """A command that led one session or several."""
 
     code: int
     output: str
-    outcome: Any
+    outcomes: dict[str, Any]
+    """What must be the same each time, by run."""
 
     @property
     def divergences(self) -> list[str]:
         return [line for line in self.output.splitlines() if "not exactly what was recorded" in line]
 
 
-def outcome(run: Path) -> Any:
-    """What a run's result and transcript say, without what may differ between two runs of the same session."""
+def outcome(run: Path) -> tuple[str, Any]:
+    """A run's name, and what its result and transcript say, without what may differ between two runs of a session."""
     result = json.loads((run / "result.json").read_bytes())
     transcript = json.loads((run / "transcript.json").read_bytes())
     evaluations = {
@@ -209,7 +220,7 @@ def outcome(run: Path) -> Any:
         for name, one in result["evaluations"].items()
         if name != "efficiency"
     }
-    return {
+    return f"{result['suite']}, trial {result['trial']}", {
         "status": result["status"],
         "failure": _plain(result.get("failure")),
         "evaluations": evaluations,
