@@ -18,10 +18,10 @@ from time import perf_counter
 
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement
-from zelda_ci.workspace import levels, sandbox, users
-from zelda_ci.workspace.folder import RunFolder
-from zelda_ci.workspace.reading import Grounds
-from zelda_ci.workspace.sandbox import Needs
+from zelda_ci.sandbox import confine, levels, users
+from zelda_ci.sandbox.confine import Needs
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 COMMAND = ["/bin/true"]
 
@@ -40,13 +40,13 @@ def main() -> None:
 
 def confinement(place: Path, level: IsolationLevel) -> Confinement:
     """Of a run whose folders are empty."""
-    run = RunFolder(place / "run", -1)
+    run = WorkspaceFolder(place / "run", -1)
     for part in (run.root, run.git_dir, run.home, run.tmp):
         part.mkdir(parents=True)
     uid = levels.USERS[0] if level == "uid" else None
     environment = {"PATH": os.environ["PATH"], "HOME": str(run.home)}
-    needs = Needs(level, IsolationSettings(), Grounds.of(place / "project", place, os.environ), uid=uid)
-    made = sandbox.confine(run, environment, needs)
+    needs = Needs(level, IsolationSettings(), PathPolicy.of(place / "project", place, os.environ), uid=uid)
+    made = confine.confine(run, environment, needs)
     if uid is not None:
         users.hand_over(run, place, [], uid)
     return made

@@ -16,9 +16,8 @@ import orjson
 
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.index import INDEX
-from zelda_ci.storage.run_id import run_id
+from zelda_ci.storage.history import INDEX, RunHistory
+from zelda_ci.storage.run_folder import run_id
 
 ROUNDS = 5
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage.reading import read_coverage
-from zelda_ci.test_output.reading import read_tests
-from zelda_ci.test_output.recognisers import FORMATS
-from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.reading import FORMATS, read_tests
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
 
 MEGABYTE = 1_000_000
 SIZE = 200_000

@@ -11,30 +11,27 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
+from zelda_ci.ci import comment_mode, evaluate, publish
+from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import Checkout, Decision, decide
+from zelda_ci.ci.settings import ActionSettings, credentials, read_action_settings
+from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.resolver import LoadedSuite
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
-from zelda_ci.github import settings as action_settings
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.command_files import OutputFile, Summary
-from zelda_ci.github.commands import Log
-from zelda_ci.github.events import Checkout, Decision, decide
 from zelda_ci.github.http import Http
-from zelda_ci.github.pull_requests import merge_parents
-from zelda_ci.github.settings import ActionSettings
-from zelda_ci.pipeline.ci import commenting, evaluating, telling
-from zelda_ci.pipeline.ci.case import Case
+from zelda_ci.github.revisions import merge_parents
+from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
 from zelda_ci.redact import Secret
-from zelda_ci.reporter.ci_markdown import render_fork_notice
-from zelda_ci.reporter.view.escape import sentence
-from zelda_ci.reporter.view.gfm import gfm
-from zelda_ci.workspace.checkout import head_commit
+from zelda_ci.report.markdown import render_fork_notice
+from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.workspace.git import head_commit
 
-PATIENCE_SECONDS = 300.0
+TIMEOUT_SECONDS = 300.0
 
 CONCLUSION_SECONDS = 2.0
 """The runner kills a cancelled step 10 seconds after its first signal."""
@@ -51,7 +48,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     Raises:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
-    settings = action_settings.read(environ, Path.read_bytes)
+    settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.secrets())
     checkout = _checkout(settings, environ)
     decision = decide(settings, checkout)
@@ -60,13 +57,13 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "skip":
             return _skip(settings, decision, log)
         case "comment":
-            return commenting.comment(_case(settings, decision, decision.head_sha, environ, log))
+            return comment_mode.comment(_case(settings, decision, decision.head_sha, environ, log))
         case "run":
             case = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
             return _evaluate(case, environ, emit)
 
 
-def _evaluate(case: Case, environ: Mapping[str, str], emit: Emit) -> int:
+def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded = _configured(app.load(settings.project), settings)
@@ -82,9 +79,9 @@ def _evaluate(case: Case, environ: Mapping[str, str], emit: Emit) -> int:
     )
 
     def run() -> BatchResult:
-        return app.run(loaded, order, action_settings.credentials(environ, settings), emit)
+        return app.run(loaded, order, credentials(environ, settings), emit)
 
-    return evaluating.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
+    return evaluate.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
 
 
 def _need_files(project: Path) -> None:
@@ -94,13 +91,13 @@ def _need_files(project: Path) -> None:
         raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
 
 
-def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> Case:
-    http = Http(patience_seconds=PATIENCE_SECONDS)
+def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
+    http = Http(patience_seconds=TIMEOUT_SECONDS)
 
     def mask(value: str) -> None:
         log.mask([Secret(value)])
 
-    return Case(
+    return CiContext(
         settings=settings,
         decision=decision,
         commit=commit,
@@ -157,8 +154,8 @@ def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuit
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     log.tell("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    telling.warn(log, telling.summarise(settings.context, notice))
-    telling.warn(log, telling.hand_over(settings.context, {"verdict": "skipped"}))
+    publish.warn(log, publish.summarise(settings.context, notice))
+    publish.warn(log, publish.hand_over(settings.context, {"verdict": "skipped"}))
     return 0
 
 
@@ -167,9 +164,9 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
     summary, outputs = (
         Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
     )
-    told = "\n\n".join(gfm(sentence(line)) for line in why.splitlines())
+    told = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
     for write in (
-        partial(Summary(summary).write, f"### Zelda could not do its work\n\n{told}\n"),
+        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{told}\n"),
         partial(OutputFile(outputs).write, "verdict", verdict),
     ):
         try:

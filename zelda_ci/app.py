@@ -11,39 +11,35 @@ from typing import Any
 
 import anyio
 
-from zelda_ci import __version__, evaluators, locks
+from zelda_ci import __version__, metrics
 from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.own_files import OwnFiles
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.selection import select
-from zelda_ci.config.settings import Settings
+from zelda_ci.config.project import LoadedProject, select
+from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.errors import ConfigError, ExecutionError
-from zelda_ci.evaluators.base import Evaluator
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
+from zelda_ci.files import locks
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
-from zelda_ci.model_proxy import pricing, proxy, tokens
-from zelda_ci.model_proxy.modes import API_URL, Live, Mode, Record, Replay, Upstream
-from zelda_ci.model_proxy.proxy import Meter, ModelProxy
-from zelda_ci.pipeline import rejudging
-from zelda_ci.pipeline.batch import run_batch
-from zelda_ci.pipeline.bench import WorkspaceBench
-from zelda_ci.pipeline.interruption import Interruption
-from zelda_ci.pipeline.isolation import confined, in_one_line
-from zelda_ci.pipeline.judging import Judging
-from zelda_ci.pipeline.recovery import recover
-from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.metrics.base import Evaluator
+from zelda_ci.model_proxy import pricing, proxy
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline import evaluation
+from zelda_ci.pipeline.batch import Interruption, recover, run_batch
+from zelda_ci.pipeline.confinement import confined, in_one_line
+from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
-from zelda_ci.storage.finished_run import FinishedRun
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.history import FinishedRun, RunHistory
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.workspace import levels
-from zelda_ci.workspace.isolation import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
@@ -108,23 +104,23 @@ def rejudge(loaded: LoadedProject, order: RejudgeOrder, environ: Mapping[str, st
     Raises:
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
-    known = settings.read(environ)
+    known = settings.read_environment(environ)
     redact = Redactor(known.secrets())
     stored = RunHistory(loaded.results_dir)
-    names = dict.fromkeys(references.find(stored, name) for name in order.names)
+    names = dict.fromkeys(references.find_run(stored, name) for name in order.names)
     runs = [FinishedRun(stored.folder(name)) for name in names]
     gateway = next((suite.resolved.gateway_url for suite in loaded.suites), None)
-    judging = _judging(Live(_judge_upstream(gateway, known, environ)), redact)
+    judging = _judging(LiveMode(_judge_upstream(gateway, known, environ)), redact)
     try:
         return anyio.run(_rejudge, runs, judging, order.judge_model, emit)
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
 
-async def _rejudge(runs: Sequence[FinishedRun], judging: Judging, model: str | None, emit: Emit) -> BatchResult:
+async def _rejudge(runs: Sequence[FinishedRun], judging: JudgeFactory, model: str | None, emit: Emit) -> BatchResult:
     started_at = datetime.now(UTC)
     async with judging.proxy:
-        results = [await rejudging.rejudge(run, judging, emit, judge_model=model) for run in runs]
+        results = [await evaluation.rejudge(run, judging, emit, judge_model=model) for run in runs]
     return BatchResult(
         batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
     )
@@ -166,16 +162,16 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, environ: Mappin
     return isolation
 
 
-def _mode(order: RunOrder, known: Settings, environ: Mapping[str, str]) -> Mode:
+def _mode(order: RunOrder, known: EnvironmentSettings, environ: Mapping[str, str]) -> Mode:
     if order.record and order.replay:
         raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
     if order.replay:
-        return Replay(order.replay)
+        return ReplayMode(order.replay)
     upstream = _direct(known, environ, "a session")
-    return Record(upstream, order.record) if order.record else Live(upstream)
+    return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
 
 
-def _direct(known: Settings, environ: Mapping[str, str], who: str) -> Upstream:
+def _direct(known: EnvironmentSettings, environ: Mapping[str, str], who: str) -> Upstream:
     if known.anthropic_api_key is None:
         raise ConfigError(
             f"ANTHROPIC_API_KEY is not set, and {who} needs it.",
@@ -186,7 +182,7 @@ def _direct(known: Settings, environ: Mapping[str, str], who: str) -> Upstream:
     return Upstream.with_api_key(known.anthropic_api_key, known.anthropic_base_url or API_URL, environ)
 
 
-def _judge_upstream(gateway_url: str | None, known: Settings, environ: Mapping[str, str]) -> Upstream:
+def _judge_upstream(gateway_url: str | None, known: EnvironmentSettings, environ: Mapping[str, str]) -> Upstream:
     """The gateway where one is configured, with its own key; the key of sessions never goes there."""
     gateway = known.portkey_gateway_url or gateway_url
     if gateway is None:
@@ -197,16 +193,18 @@ def _judge_upstream(gateway_url: str | None, known: Settings, environ: Mapping[s
     return Upstream.with_portkey(known.portkey_api_key, gateway, known.portkey_routing, environ)
 
 
-def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], known: Settings, environ: Mapping[str, str]) -> Mode:
+def _judge_mode(
+    order: RunOrder, suites: Sequence[ResolvedSuite], known: EnvironmentSettings, environ: Mapping[str, str]
+) -> Mode:
     if order.replay:
-        return Replay(order.replay)
+        return ReplayMode(order.replay)
     wanted = [suite for suite in suites if suite.metrics.requirement_fulfillment or suite.metrics.tool_usage]
     gateway = wanted[0].gateway_url if wanted else None
     upstream = _judge_upstream(gateway, known, environ) if wanted else _direct(known, environ, "a session")
-    return Record(upstream, order.record) if order.record else Live(upstream)
+    return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
 
 
-def _judging(mode: Mode, redact: Redactor) -> Judging:
+def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
     def seat(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
         access = JudgeAccess(
             base_url=meter.base_url,
@@ -219,13 +217,13 @@ def _judging(mode: Mode, redact: Redactor) -> Judging:
         return anthropic_judge.AnthropicJudge(access, redact, _price, notify)
 
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
-        return evaluators.judged(suite.metrics, judge, nonce, redact)
+        return metrics.judged(suite.metrics, judge, nonce, redact)
 
-    return Judging(ModelProxy(mode, redact), seat, bench, redact)
+    return JudgeFactory(ModelProxy(mode, redact), seat, bench, redact)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:
-    return pricing.cost_usd(model, tokens.from_usage(usage))
+    return pricing.cost_usd(model, pricing.from_usage(usage))
 
 
 def _tools(
@@ -235,8 +233,8 @@ def _tools(
     environ: Mapping[str, str],
     emit: Emit,
 ) -> Tools:
-    known = settings.read(environ)
-    lying = secret_files.find(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
+    known = settings.read_environment(environ)
+    lying = secret_files.find_secrets(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
     if lying.left_out:
         emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
     redact = Redactor([*known.secrets(), *lying.secrets])
@@ -245,14 +243,14 @@ def _tools(
     own = OwnFiles.of(loaded, [order.record, order.replay])
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation, own)
     store = ResultStore(loaded.results_dir)
-    bench = WorkspaceBench(workspaces, store, emit)
+    bench = WorkspaceCommandRunner(workspaces, store, emit)
     return Tools(
         workspaces=workspaces,
         bench=bench,
         proxy=ModelProxy(_mode(order, known, environ), redact),
         agent=claude_code.ClaudeCode(redact),
         store=store,
-        evaluators=lambda suite: evaluators.asked_for(suite.metrics, bench, redact),
+        evaluators=lambda suite: metrics.asked_for(suite.metrics, bench, redact),
         judging=_judging(_judge_mode(order, suites, known, environ), redact),
         redact=redact,
         versions=Versions(

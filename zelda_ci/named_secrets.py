@@ -15,10 +15,10 @@ from urllib.parse import unquote
 import re2
 
 SHORTEST, LONGEST = 8, 2_000
-LONGEST_RUN = 500
-SHORTEST_IN_ADDRESS = 6
-MOST_NAMES_IN_A_RUN = 16
-MOST_NAMES = 100_000
+MAX_RUN_LENGTH = 500
+MIN_IN_ADDRESS_LENGTH = 6
+MAX_NAMES_IN_A_RUN = 16
+MAX_NAMES = 100_000
 """That are looked at in one text."""
 LEAST_RANDOM = 8
 LEAST_BITS = 2.4
@@ -60,9 +60,9 @@ _SPACED_HINT = re.compile(rb"-|env|arg|set|login", re.IGNORECASE)
 """Before a name after which a blank is enough."""
 
 _OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
-_LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % LONGEST_RUN)
-_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}" % LONGEST_RUN)
-_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % LONGEST_RUN)
+_LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % MAX_RUN_LENGTH)
+_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}" % MAX_RUN_LENGTH)
+_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % MAX_RUN_LENGTH)
 _LINE_END = re.compile(rb"[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)")
 _QUERY = re.compile(rb"[?&][\w.-]*$")
 _ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
@@ -127,7 +127,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     Names are found first, and only what follows one is looked at: at most a few thousand bytes, and mostly two.
     """
     runs = Counter[int]()
-    for match in islice(_FINDER.finditer(data), MOST_NAMES):
+    for match in islice(_FINDER.finditer(data), MAX_NAMES):
         start, end = match.span()
         at = _value_start(data, start, end) if end < len(data) and data[end] in _FIRST else None
         if at and (found := _value(data, start, at, runs)):
@@ -206,10 +206,10 @@ def _bare(data: bytes, at: int, before: bytes, runs: Counter[int]) -> tuple[int,
 def _run(shape: re.Pattern[bytes], data: bytes, at: int, runs: Counter[int]) -> re.Match[bytes] | None:
     """A value without quotes. Many names in one run of characters would be read again and again."""
     found = shape.match(data, at)
-    if not found or len(found[0]) == LONGEST_RUN:
+    if not found or len(found[0]) == MAX_RUN_LENGTH:
         return None
     runs[found.end()] += 1
-    return found if runs[found.end()] <= MOST_NAMES_IN_A_RUN else None
+    return found if runs[found.end()] <= MAX_NAMES_IN_A_RUN else None
 
 
 def _in_address(data: bytes, at: int) -> tuple[int, int] | None:
@@ -224,7 +224,7 @@ def _in_address(data: bytes, at: int) -> tuple[int, int] | None:
 
 def _is_password_of(user: str, told: str) -> bool:
     """In an address there is no doubt what it is: any password but those of examples."""
-    if len(told) < SHORTEST_IN_ADDRESS or told.casefold() == user.casefold() or _PLACEHOLDER.search(told):
+    if len(told) < MIN_IN_ADDRESS_LENGTH or told.casefold() == user.casefold() or _PLACEHOLDER.search(told):
         return False
     return not _ADDRESS_DUMMIES.fullmatch(told) and (not told.isalpha() or not _is_word(told))
 

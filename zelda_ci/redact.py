@@ -31,10 +31,10 @@ EMPTY = SafeText("")
 """No text at all."""
 
 # A value shorter than this occurs by chance in ordinary text; masking it would destroy the record.
-SHORTEST_SECRET = 6
+MIN_SECRET_LENGTH = 6
 
 # RE2 repeats and programs are bounded: a longer secret is known by its pieces of this many bytes.
-LONGEST_PIECE = 512
+MAX_PIECE_LENGTH = 512
 
 # Base64 longer than a line comes broken into lines of any width: known by what stands between two breaks.
 BASE64_LINE = 60
@@ -44,10 +44,10 @@ BASE64_PIECE = 24
 LONG_SECRET = 1024
 
 # Beyond this many characters of spellings the automaton outgrows its memory and becomes a thousand times slower.
-MOST_SPELLINGS = 500_000
+MAX_SPELLINGS = 500_000
 
 # Deeper than any tool's input, and well below where the JSON writers give up.
-DEEPEST_JSON = 64
+MAX_JSON_DEPTH = 64
 
 # "sk-" also ends words (task-, risk-, disk-). Before a key stands no letter, unless it ends an escape sequence.
 _START = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
@@ -109,7 +109,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._by_name = True
         forms = {form for secret in secrets for form in _forms(secret.reveal())}
-        if sum(map(len, forms)) > MOST_SPELLINGS:
+        if sum(map(len, forms)) > MAX_SPELLINGS:
             hint = "Pass large ones as files instead of environment variables."
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
@@ -165,7 +165,7 @@ class Redactor:
                 return self(str(value))
 
     def _container(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
-        if depth > DEEPEST_JSON:
+        if depth > MAX_JSON_DEPTH:
             return self(_as_text(value))
         if isinstance(value, dict):
             return self._object(value, depth)
@@ -222,12 +222,12 @@ def _forms(value: str) -> Iterator[str]:
     """
     whole = [] if re.search(r"[\ud800-\udfff]", value) else [value, value.strip()]
     for part in {*whole, *re.split(r"[\r\n\ud800-\udfff]+", value)}:
-        if len(part.strip()) < SHORTEST_SECRET:
+        if len(part.strip()) < MIN_SECRET_LENGTH:
             continue
         for spelling in (_spellings if len(value) <= LONG_SECRET else _json_spellings)(part):
-            yield from _pieces(spelling, LONGEST_PIECE)
+            yield from _pieces(spelling, MAX_PIECE_LENGTH)
         for encoded in _base64(part.encode()) if len(value) <= LONG_SECRET else ():
-            yield from _pieces(encoded, LONGEST_PIECE)
+            yield from _pieces(encoded, MAX_PIECE_LENGTH)
             yield from _pieces(encoded, BASE64_PIECE) if len(encoded) > BASE64_LINE else ()
 
 
@@ -265,6 +265,6 @@ def _base64(raw: bytes) -> Iterator[str]:
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).decode()
         inner = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
-        if len(inner) >= SHORTEST_SECRET:
+        if len(inner) >= MIN_SECRET_LENGTH:
             yield inner
             yield inner.replace("+", "-").replace("/", "_")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from zelda_ci.github.inputs import CommentWhen, Level, Mode
-from zelda_ci.github.settings import INPUTS, OUTPUTS
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Level, Mode
 
 REPOSITORY = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())

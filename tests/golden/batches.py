@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from zelda_ci.domain.correctness import CorrectnessDetails
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
-from zelda_ci.domain.isolation import IsolationReport, SettingFinding, TreeChange, Tripwire
-from zelda_ci.domain.judgement import (
+from zelda_ci.domain.evaluation import (
     Citation,
+    EfficiencyDetails,
+    EvalResult,
     JudgeIdentity,
+    Metric,
     MissedTool,
     MisusedTool,
     RuleJudgement,
@@ -19,20 +19,13 @@ from zelda_ci.domain.judgement import (
     ToolUse,
 )
 from zelda_ci.domain.manifest import ItemKind, ManifestEntry
-from zelda_ci.domain.run import (
-    BatchResult,
-    ChangeSummary,
-    CommandResult,
-    Failure,
-    RunResult,
-    TestedSource,
-    Versions,
-)
+from zelda_ci.domain.run import BatchResult, ChangeSummary, CommandResult, Failure, RunResult, TestedSource, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.workspace import IsolationReport, SettingFinding, TreeChange, Tripwire
 from zelda_ci.redact import Redactor
-from zelda_ci.reporter.view import RunFiles
+from zelda_ci.report.model import RunFiles
 
 START = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
 safe = Redactor()

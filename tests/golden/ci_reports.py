@@ -14,12 +14,13 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.evaluation import EvalResult, Metric
-from zelda_ci.domain.judgement import (
+from zelda_ci.domain.evaluation import (
     Citation,
     CriterionJudgement,
     CriterionVerdict,
+    EvalResult,
     FulfillmentDetails,
+    Metric,
     MissedTool,
     ToolUsageDetails,
     ToolUse,

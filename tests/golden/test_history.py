@@ -23,16 +23,12 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.reporter.markdown import render_comparison
-from zelda_ci.reporter.terminal.calibration import print_calibration
-from zelda_ci.reporter.terminal.comparison import print_comparison
-from zelda_ci.reporter.terminal.history import print_history
-from zelda_ci.reporter.terminal.lines import print_lines
-from zelda_ci.reporter.view.calibration import calibration_view
-from zelda_ci.reporter.view.comparison import NOISE, ComparisonView, comparison_view
-from zelda_ci.reporter.view.history import history_view
-from zelda_ci.reporter.view.patch import patch_lines
-from zelda_ci.reporter.view.transcript import transcript_lines
+from zelda_ci.report.builders.comparison import NOISE, ComparisonView, comparison_view
+from zelda_ci.report.builders.history import calibration_view, history_view
+from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
+from zelda_ci.report.markdown import render_comparison
+from zelda_ci.report.terminal.layout import print_lines
+from zelda_ci.report.terminal.pages import print_calibration, print_comparison, print_history
 
 EXPECTED = Path(__file__).parent / "expected_history"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))

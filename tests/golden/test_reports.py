@@ -12,8 +12,8 @@ from rich.console import Console
 
 from tests.golden.batches import CASES, Case, files
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.reporter.terminal import print_report
-from zelda_ci.reporter.view import report_view
+from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.terminal.pages import print_report
 
 EXPECTED = Path(__file__).parent / "expected"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))

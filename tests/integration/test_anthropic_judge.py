@@ -12,7 +12,7 @@ from tests.support.scripted_api import Reply, ScriptedApi, Tokens, hang, http_er
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.anthropic_judge import Backoff
-from zelda_ci.judge.base import Question
+from zelda_ci.judge.base import JudgeQuestion
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ class Colour(BaseModel):
     points: int
 
 
-QUESTION = Question("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
+QUESTION = JudgeQuestion("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
 GREEN = text('{"colour": "green", "points": 3}', tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
 PATIENT = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=20)
 
@@ -197,7 +197,7 @@ async def test_an_answer_that_stopped_early_is_a_failure(reason: str, code: str)
 
 
 async def test_secrets_leave_in_neither_direction() -> None:
-    question = Question("q", "1", "key sk-ant-fake0123456789", ("sk-ant-fake0123456789",), "sk-ant-fake0123456789")
+    question = JudgeQuestion("q", "1", "key sk-ant-fake0123456789", ("sk-ant-fake0123456789",), "sk-ant-fake0123456789")
     with ScriptedApi([http_error(401, "bad key sk-ant-fake0123456789")]) as api:
         with pytest.raises(JudgeError) as caught:
             await judge(api.url).ask(question, Colour)

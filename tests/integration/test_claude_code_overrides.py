@@ -10,7 +10,7 @@ import pytest
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from zelda_ci.domain.session import SessionStatus, ToolReturned
-from zelda_ci.execution.manifest import overrides
+from zelda_ci.execution.manifest.settings import find_overrides
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def test_nothing_that_is_not_the_projects_to_set_takes_effect(tmp_path: Pa
         with ScriptedApi(_work) as api:
             plain = await _lead(tmp_path / "plain", api.url, {})
             tempted = await _lead(tmp_path / "tempted", api.url, hostile)
-    found = overrides.find(tempted.workspace, Redactor())
+    found = find_overrides(tempted.workspace, Redactor())
     told = {finding.setting for finding in found.findings}
     assert told == {f"env.{name}" for name in hostile["env"]} | hostile.keys() - {"env"}
     assert elsewhere.requests == []
@@ -75,7 +75,7 @@ def _work(request: ApiRequest) -> Message:
 
 async def _lead(folder: Path, url: str, settings: Mapping[str, Any]) -> Session:
     session = Session(make_workspace(folder, {".claude/settings.json": json.dumps(settings)}), url)
-    session.pinned = overrides.find(session.workspace, Redactor()).variables
+    session.pinned = find_overrides(session.workspace, Redactor()).variables
     outcome = await session.lead()
     assert outcome.status is SessionStatus.COMPLETED, outcome
     return session

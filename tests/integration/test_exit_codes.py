@@ -17,7 +17,7 @@ STEPS = """\
 import json, os, sys
 from zelda_ci import action
 from zelda_ci.__main__ import main
-from zelda_ci.cli import boundary, ci, debug_log
+from zelda_ci.cli import boundary, ci
 
 def ends(body):
     child = os.fork()

@@ -13,8 +13,8 @@ from tests.support.github_clients import Sleeper, artifacts_of, patient_http
 from tests.support.github_server import GitHubServer, Run, answered, hang_up, lose_answer, truncated
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github.artifact_protocol import BLOCK_BYTES
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.blob import BLOCK_BYTES
 
 SERVICE = "/twirp/github.actions.results.api.v1.ArtifactService"
 FILES = {"zelda-ci.json": b"{}", "runs/r-1/result.json": b'{"score": 1}'}
@@ -301,7 +301,7 @@ def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run
 PACK = """
 import os, resource, sys
 from zelda_ci.errors import ArtifactError
-from zelda_ci.github.packing import packed
+from zelda_ci.github.archives import packed
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 for files in ({"a": os.urandom(3 << 20)}, {"a": b"x", "b": os.urandom(3 << 20), "c": b"y"}):
     try:
@@ -321,6 +321,6 @@ def test_a_disk_without_room_is_told() -> None:
 
 
 def test_nobody_pays_for_the_network_before_using_it() -> None:
-    modules = "zelda_ci.github.artifacts, zelda_ci.github.archive"
+    modules = "zelda_ci.github.artifacts, zelda_ci.github.archives"
     script = f"import sys, {modules}; sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)

@@ -11,8 +11,8 @@ import pytest
 from tests.support.baselines import NAME, look, provenance, store
 from tests.support.github_clients import artifacts_of
 from tests.support.github_server import GitHubServer, Repository, Run, answered
+from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.github.candidates import PROVENANCE, RESULTS
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from tests.support.github_server import (
     lose_answer,
     truncated,
 )
+from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.comment import Published, publish
-from zelda_ci.github.sticky import Order, marker, sealed
+from zelda_ci.github.comments import CommentOrder, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -54,13 +54,13 @@ def run_of(github: GitHubServer, attempt: int = 1) -> Run:
     return github.repository.add_run(HEAD, branch="feature", event="pull_request", attempt=attempt)
 
 
-def order_of(run: Run, attempt: int | None = None) -> Order:
-    return Order(run.id, attempt or run.attempt, run.head_sha)
+def order_of(run: Run, attempt: int | None = None) -> CommentOrder:
+    return CommentOrder(run.id, attempt or run.attempt, run.head_sha)
 
 
 def tell(github: GitHubServer, body: str, run: Run | None = None, key: str = KEY) -> Published:
     order = order_of(run or run_of(github))
-    return publish(api_of(github), 1, key=key, order=order, body=body)
+    return publish_comment(api_of(github), 1, key=key, order=order, body=body)
 
 
 def shown(comment: Comment) -> str:
@@ -99,7 +99,9 @@ def test_jobs_with_keys_of_their_own_have_comments_of_their_own(github: GitHubSe
 def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     for number in range(125):
         github.repository.add_comment(1, f"before {number}")
-    ours = github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=github.login, id=LARGE_ID)
+    ours = github.repository.add_comment(
+        1, sealed(KEY, CommentOrder(1, 1, HEAD), "old"), author=github.login, id=LARGE_ID
+    )
     for number in range(125):
         github.repository.add_comment(1, f"after {number}", id=LARGE_ID + 1 + number)
     github.script_failures(refusals)
@@ -114,7 +116,7 @@ def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusa
 def test_forged_and_quoted_markers_are_nobodys_comment(
     github: GitHubServer, pull: Pull, refusals: list[Failure]
 ) -> None:
-    marked = sealed(KEY, Order(1, 1, HEAD), "forged")
+    marked = sealed(KEY, CommentOrder(1, 1, HEAD), "forged")
     github.repository.add_comment(1, marked, author="mallory")
     for text in (f"> {marked}", f"\n{marked}", f"Quote: {marker(KEY)}", f"```\n{marked}\n```"):
         github.repository.add_comment(1, text, author=github.login)
@@ -130,7 +132,7 @@ def test_forged_and_quoted_markers_are_nobodys_comment(
 def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer, pull: Pull) -> None:
     github.login = "alice"
     for author in ("github-actions[bot]", "alice"):
-        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "old"), author=author)
+        github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), "old"), author=author)
     github.script_failures([answered(200, FORBIDDEN, on=GRAPHQL), answered(200, {"login": "alice"}, on="GET /user")])
     assert tell(github, "new").action == "updated"
     assert [shown(each) for each in pull.comments] == ["old", "new"]
@@ -138,7 +140,7 @@ def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer
 
 @by_both_ways
 def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
-    old = sealed(KEY, Order(1, 1, HEAD), "old")
+    old = sealed(KEY, CommentOrder(1, 1, HEAD), "old")
     github.repository.add_comment(1, old, author=github.login, minimized="OUTDATED")
     github.script_failures(refusals)
 
@@ -171,7 +173,7 @@ def test_an_older_run_that_finishes_later_changes_nothing(github: GitHubServer, 
 def test_an_older_attempt_of_the_same_run_changes_nothing(github: GitHubServer, pull: Pull) -> None:
     run = run_of(github, attempt=2)
     tell(github, "second", run)
-    outdated = publish(api_of(github), 1, key=KEY, order=order_of(run, attempt=1), body="first")
+    outdated = publish_comment(api_of(github), 1, key=KEY, order=order_of(run, attempt=1), body="first")
     assert outdated.action == "outdated"
     assert [shown(each) for each in pull.comments] == ["second"]
 
@@ -200,12 +202,12 @@ def test_a_head_that_was_restored_counts_more_than_later_runs_of_another(github:
 
 
 def test_a_run_of_a_merge_queue_needs_no_head(github: GitHubServer, pull: Pull) -> None:
-    order = Order(run_of(github).id, 1, "")
-    assert publish(api_of(github), 1, key=KEY, order=order, body="queued").action == "created"
+    order = CommentOrder(run_of(github).id, 1, "")
+    assert publish_comment(api_of(github), 1, key=KEY, order=order, body="queued").action == "created"
 
 
-@pytest.mark.parametrize("claim", [Order(10**17, 1, HEAD), Order(10**17, 1, "")])
-def test_an_invented_newer_run_silences_nobody(github: GitHubServer, pull: Pull, claim: Order) -> None:
+@pytest.mark.parametrize("claim", [CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, "")])
+def test_an_invented_newer_run_silences_nobody(github: GitHubServer, pull: Pull, claim: CommentOrder) -> None:
     github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
     assert tell(github, "true").action == "updated"
     assert [shown(each) for each in pull.comments] == ["true"]
@@ -213,7 +215,7 @@ def test_an_invented_newer_run_silences_nobody(github: GitHubServer, pull: Pull,
 
 def test_an_invented_attempt_of_the_own_run_silences_nobody(github: GitHubServer, pull: Pull) -> None:
     run = run_of(github)
-    claim = Order(run.id, 99, HEAD)
+    claim = CommentOrder(run.id, 99, HEAD)
     github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
     assert tell(github, "true", run).action == "updated"
 
@@ -232,9 +234,9 @@ def test_a_spoilt_second_line_is_written_anew(github: GitHubServer, pull: Pull) 
 
 
 def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull) -> None:
-    kept = github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), "one"), author=github.login)
+    kept = github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), "one"), author=github.login)
     for body in ("two", "three"):
-        github.repository.add_comment(1, sealed(KEY, Order(2, 1, HEAD), body), author=github.login)
+        github.repository.add_comment(1, sealed(KEY, CommentOrder(2, 1, HEAD), body), author=github.login)
     github.repository.add_comment(1, "a person's")
     tell(github, "new")
     assert [shown(each) for each in pull.comments[:1]] == ["new"]
@@ -244,7 +246,7 @@ def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull)
 
 def test_duplicates_that_may_not_be_removed_are_no_failure(github: GitHubServer, pull: Pull) -> None:
     for body in ("one", "two"):
-        github.repository.add_comment(1, sealed(KEY, Order(1, 1, HEAD), body), author=github.login)
+        github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), body), author=github.login)
     github.script_failures([answered(403, on="DELETE *")])
     assert tell(github, "new").action == "updated"
 

@@ -23,8 +23,8 @@ from tests.support.github_server import (
     truncated,
 )
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.answer import Answer
 from zelda_ci.github.http import Http
+from zelda_ci.github.schemas import ApiResponse
 
 SIGNED = "sig=c2VjcmV0&token=abc"
 
@@ -52,11 +52,11 @@ def headers(github: GitHubServer) -> dict[str, str]:
     }
 
 
-def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> Answer:
+def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> ApiResponse:
     return http.send("GET", f"{github.api_url}{path}", headers=headers(github), **more)  # type: ignore[arg-type]
 
 
-def post(github: GitHubServer, http: Http, **more: float) -> Answer:
+def post(github: GitHubServer, http: Http, **more: float) -> ApiResponse:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
     return http.send("POST", url, headers=headers(github), json={"body": "hello"}, **more)  # type: ignore[arg-type]
 
@@ -261,7 +261,7 @@ def test_an_answer_can_go_to_a_file_and_a_broken_attempt_leaves_nothing_there(gi
     url = f"{github.api_url}/rate_limit"
     answer = patient_http().send("GET", url, headers=headers(github), stream_to=target)
     assert answer.body == b""
-    assert Answer(200, {}, target.getvalue(), "").json().keys() == {"rate", "resources"}
+    assert ApiResponse(200, {}, target.getvalue(), "").json().keys() == {"rate", "resources"}
 
 
 def test_an_answer_that_is_no_json_is_told(github: GitHubServer) -> None:

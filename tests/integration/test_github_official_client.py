@@ -8,7 +8,7 @@ from tests.support import official_client
 from tests.support.github_clients import api_of, artifacts_of
 from tests.support.github_server import GitHubServer
 from tests.support.official_client import OfficialClient
-from zelda_ci.github.archive import read_members
+from zelda_ci.github.archives import read_members
 
 # Once per version of the lock file, npm may need a minute.
 pytestmark = pytest.mark.timeout(900)

@@ -10,8 +10,7 @@ import pytest
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Pull, Repository, answered
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.commits import merge_base
-from zelda_ci.github.pull_requests import merge_parents, of_commit, of_workflow_run
+from zelda_ci.github.revisions import merge_base, merge_parents, of_commit, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
 

@@ -16,15 +16,15 @@ from tests.support.github_server import (
     secondary_limit,
     too_many_requests,
 )
+from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github import thread
-from zelda_ci.github.comment import Published, publish
-from zelda_ci.github.sticky import Order, sealed
+from zelda_ci.github import comments
+from zelda_ci.github.comments import CommentOrder, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
 GRAPHQL = "POST /graphql"
-OLD = sealed(KEY, Order(1, 1, HEAD), "old")
+OLD = sealed(KEY, CommentOrder(1, 1, HEAD), "old")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def pull(github: GitHubServer) -> Pull:
 def tell(github: GitHubServer, sleeper: Sleeper | None = None) -> Published:
     run = github.repository.add_run(HEAD, branch="feature", event="pull_request")
     api = api_of(github, patient_http(sleeper))
-    return publish(api, 1, key=KEY, order=Order(run.id, 1, HEAD), body="new")
+    return publish_comment(api, 1, key=KEY, order=CommentOrder(run.id, 1, HEAD), body="new")
 
 
 def shown(pull: Pull) -> list[str]:
@@ -222,7 +222,7 @@ def test_an_app_that_cannot_tell_who_it_is_leaves_one_comment_all_the_same(githu
 def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
     github: GitHubServer, monkeypatch: pytest.MonkeyPatch, refusals: list[Failure]
 ) -> None:
-    monkeypatch.setattr(thread, "MOST_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
+    monkeypatch.setattr(comments, "MAX_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
     pull = github.repository.add_pull(head_sha=HEAD)
     for number in range(100):
         github.repository.add_comment(1, f"before {number}")
@@ -237,7 +237,7 @@ def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
 def test_a_thread_too_long_to_read_does_not_matter_where_our_comment_is_early(
     github: GitHubServer, pull: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread, "MOST_PAGES", 1)
+    monkeypatch.setattr(comments, "MAX_PAGES", 1)
     for number in range(100):
         github.repository.add_comment(1, f"after {number}")
     assert tell(github).action == "updated"
@@ -248,10 +248,10 @@ def test_a_thread_too_long_to_read_does_not_matter_where_our_comment_is_early(
 
 def test_a_newer_run_that_github_only_failed_to_tell_of_is_not_taken_for_one(github: GitHubServer, pull: Pull) -> None:
     claim = github.repository.add_run(HEAD, branch="feature", event="pull_request")
-    pull.comments[0].body = sealed(KEY, Order(10**9, 1, HEAD), "newer?")
+    pull.comments[0].body = sealed(KEY, CommentOrder(10**9, 1, HEAD), "newer?")
     github.script_failures([answered(502, on="GET *actions/runs/*")] * 9)
     with pytest.raises(GitHubError) as caught:
-        publish(api_of(github), 1, key=KEY, order=Order(claim.id, 1, HEAD), body="new")
+        publish_comment(api_of(github), 1, key=KEY, order=CommentOrder(claim.id, 1, HEAD), body="new")
     assert caught.value.code == "GITHUB_UNREACHABLE"
 
 

@@ -15,9 +15,8 @@ from tests.unit.compare.runs import efficiency, fulfillment, run
 from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.index import FORMAT, YOUNG_NS
-from zelda_ci.storage.references import find, read_side
+from zelda_ci.storage.history import FORMAT, YOUNG_NS, RunHistory
+from zelda_ci.storage.references import find_run, read_side
 
 
 def ids(history: History) -> list[str]:
@@ -193,10 +192,10 @@ def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -
     twin = store(tmp_path, "beta", 5)
     history = RunHistory(tmp_path)
     assert twin.run_id == f"{new.run_id}-2"
-    assert find(history, old.run_id) == old.run_id
-    assert find(history, "al") == old.run_id
-    assert find(history, new.run_id) == new.run_id
-    assert find(history, "latest") == twin.run_id
+    assert find_run(history, old.run_id) == old.run_id
+    assert find_run(history, "al") == old.run_id
+    assert find_run(history, new.run_id) == new.run_id
+    assert find_run(history, "latest") == twin.run_id
 
 
 @pytest.mark.parametrize(
@@ -215,14 +214,14 @@ def test_what_is_not_one_run_is_refused_with_the_nearest(
     store(tmp_path), store(tmp_path, "beta"), store(tmp_path, "beta", 1)
     (tmp_path / "runs/begun-2026-02-13T14-30-00").mkdir()
     with pytest.raises(StorageError) as caught:
-        find(RunHistory(tmp_path), reference)
+        find_run(RunHistory(tmp_path), reference)
     assert caught.value.code == code
     assert sentence in caught.value.message
 
 
 def test_the_latest_of_none_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
-        find(RunHistory(tmp_path), "latest")
+        find_run(RunHistory(tmp_path), "latest")
     assert caught.value.code == "NO_RUNS"
     assert caught.value.hint
     assert "zelda run" in caught.value.hint

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import PATIENCE
-from zelda_ci.workspace import programs
-from zelda_ci.workspace.launcher import bounds
+from zelda_ci.sandbox import programs
+from zelda_ci.sandbox.launcher import bounds
 
 ROOT = Path(__file__).parents[2]
 GREEDY = {
@@ -76,7 +76,7 @@ def test_who_stays_below_is_left_alone_and_leaves_no_report(tmp_path: Path) -> N
 
 NAME_AND_STAY = """
 import sys, time
-from zelda_ci.workspace.launcher import bounds
+from zelda_ci.sandbox.launcher import bounds
 print(bounds.group_name(), flush=True)
 time.sleep(60)
 """
@@ -124,7 +124,7 @@ def test_who_looks_out_of_another_pid_namespace_leaves_the_groups_of_this_one(
         pytest.skip("needs a pid namespace of its own: unshare --user --pid")
     with supervisor_like() as (name, _):
         (tmp_path / name).mkdir()
-        look = f"from zelda_ci.workspace.launcher import bounds; bounds.forget_dead({str(tmp_path)!r})"
+        look = f"from zelda_ci.sandbox.launcher import bounds; bounds.forget_dead({str(tmp_path)!r})"
         subprocess.run([*ELSEWHERE, *proc, sys.executable, "-c", look], cwd=ROOT, check=True)
         assert (tmp_path / name).is_dir()
 

@@ -11,7 +11,7 @@ from tests.integration.test_isolation_levels import project, run
 from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project
-from zelda_ci.workspace import landlock, programs
+from zelda_ci.sandbox import kernel, programs
 
 __all__ = ["project"]
 
@@ -71,7 +71,7 @@ def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
 
 @pytest.mark.parametrize("argv", [("no-such-program",), (str(Path(__file__)),)])
 def test_a_program_that_cannot_be_started_is_its_own_failure(argv: tuple[str, ...]) -> None:
-    code, _, _ = confined({"landlock": landlock.nested(landlock.version())} if landlock.version() else {}, *argv)
+    code, _, _ = confined({"landlock": kernel.nested(kernel.version())} if kernel.version() else {}, *argv)
     assert code in {126, 127}
 
 

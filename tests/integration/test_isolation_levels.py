@@ -12,8 +12,8 @@ from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
-from zelda_ci.domain.workspace import Phase, Workspace
-from zelda_ci.workspace import levels
+from zelda_ci.domain.workspace import CommandPhase, Workspace
+from zelda_ci.sandbox import levels
 from zelda_ci.workspace.workspaces import Workspaces
 
 WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
@@ -31,7 +31,7 @@ def project(request: pytest.FixtureRequest, place: Path) -> Project:
     return made
 
 
-def run(project: Project, line: str, phase: Phase = "test", **settings: Any) -> CommandResult:
+def run(project: Project, line: str, phase: CommandPhase = "test", **settings: Any) -> CommandResult:
     async def work(workspaces: Workspaces, workspace: Workspace) -> CommandResult:
         assert workspace.confinement.level == project.level
         return await workspaces.run_command(workspace, line, PATIENCE, phase=phase)

@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.workspace import levels, programs
+from zelda_ci.sandbox import levels, programs
 from zelda_ci.workspace.workspaces import Workspaces
 
 UID = 4242

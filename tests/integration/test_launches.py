@@ -17,7 +17,7 @@ from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.workspace import PHASES, Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import levels
+from zelda_ci.sandbox import levels
 from zelda_ci.workspace.workspaces import Workspaces
 
 WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]

@@ -17,8 +17,8 @@ from tests.builders import START
 from tests.support.command import after, ended, started, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci import locks
 from zelda_ci.errors import LockError, StorageError, WorkspaceError
+from zelda_ci.files import locks
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 

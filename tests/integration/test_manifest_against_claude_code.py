@@ -15,15 +15,13 @@ from tests.support.claude_sessions import Session, make_workspace
 from tests.support.judges import says
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
-from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.judgement import ToolUsageDetails
-from zelda_ci.domain.loading import settle
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.evaluation import EvalContext, ToolUsageDetails
+from zelda_ci.domain.manifest import ItemKind, ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
-from zelda_ci.evaluators.base import run_evaluator
-from zelda_ci.evaluators.tool_usage import ToolUsage
-from zelda_ci.execution.manifest import scan
-from zelda_ci.judge.fence import new_nonce
+from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.tool_usage import ToolUsage
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
 HOOK = [{"hooks": [{"type": "command", "command": "true"}]}]
@@ -60,7 +58,7 @@ def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message) -> Led:
         asked = tuple(json.dumps(request.body) for request in api.requests)
     heard = transcript(session.records)
     assert heard.started is not None
-    return Led(settle(found, heard, safe), heard, heard.started, asked)
+    return Led(resolve_loaded(found, heard, safe), heard, heard.started, asked)
 
 
 def _placed(reply: Message, place: Path) -> Message:

@@ -15,11 +15,10 @@ from tests.builders import transcript
 from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from tests.support.steered import safe
-from zelda_ci.domain.loading import settle
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, resolve_loaded
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus, SessionTranscript
 from zelda_ci.execution.agent import SessionOutcome
-from zelda_ci.execution.manifest import scan
+from zelda_ci.execution.manifest.scan import scan
 
 SCRIPT = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
 GREET = tool_call("mcp__greeter__greet", {"name": "Ada"})
@@ -68,7 +67,7 @@ def run(
         anyio.run(session.lead)
         first = json.dumps(api.requests[0].body)
     heard = transcript(session.records)
-    items = settle(found, heard, safe).items
+    items = resolve_loaded(found, heard, safe).items
     return Outcome(
         {str(item.name): item for item in items if item.kind is ItemKind.MCP_SERVER}, heard, first, asked[0] - began
     )

@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.proxied import BODY, ask, client, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, raw, text
-from zelda_ci.model_proxy.proxy import Live, Meter
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode
 
 USED = Tokens(input=1000, output=100)
 COST = (1000 * 2 + 100 * 10) / 1e6
@@ -30,7 +31,7 @@ async def test_the_first_event_arrives_before_the_api_has_sent_the_second() -> N
     gate = threading.Event()
     with ScriptedApi([text("Hello.", gate=gate)]) as api:
         async with (
-            open_run(Live(upstream(api.url))) as meter,
+            open_run(LiveMode(upstream(api.url))) as meter,
             client(meter) as http,
             http.stream("POST", "/v1/messages?beta=true", json=BODY) as answer,
         ):
@@ -47,7 +48,7 @@ async def test_the_first_event_arrives_before_the_api_has_sent_the_second() -> N
 )
 async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
     with ScriptedApi([raw(body, headers={"content-type": "text/event-stream", "request-id": "req_1"})]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert (answer.status_code, answer.content, answer.headers["request-id"]) == (200, body, "req_1")
     assert meter.usage().models == {}
@@ -56,7 +57,7 @@ async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
 async def test_errors_of_the_api_pass_with_status_headers_and_body() -> None:
     error = http_error(429, "slow down", headers={"retry-after": "7", "x-should-retry": "true", "x-new": "y"})
     with ScriptedApi([error]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert (answer.status_code, answer.content) == (429, error.body)
     passed = {name: answer.headers[name] for name in ("retry-after", "x-should-retry", "request-id", "x-new")}
@@ -67,7 +68,10 @@ async def test_errors_of_the_api_pass_with_status_headers_and_body() -> None:
 async def test_request_body_query_and_headers_reach_the_api_as_they_are() -> None:
     body = json.dumps({**BODY, "odd": "ä\ud83d"}).encode()
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Live(upstream(api.url + "/"))) as meter, client(meter, **{"anthropic-beta": "b"}) as http:
+        async with (
+            open_run(LiveMode(upstream(api.url + "/"))) as meter,
+            client(meter, **{"anthropic-beta": "b"}) as http,
+        ):
             await http.post("/v1/messages?beta=true&x=%20y", content=body)
     request = api.requests[0]
     assert (request.path, request.raw_body) == ("/v1/messages?beta=true&x=%20y", body)
@@ -76,7 +80,7 @@ async def test_request_body_query_and_headers_reach_the_api_as_they_are() -> Non
 
 async def test_a_request_of_50_megabytes_passes() -> None:
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter, "y" * (50 << 20))
     assert answer.status_code == 200
     assert len(api.requests[0].raw_body) > 50 << 20
@@ -84,7 +88,7 @@ async def test_a_request_of_50_megabytes_passes() -> None:
 
 async def test_a_token_count_passes_and_costs_nothing() -> None:
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url)), budget_usd=1e-9) as meter, client(meter) as http:
+        async with open_run(LiveMode(upstream(api.url)), budget_usd=1e-9) as meter, client(meter) as http:
             answer = await http.post("/v1/messages/count_tokens?beta=true", json=BODY)
     assert answer.json() == {"input_tokens": 42}
     assert meter.usage().requests == 0
@@ -99,7 +103,7 @@ async def test_a_compressed_answer_is_metered_and_passed_on_readable(
     body = json.dumps({"model": "claude-sonnet-5-5", "usage": {"input_tokens": 1000, "output_tokens": 100}}).encode()
     headers = {"content-type": "application/json", "content-encoding": encoding}
     with ScriptedApi([raw(compress(body), headers=headers)]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter, stream=False)
     assert api.requests[0].headers["accept-encoding"] == "identity"
     assert answer.content == body
@@ -108,7 +112,7 @@ async def test_a_compressed_answer_is_metered_and_passed_on_readable(
 
 async def test_an_encoding_that_cannot_be_metered_is_an_error() -> None:
     with ScriptedApi([raw(b"\x0b\x02\x80", headers={"content-encoding": "br"})]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert answer.status_code == 502
     assert "content encoding br, which cannot be metered" in answer.json()["error"]["message"]
@@ -116,7 +120,7 @@ async def test_an_encoding_that_cannot_be_metered_is_an_error() -> None:
 
 async def test_once_the_budget_is_spent_requests_are_refused_and_never_reach_the_api() -> None:
     with ScriptedApi([text("x", tokens=USED)]) as api:
-        async with open_run(Live(upstream(api.url)), budget_usd=COST) as meter:
+        async with open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter:
             first = await ask(meter)
             assert meter.exhausted.is_set()
             second = await ask(meter)
@@ -132,7 +136,7 @@ async def test_an_answer_that_streams_when_the_budget_is_spent_may_end() -> None
     gate = threading.Event()
     with ScriptedApi([text("slow", tokens=USED, gate=gate), text("fast", tokens=USED)]) as api:
         async with (
-            open_run(Live(upstream(api.url)), budget_usd=COST) as meter,
+            open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter,
             client(meter) as http,
             http.stream("POST", "/v1/messages", json=BODY) as slow,
         ):
@@ -160,13 +164,13 @@ async def test_one_connection_serves_many_requests_refused_ones_included() -> No
         return statuses
 
     with ScriptedApi([text("x"), text("y")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             assert await anyio.to_thread.run_sync(conversation, meter) == [200, 401, 200]
 
 
 async def test_many_requests_at_once_are_all_answered_and_counted() -> None:
     with ScriptedApi(lambda request: text(request.last_user_text, tokens=USED)) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answers: dict[int, str] = {}
 
             async def one(number: int) -> None:
@@ -182,11 +186,11 @@ async def test_many_requests_at_once_are_all_answered_and_counted() -> None:
 async def test_signal_handlers_stay_what_they_were() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))):
+        async with open_run(LiveMode(upstream(api.url))):
             assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 async def test_only_this_machine_can_connect() -> None:
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             assert meter.base_url.startswith("http://127.0.0.1:")

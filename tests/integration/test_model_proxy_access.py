@@ -5,7 +5,8 @@ import pytest
 
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
-from zelda_ci.model_proxy.proxy import Live, ModelProxy, Upstream
+from zelda_ci.model_proxy.modes import LiveMode, Upstream
+from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.redact import Secret
 
 USED = Tokens(input=1000, output=100)
@@ -41,7 +42,7 @@ async def test_anything_but_the_messages_api_with_the_runs_token_is_refused(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             given = [(name.encode(), value.replace("TOKEN", meter.token).encode()) for name, value in headers.items()]
             async with plain_client() as http:
                 answer = await http.request(method, meter.base_url + path, headers=given, json=BODY)
@@ -62,7 +63,7 @@ async def test_the_runs_token_opens_and_only_the_real_key_goes_on(headers: dict[
         "x-private": "1",
     }
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter, plain_client() as http:
+        async with open_run(LiveMode(upstream(api.url))) as meter, plain_client() as http:
             given = {**secret, **{name: value.replace("TOKEN", meter.token) for name, value in headers.items()}}
             answer = await http.post(meter.base_url + "/v1/messages", headers=given, json=BODY)
     sent = api.requests[0].headers
@@ -80,7 +81,7 @@ async def test_a_gateway_gets_its_own_headers() -> None:
     }
     with ScriptedApi([text("x")]) as api:
         async with (
-            open_run(Live(Upstream(headers, api.url))) as meter,
+            open_run(LiveMode(Upstream(headers, api.url))) as meter,
             client(meter, **{"X-Portkey-Provider": "@b"}) as http,
         ):
             await http.post("/v1/messages", json=BODY)
@@ -91,7 +92,7 @@ async def test_a_gateway_gets_its_own_headers() -> None:
 
 async def test_an_auth_token_is_sent_as_bearer() -> None:
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Live(Upstream.with_auth_token(Secret("t0ken"), api.url))) as meter:
+        async with open_run(LiveMode(Upstream.with_auth_token(Secret("t0ken"), api.url))) as meter:
             await ask(meter)
     assert api.requests[0].headers["authorization"] == "Bearer t0ken"
 
@@ -99,7 +100,7 @@ async def test_an_auth_token_is_sent_as_bearer() -> None:
 async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
     error = http_error(401, f"invalid key {KEY}", headers={"x-debug": KEY})
     with ScriptedApi([error]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert KEY not in answer.text + str(answer.headers)
     assert answer.json()["error"]["message"] == "invalid key ***"
@@ -108,14 +109,14 @@ async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])
 async def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
             answer = await http.post("/v1/messages", content=body)
     assert answer.status_code == 400
 
 
 async def test_two_runs_side_by_side_are_counted_apart() -> None:
     with ScriptedApi(lambda _: text("x", tokens=USED)) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with (
                 proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
                 proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
@@ -130,7 +131,7 @@ async def test_two_runs_side_by_side_are_counted_apart() -> None:
 
 async def test_a_token_ends_with_its_run() -> None:
     with ScriptedApi([]) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 pass
             answer = await ask(meter)

@@ -11,8 +11,10 @@ import pytest
 from tests.support.proxied import KEY, REDACT, ask, client, open_run, upstream
 from tests.support.scripted_api import Reply, ScriptedApi, Tokens, cut_after, http_error, raw, text, tool_call
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.cassette import cassette_file, load, partial_file
-from zelda_ci.model_proxy.proxy import Meter, ModelProxy, Record, Replay
+from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load, partial_file
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import RecordMode, ReplayMode
+from zelda_ci.model_proxy.proxy import ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +31,7 @@ def anyio_backend() -> str:
 async def record(folder: Path, *replies: Reply, said: str = "Look into /here/ws.", **options: Any) -> Meter:
     """Record one request per reply: the same words, each at a later place."""
     with ScriptedApi(replies) as api:
-        async with open_run(Record(upstream(api.url), folder), places=HERE) as meter:
+        async with open_run(RecordMode(upstream(api.url), folder), places=HERE) as meter:
             for _ in replies:
                 await ask(meter, said, **options)
     return meter
@@ -52,7 +54,7 @@ def tool_input(answer: httpx2.Response) -> Any:
 
 async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_path: Path) -> None:
     recorded = await record(tmp_path, WRITE)
-    async with open_run(Replay(tmp_path), places=THERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=THERE) as meter:
         answer = await ask(meter, f"Look into {THERE['workspace']}.")
     assert tool_input(answer) == {
         "file_path": '/there/"other" place/a.txt',
@@ -64,7 +66,7 @@ async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_
 
 async def test_a_streamed_recording_answers_without_streaming_too(tmp_path: Path) -> None:
     await record(tmp_path, WRITE)
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         message = (await ask(meter, "Look into /here/ws.", stream=False)).json()
     assert message["content"][0] == {"type": "text", "text": "I write /here/ws/a.txt."}
     assert message["content"][1]["input"] == WRITE.content[1]["input"]
@@ -74,14 +76,14 @@ async def test_a_streamed_recording_answers_without_streaming_too(tmp_path: Path
 
 async def test_an_answer_without_streaming_is_recorded_as_it_is(tmp_path: Path) -> None:
     await record(tmp_path, text("At /here/ws."), stream=False)
-    async with open_run(Replay(tmp_path), places=THERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=THERE) as meter:
         message = (await ask(meter, f"Look into {THERE['workspace']}.", stream=False)).json()
     assert message["content"] == [{"type": "text", "text": 'At /there/"other" place.'}]
 
 
 async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_path: Path) -> None:
     recorded = await record(tmp_path, http_error(529, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         first, second = [await ask(meter, "Look into /here/ws.") for _ in range(2)]
     assert (first.status_code, second.status_code) == (529, 200)
     assert first.json()["error"] == {"type": "overloaded_error", "message": "busy"}
@@ -95,16 +97,16 @@ async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_pat
 )
 async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: bytes) -> None:
     await record(tmp_path, raw(body))
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         assert (await ask(meter, "Look into /here/ws.")).content == body
 
 
 async def test_an_answer_that_broke_off_breaks_off_again(tmp_path: Path) -> None:
     with ScriptedApi([cut_after(5, text("Some words that are cut.", tokens=Tokens(input=7)))]) as api:
-        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await ask(meter)
-    async with open_run(Replay(tmp_path)) as again:
+    async with open_run(ReplayMode(tmp_path)) as again:
         with pytest.raises(httpx2.RemoteProtocolError):
             await ask(again)
     assert again.usage().models == meter.usage().models
@@ -112,7 +114,7 @@ async def test_an_answer_that_broke_off_breaks_off_again(tmp_path: Path) -> None
 
 async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
     with ScriptedApi([text(f"Your key is {KEY}, you are in /here/ws.")]) as api:
-        async with open_run(Record(upstream(api.url), tmp_path), places=HERE) as meter:
+        async with open_run(RecordMode(upstream(api.url), tmp_path), places=HERE) as meter:
             await ask(meter, f"I have {KEY} and {meter.token} at {meter.base_url} in /here/ws.")
     content = (tmp_path / "run.json").read_text()
     assert [word for word in (KEY, meter.token, meter.base_url, "/here") if word in content] == []
@@ -131,7 +133,7 @@ async def test_deltas_are_joined_so_that_no_path_is_split(tmp_path: Path) -> Non
 
 async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_nearest(tmp_path: Path) -> None:
     await record(tmp_path, text("x"))
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         answers = [await ask(meter, "Look into /here/else.") for _ in range(2)]
     assert [(answer.status_code, answer.headers["x-should-retry"]) for answer in answers] == [(409, "false")] * 2
     message = answers[0].json()["error"]["message"]
@@ -145,7 +147,7 @@ async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_neare
 
 async def test_the_same_words_with_other_options_are_answered_and_reported(tmp_path: Path) -> None:
     await record(tmp_path, text("x"), system="Be good.")
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         assert (await ask(meter, "Look into /here/ws.", system="Be bad.")).status_code == 200
     assert meter.failure is None
     assert meter.divergences == ("exchange 1 was used although these differ: the system prompt",)
@@ -155,32 +157,32 @@ async def test_another_version_of_the_cli_is_reported(tmp_path: Path) -> None:
     await record(tmp_path, text("x"))
     value = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps({**value, "cli": "claude-cli/1.0"}))
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         await ask(meter, "Look into /here/ws.")
     assert [note.split(",")[0] for note in meter.divergences] == ["the recording was made with claude-cli/1.0"]
 
 
 async def test_what_nobody_asked_for_is_left_over(tmp_path: Path) -> None:
     await record(tmp_path, text("x"), text("y"))
-    async with open_run(Replay(tmp_path), places=HERE) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         await ask(meter, "Look into /here/ws.")
         assert meter.unused == ("exchange 2 (main, after 0 model responses)",)
 
 
 async def test_a_budget_holds_in_a_replay_too(tmp_path: Path) -> None:
     await record(tmp_path, text("x"), text("y"))
-    async with open_run(Replay(tmp_path), places=HERE, budget_usd=1e-9) as meter:
+    async with open_run(ReplayMode(tmp_path), places=HERE, budget_usd=1e-9) as meter:
         statuses = [(await ask(meter, "Look into /here/ws.")).status_code for _ in range(2)]
     assert statuses == [200, 402]
 
 
 async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Record(upstream(api.url), tmp_path)) as meter, client(meter) as http:
+        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter, client(meter) as http:
             await http.post("/v1/messages/count_tokens", json={})
             await ask(meter)
     assert len(load(tmp_path / "run.json").exchanges) == 1
-    async with open_run(Replay(tmp_path)) as meter, client(meter) as http:
+    async with open_run(ReplayMode(tmp_path)) as meter, client(meter) as http:
         assert (await http.post("/v1/messages/count_tokens", json={"x": "y" * 400})).json() == {"input_tokens": 102}
 
 
@@ -189,7 +191,7 @@ async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> Non
 
 async def test_a_crash_loses_at_most_the_exchange_on_the_way(tmp_path: Path) -> None:
     with ScriptedApi([text("x"), text("y")]) as api:
-        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
             await ask(meter)
             assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 1
             await ask(meter)
@@ -202,7 +204,7 @@ async def test_a_recording_that_is_interrupted_keeps_the_good_one_before_it(tmp_
     await record(tmp_path, text("good"))
     before = (tmp_path / "run.json").read_bytes()
     with ScriptedApi([text("bad")]) as api, anyio.CancelScope() as scope:
-        async with open_run(Record(upstream(api.url), tmp_path)) as meter:
+        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
             await ask(meter)
             scope.cancel()
             await anyio.sleep_forever()
@@ -225,7 +227,7 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
 
 
 async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
-    async with ModelProxy(Record(upstream("http://127.0.0.1:1"), tmp_path), REDACT) as proxy:
+    async with ModelProxy(RecordMode(upstream("http://127.0.0.1:1"), tmp_path), REDACT) as proxy:
         with proxy.session(run_label="a", budget_usd=None, placeholders={}):
             with pytest.raises(ProxyError, match="two runs would be recorded"):
                 proxy.session(run_label="a", budget_usd=None, placeholders={}).__enter__()
@@ -236,7 +238,7 @@ async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
 
 
 async def test_a_missing_recording_is_an_error_before_the_session_starts(tmp_path: Path) -> None:
-    async with ModelProxy(Replay(tmp_path), REDACT) as proxy:
+    async with ModelProxy(ReplayMode(tmp_path), REDACT) as proxy:
         with pytest.raises(ProxyError) as caught:
             proxy.session(run_label="a", budget_usd=None, placeholders={}).__enter__()
     assert caught.value.code == "CASSETTE_MISSING"
@@ -244,7 +246,7 @@ async def test_a_missing_recording_is_an_error_before_the_session_starts(tmp_pat
 
 async def test_one_recording_serves_several_runs_at_once(tmp_path: Path) -> None:
     await record(tmp_path, text("x"))
-    async with ModelProxy(Replay(tmp_path), REDACT) as proxy:
+    async with ModelProxy(ReplayMode(tmp_path), REDACT) as proxy:
         with (
             proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as one,
             proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as other,
@@ -256,7 +258,7 @@ async def test_one_recording_serves_several_runs_at_once(tmp_path: Path) -> None
 async def test_a_label_may_hold_anything(tmp_path: Path) -> None:
     label = "../a b/ü?*"
     with ScriptedApi([text("x")]) as api:
-        async with open_run(Record(upstream(api.url), tmp_path), label=label) as meter:
+        async with open_run(RecordMode(upstream(api.url), tmp_path), label=label) as meter:
             await ask(meter)
     assert files(tmp_path) == [cassette_file(tmp_path, label).name]
     assert load(cassette_file(tmp_path, label)).label == label
@@ -290,5 +292,5 @@ async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, respon
     await record(tmp_path, text("x"))
     edit(tmp_path, response)
     for streaming in (True, False):
-        async with open_run(Replay(tmp_path), places=HERE) as meter:
+        async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
             assert (await ask(meter, "Look into /here/ws.", stream=streaming)).status_code in (200, 500)

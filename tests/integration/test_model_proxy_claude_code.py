@@ -25,8 +25,9 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
-from zelda_ci.model_proxy.cassette import load
-from zelda_ci.model_proxy.proxy import Live, Meter, Record, Replay
+from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,12 @@ def anyio_backend() -> str:
 
 
 async def lead(
-    mode: Live | Record | Replay, base: Path, *, budget_usd: float | None = None, model: str = MODEL, **options: str
+    mode: LiveMode | RecordMode | ReplayMode,
+    base: Path,
+    *,
+    budget_usd: float | None = None,
+    model: str = MODEL,
+    **options: str,
 ) -> tuple[CliSession, Meter]:
     """One session in the folders below `base`, which are made unless they are there."""
     workspace, home = folders(base)
@@ -54,7 +60,7 @@ async def lead(
 
 async def record(base: Path, cassettes: Path, script: Script) -> CliSession:
     with ScriptedApi(script) as api:
-        session, _ = await lead(Record(upstream(api.url), cassettes), base)
+        session, _ = await lead(RecordMode(upstream(api.url), cassettes), base)
     return session
 
 
@@ -75,7 +81,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(
         text(f"I wrote {note}.", tokens=Tokens(100, 10, cache_read=1000, cache_write_1h=50)),
     ]
     recorded = await record(first, tmp_path / "cassettes", script)
-    session, meter = await lead(Replay(tmp_path / "cassettes"), second)
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), second)
 
     assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
     assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
@@ -95,7 +101,7 @@ def spoken(session: CliSession) -> list[Any]:
 async def test_parallel_sub_agents_get_their_own_answers_in_every_replay(tmp_path: Path) -> None:
     recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=False))
     for number in range(2):
-        session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / str(number))
+        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / str(number))
         assert (meter.failure, meter.unused) == (None, ())
         assert Counter(said(session)) == Counter(said(recorded))
 
@@ -103,7 +109,7 @@ async def test_parallel_sub_agents_get_their_own_answers_in_every_replay(tmp_pat
 async def test_background_agents_report_at_the_same_points_of_every_replay(tmp_path: Path) -> None:
     recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=True))
     for number in range(2):
-        session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / str(number))
+        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / str(number))
         assert (meter.failure, meter.unused) == (None, ())
         assert Counter(said(session)) == Counter(said(recorded))
         assert session.result["result"] == recorded.result["result"]
@@ -158,7 +164,7 @@ async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(
 
     script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")] if "skills" in file else [text("Hello.")]
     await record(project(tmp_path / "one", "Always be kind."), tmp_path / "cassettes", script)
-    session, meter = await lead(Replay(tmp_path / "cassettes"), project(tmp_path / "two", "Never be kind."))
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / "two", "Never be kind."))
     assert session.result["api_error_status"] == 409
     assert why in str(meter.failure)
     assert why in session.result["result"]
@@ -179,7 +185,7 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
                 return text("Read.")
 
     await record(tmp_path / "one", tmp_path / "cassettes", script)
-    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two")
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
     assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
     assert "the end" in str(session.transcript[-3])
 
@@ -189,14 +195,14 @@ COMMIT = "sleep 0.1; git -c user.name=a -c user.email=b commit -q --allow-empty 
 
 async def test_a_replay_for_another_model_stops(tmp_path: Path) -> None:
     await record(tmp_path / "one", tmp_path / "cassettes", [text("Hello.")])
-    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two", model="claude-opus-5-5")
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two", model="claude-opus-5-5")
     assert session.result["is_error"]
     assert "claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked" in str(meter.failure)
 
 
 async def test_a_session_with_retries_is_replayed_with_them(tmp_path: Path) -> None:
     recorded = await record(tmp_path / "one", tmp_path / "cassettes", [http_error(529, "busy"), text("Hello.")])
-    session, meter = await lead(Replay(tmp_path / "cassettes"), tmp_path / "two")
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
     assert session.transcript == recorded.transcript
     assert (meter.usage().errors, meter.usage().retries) == ({"529": 1}, 1)
 
@@ -212,7 +218,7 @@ async def test_a_cassette_of_a_real_session_names_no_folder_of_this_machine(tmp_
 async def test_when_the_budget_is_spent_the_session_ends_at_once_and_says_why(tmp_path: Path) -> None:
     dear = tool_call("Bash", {"command": "echo 1"}, tokens=Tokens(input=0, output=1000))
     with ScriptedApi([dear]) as api:
-        session, meter = await lead(Live(upstream(api.url)), tmp_path / "one", budget_usd=0.005)
+        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path / "one", budget_usd=0.005)
     assert len(api.requests) == 1
     assert meter.exhausted.is_set()
     assert session.result["api_error_status"] == 402
@@ -225,7 +231,7 @@ async def test_when_the_budget_is_spent_the_session_ends_at_once_and_says_why(tm
 async def test_an_api_that_cannot_be_reached_is_tried_again_and_then_explained(tmp_path: Path) -> None:
     with ScriptedApi([]) as api:
         dead = api.url
-    session, meter = await lead(Live(upstream(dead)), tmp_path / "one", CLAUDE_CODE_MAX_RETRIES="1")
+    session, meter = await lead(LiveMode(upstream(dead)), tmp_path / "one", CLAUDE_CODE_MAX_RETRIES="1")
     assert f"Zelda's model proxy could not reach {dead}: connection refused" in session.result["result"]
     assert (meter.usage().errors, meter.usage().retries) == ({"connection": 2}, 1)
 
@@ -244,7 +250,7 @@ PRICED = [
 @pytest.mark.parametrize(("model", "tokens"), PRICED)
 async def test_our_prices_are_those_of_the_cli(tmp_path: Path, model: str, tokens: Tokens) -> None:
     with ScriptedApi([text("Hello.", tokens=tokens)]) as api:
-        session, meter = await lead(Live(upstream(api.url)), tmp_path / "one", model=model)
+        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path / "one", model=model)
     theirs = session.model_usage[model]
     ours = meter.usage().models[model]
     assert ours.cost_usd == pytest.approx(theirs["costUSD"])
@@ -261,7 +267,7 @@ async def test_two_sessions_at_once_are_counted_apart(tmp_path: Path) -> None:
     meters: dict[str, Meter] = {}
 
     async def one(name: str, url: str) -> None:
-        _, meters[name] = await lead(Live(upstream(url)), tmp_path / name, prompt=name)
+        _, meters[name] = await lead(LiveMode(upstream(url)), tmp_path / name, prompt=name)
 
     with ScriptedApi(lambda request: text("x", tokens=Tokens(output=len(request.last_user_text)))) as api:
         async with anyio.create_task_group() as group:

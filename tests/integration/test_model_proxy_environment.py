@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.proxied import REDACT, ask, listening, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.proxy import Live, ModelProxy
+from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.proxy import ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ def anyio_backend() -> str:
 @pytest.mark.parametrize("address", ["", "api.anthropic.com", "ftp://x", "http://", "file:///etc/passwd"])
 async def test_an_address_that_is_none_is_an_error_before_anything_starts(address: str) -> None:
     with pytest.raises(ProxyError, match="is not the address of an API") as caught:
-        await ModelProxy(Live(upstream(address)), REDACT).__aenter__()
+        await ModelProxy(LiveMode(upstream(address)), REDACT).__aenter__()
     assert caught.value.hint
 
 
@@ -45,7 +46,7 @@ async def test_requests_go_through_the_users_http_proxy(environ: dict[str, str])
 
     async with listening(http_proxy) as url:
         given = {name: value.replace("PROXY", url) for name, value in environ.items()}
-        async with open_run(Live(upstream("http://api.invalid", given))) as meter:
+        async with open_run(LiveMode(upstream("http://api.invalid", given))) as meter:
             assert (await ask(meter)).content == b"{}"
     assert seen[0].startswith(b"POST http://api.invalid/v1/messages?beta=true HTTP/1.1")
 
@@ -54,14 +55,14 @@ async def test_requests_go_through_the_users_http_proxy(environ: dict[str, str])
 async def test_no_proxy_exempts_a_host(exempt: str) -> None:
     with ScriptedApi([text("x")]) as api:
         environ = {"http_proxy": "http://127.0.0.1:1", "no_proxy": exempt}
-        async with open_run(Live(upstream(api.url, environ))) as meter:
+        async with open_run(LiveMode(upstream(api.url, environ))) as meter:
             assert (await ask(meter)).status_code == 200
 
 
 async def test_a_proxy_that_cannot_be_used_is_one_sentence() -> None:
     environ = {"HTTPS_PROXY": "gopher://me:secret@proxy.invalid:1"}
     with pytest.raises(ProxyError, match=r"the proxy proxy\.invalid:1 cannot be used") as caught:
-        await ModelProxy(Live(upstream("https://api.invalid", environ)), REDACT).__aenter__()
+        await ModelProxy(LiveMode(upstream("https://api.invalid", environ)), REDACT).__aenter__()
     assert "secret" not in caught.value.user_message
 
 
@@ -70,7 +71,7 @@ async def test_certificates_that_cannot_be_read_are_one_sentence(variable: str, 
     (tmp_path / "ca.pem").write_text("no certificate")
     with pytest.raises(ProxyError, match="cannot be read") as caught:
         await ModelProxy(
-            Live(upstream("https://api.invalid", {variable: str(tmp_path / "ca.pem")})), REDACT
+            LiveMode(upstream("https://api.invalid", {variable: str(tmp_path / "ca.pem")})), REDACT
         ).__aenter__()
     assert variable in (caught.value.hint or "")
 
@@ -85,9 +86,9 @@ async def test_a_certificate_of_the_users_own_authority_is_trusted_when_the_envi
             await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
 
     async with listening(answer, self_signed(tmp_path)) as url:
-        async with open_run(Live(upstream(url, {variable: str(tmp_path / "cert.pem")}))) as meter:
+        async with open_run(LiveMode(upstream(url, {variable: str(tmp_path / "cert.pem")}))) as meter:
             assert (await ask(meter)).status_code == 200
-        async with open_run(Live(upstream(url))) as meter:
+        async with open_run(LiveMode(upstream(url))) as meter:
             refused = await ask(meter)
     assert refused.status_code == 502
     assert "CERTIFICATE_VERIFY_FAILED" in refused.json()["error"]["message"]

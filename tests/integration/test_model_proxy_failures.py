@@ -7,7 +7,9 @@ from anyio.abc import AnyByteStream
 
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, until, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, cut_after, hang, http_error, raw, text
-from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.proxy import ModelProxy
 
 USED = Tokens(input=1000, output=100)
 
@@ -22,7 +24,7 @@ def anyio_backend() -> str:
 async def test_an_api_that_cannot_be_reached_is_a_502_that_says_so() -> None:
     with ScriptedApi([]) as api:
         dead = api.url
-    async with open_run(Live(upstream(dead))) as meter:
+    async with open_run(LiveMode(upstream(dead))) as meter:
         answer = await ask(meter)
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == f"Zelda's model proxy could not reach {dead}: connection refused"
@@ -34,14 +36,14 @@ async def test_an_api_that_hangs_up_without_an_answer_is_a_502() -> None:
         await stream.receive()
         await stream.aclose()
 
-    async with listening(hang_up) as url, open_run(Live(upstream(url))) as meter:
+    async with listening(hang_up) as url, open_run(LiveMode(upstream(url))) as meter:
         assert (await ask(meter)).status_code == 502
     assert meter.usage().errors == {"connection": 1}
 
 
 async def test_an_error_that_breaks_off_is_a_502() -> None:
     with ScriptedApi([raw(b'{"type":', status=500, length=100)]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert answer.json()["error"]["message"] == f"{api.url} broke off an answer with status 500"
     assert (answer.status_code, meter.usage().errors) == (502, {"connection": 1})
@@ -54,7 +56,7 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_session_too(
 ) -> None:
     reply = cut_after(4, text("Some words.", tokens=USED)) if streaming else raw(b'{"type": "mess', length=500)
     with ScriptedApi([reply]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await ask(meter)
     used = meter.usage()
@@ -67,7 +69,7 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_session_too(
 
 async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_counted() -> None:
     with ScriptedApi([text("Some words.", tokens=USED, delay=0.05)]) as api:
-        async with open_run(Live(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
             async with http.stream("POST", "/v1/messages", json=BODY) as answer:
                 await anext(answer.aiter_raw())
             await until(lambda: api.disconnects == 1)
@@ -77,7 +79,7 @@ async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_
 
 async def test_when_the_session_leaves_before_any_answer_the_api_is_left_too() -> None:
     with ScriptedApi([hang()]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             with anyio.move_on_after(0.2):
                 await ask(meter)
             await until(lambda: api.disconnects == 1)
@@ -85,7 +87,7 @@ async def test_when_the_session_leaves_before_any_answer_the_api_is_left_too() -
 
 async def test_the_end_of_a_run_ends_its_requests() -> None:
     with ScriptedApi([text("Some words.", delay=0.05)]) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 http = client(meter)
                 asked = http.build_request("POST", "/v1/messages", json=BODY)
@@ -98,7 +100,7 @@ async def test_the_end_of_a_run_ends_its_requests() -> None:
 
 async def test_the_end_of_the_proxy_waits_for_no_stream() -> None:
     with ScriptedApi(lambda _: hang(after_headers=True)) as api:
-        async with anyio.create_task_group() as group, ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with anyio.create_task_group() as group, ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 for _ in range(5):
                     group.start_soon(_ask_in_vain, meter)
@@ -112,7 +114,7 @@ async def _ask_in_vain(meter: Meter) -> None:
 
 async def test_failures_of_the_api_do_not_hide_how_often_it_was_asked() -> None:
     with ScriptedApi([http_error(529), http_error(500), text("x")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             for _ in range(3):
                 await ask(meter)
     used = meter.usage()

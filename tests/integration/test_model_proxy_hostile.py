@@ -12,8 +12,10 @@ from anyio.abc import AnyByteStream
 from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.model_proxy import connections
-from zelda_ci.model_proxy.proxy import Limits, Live, ModelProxy
+from zelda_ci.model_proxy import endpoint
+from zelda_ci.model_proxy.limits import Limits
+from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.proxy import ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -24,9 +26,9 @@ def anyio_backend() -> str:
 
 
 async def test_connections_without_end_take_neither_descriptors_nor_the_way_of_others() -> None:
-    many = 2 * connections.MOST
+    many = 2 * endpoint.MAX_CONNECTIONS
     with ScriptedApi([text("One."), text("Two."), text("Three.")]) as api, ExitStack() as stack:
-        async with open_run(Live(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
             first = await http.post("/v1/messages", json=BODY)
             held = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(many)]
             for one in held:
@@ -39,7 +41,7 @@ async def test_connections_without_end_take_neither_descriptors_nor_the_way_of_o
             closed = sum(map(_is_closed, held))
     assert (first.status_code, second.status_code) == (200, 200)
     assert new.status_code == 200
-    assert closed >= many - connections.MOST
+    assert closed >= many - endpoint.MAX_CONNECTIONS
 
 
 def _is_closed(one: socket.socket) -> bool:
@@ -61,7 +63,7 @@ async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> 
             yield b" " * (1 << 20)
 
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
             try:
                 status = (await http.post("/v1/messages", content=endless())).status_code
             except httpx2.HTTPError:
@@ -74,7 +76,7 @@ async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> 
 async def test_the_api_fetches_nothing_for_a_run_without_web_tools() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
     with ScriptedApi([text("Hello.")]) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(run_label="run", budget_usd=None, placeholders={}, web=False) as meter:
                 refused = await ask(meter, messages=[{"role": "user", "content": [image]}])
                 answered = await ask(meter)
@@ -88,7 +90,7 @@ async def test_an_answer_that_is_left_before_it_tells_its_price_counts_against_t
             await stream.receive()
             await anyio.sleep_forever()
 
-    async with listening(never) as url, open_run(Live(upstream(url)), budget_usd=0.01) as meter:
+    async with listening(never) as url, open_run(LiveMode(upstream(url)), budget_usd=0.01) as meter:
         body = {**BODY, "stream": False, "messages": [{"role": "user", "content": "x" * 100_000}]}
         async with plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token}) as http:
             with anyio.move_on_after(1):

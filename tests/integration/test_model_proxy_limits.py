@@ -20,8 +20,12 @@ from tests.support.proxied import BODY, REDACT, ask, client, listening, until, u
 from tests.support.real_cli import folders, run_cli
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy import cassette
-from zelda_ci.model_proxy.proxy import Limits, Live, Meter, ModelProxy, Record
+from zelda_ci.model_proxy import limits
+from zelda_ci.model_proxy.cassettes import cassette
+from zelda_ci.model_proxy.limits import Limits
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode
+from zelda_ci.model_proxy.proxy import ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +48,7 @@ def anyio_backend() -> str:
 
 
 @asynccontextmanager
-async def limited(mode: Live | Record, limits: Limits = SMALL) -> AsyncIterator[Meter]:
+async def limited(mode: LiveMode | RecordMode, limits: Limits = SMALL) -> AsyncIterator[Meter]:
     async with ModelProxy(mode, REDACT, limits) as proxy:
         with proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter:
             yield meter
@@ -71,7 +75,7 @@ def said(answer: httpx2.Response) -> str:
 async def test_a_large_request_is_refused_with_its_limit_however_it_is_sent() -> None:
     large = b" " * (MIB + 1)
     with ScriptedApi([]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             for content in (large, pieces(large[: MIB // 2], large[MIB // 2 :])):
                 answer = await post(meter, content)
                 assert answer.status_code == 413
@@ -82,7 +86,7 @@ async def test_a_large_request_is_refused_with_its_limit_however_it_is_sent() ->
 async def test_a_compressed_request_is_refused_unread() -> None:
     bomb = gzip.compress(b'{"a":"' + b" " * (64 * MIB) + b'"}')
     with ScriptedApi([]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             answer = await post(meter, bomb, **{"content-encoding": "gzip"})
     assert (answer.status_code, said(answer)) == (415, "compressed requests (gzip) are not taken")
 
@@ -90,7 +94,7 @@ async def test_a_compressed_request_is_refused_unread() -> None:
 async def test_a_request_of_millions_of_values_is_refused_before_it_is_read() -> None:
     many = b'{"messages":[' + b"{}," * (MIB // 4) + b"{}]}"
     with ScriptedApi([]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             answer = await post(meter, many)
     assert answer.status_code == 413
     assert "2 MiB in memory for one run" in said(answer)
@@ -98,7 +102,7 @@ async def test_a_request_of_millions_of_values_is_refused_before_it_is_read() ->
 
 async def test_many_requests_at_once_share_what_there_is_and_it_is_given_back() -> None:
     with ScriptedApi(lambda _: hang()) as api:
-        async with limited(Live(upstream(api.url))) as meter, anyio.create_task_group() as group:
+        async with limited(LiveMode(upstream(api.url))) as meter, anyio.create_task_group() as group:
             for _ in range(2):
                 group.start_soon(_in_vain, meter, "x" * (MIB - 1000))
             await until(lambda: len(api.requests) == 2)
@@ -107,7 +111,7 @@ async def test_many_requests_at_once_share_what_there_is_and_it_is_given_back() 
         assert (refused.status_code, refused.headers.get("x-should-retry")) == (503, None)
         assert "2 MiB in memory for one run" in said(refused)
     with ScriptedApi(lambda _: text("x")) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             for _ in range(10):
                 assert (await ask(meter, "x" * (MIB // 2))).status_code == 200
 
@@ -119,7 +123,7 @@ async def _in_vain(meter: Meter, said: str) -> None:
 
 async def test_a_run_that_takes_all_it_may_leaves_the_others_some() -> None:
     with ScriptedApi(lambda request: hang() if "x" in request.last_user_text else text("Fine.")) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT, SMALL) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT, SMALL) as proxy:
             with (
                 proxy.session(run_label="a", budget_usd=None, placeholders={}) as greedy,
                 proxy.session(run_label="b", budget_usd=None, placeholders={}) as other,
@@ -136,7 +140,7 @@ async def test_a_run_that_takes_all_it_may_leaves_the_others_some() -> None:
 @pytest.mark.parametrize("head", [b"content-length: 100\r\n\r\n{", b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"])
 async def test_a_request_that_drips_is_ended(head: bytes) -> None:
     with ScriptedApi([]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             began = time.monotonic()
             start = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {meter.token}\r\n".encode()
             answer = await anyio.to_thread.run_sync(_drip, meter, start + head)
@@ -164,7 +168,7 @@ def _drip(meter: Meter, start: bytes) -> bytes:
 
 async def test_the_head_of_a_request_that_drips_is_ended() -> None:
     with ScriptedApi([]) as api:
-        async with limited(Live(upstream(api.url)), replace(SMALL, request_seconds=0.5)) as meter:
+        async with limited(LiveMode(upstream(api.url)), replace(SMALL, request_seconds=0.5)) as meter:
             assert await anyio.to_thread.run_sync(_drip_head, meter) < 20
             assert (await ask_count(meter)).status_code == 200
 
@@ -221,7 +225,7 @@ EVENT = b'event: ping\ndata: {"type":"ping"}\n\n'
 @pytest.mark.parametrize("kind", [STREAM, PLAIN], ids=["stream", "whole"])
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
 async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, path: str) -> None:
-    async with listening(sending(kind, EVENT * 1000)) as url, limited(Live(upstream(url))) as meter:
+    async with listening(sending(kind, EVENT * 1000)) as url, limited(LiveMode(upstream(url))) as meter:
         size = 0
         async with client(meter) as http, http.stream("POST", path, json=BODY) as answer:
             with pytest.raises(httpx2.RemoteProtocolError):  # noqa: PT012 - what came before counts
@@ -233,7 +237,7 @@ async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, p
 
 async def test_an_answer_that_is_announced_too_large_is_an_error_in_words() -> None:
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (2 * MIB)
-    async with listening(sending(head, b" " * 1000)) as url, limited(Live(upstream(url))) as meter:
+    async with listening(sending(head, b" " * 1000)) as url, limited(LiveMode(upstream(url))) as meter:
         answer = await ask(meter)
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
     assert said(answer) == "The API's answer is larger than the 1 MiB that Zelda passes on"
@@ -241,7 +245,7 @@ async def test_an_answer_that_is_announced_too_large_is_an_error_in_words() -> N
 
 async def test_an_error_without_end_keeps_its_status(tmp_path: Path) -> None:
     head = b"HTTP/1.1 500 Oh\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n"
-    async with listening(sending(head, b"x" * 10_000)) as url, limited(Live(upstream(url))) as meter:
+    async with listening(sending(head, b"x" * 10_000)) as url, limited(LiveMode(upstream(url))) as meter:
         answer = await ask(meter)
     assert (answer.status_code, said(answer)) == (500, f"{url} answered with an error of more than {MIB // 4} bytes")
 
@@ -250,7 +254,7 @@ async def test_a_compressed_answer_without_end_is_cut_at_what_it_unpacks_to() ->
     bomb = gzip.compress(b" " * (64 * MIB))
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     with ScriptedApi([raw(bomb, headers=headers)]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await ask(meter)
             assert "larger than the 1 MiB" in str(meter.outage)
@@ -258,7 +262,7 @@ async def test_a_compressed_answer_without_end_is_cut_at_what_it_unpacks_to() ->
 
 async def test_an_answer_that_drips_is_cut_and_told() -> None:
     short = replace(SMALL, answer_seconds=2.0)
-    async with listening(sending(STREAM, EVENT, pause=0.2)) as url, limited(Live(upstream(url)), short) as meter:
+    async with listening(sending(STREAM, EVENT, pause=0.2)) as url, limited(LiveMode(upstream(url)), short) as meter:
         began = time.monotonic()
         with pytest.raises(httpx2.RemoteProtocolError):
             await ask(meter)
@@ -268,7 +272,7 @@ async def test_an_answer_that_drips_is_cut_and_told() -> None:
 
 async def test_an_api_that_falls_silent_is_left() -> None:
     with ScriptedApi([hang()]) as api:
-        async with limited(Live(upstream(api.url))) as meter:
+        async with limited(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
     assert (answer.status_code, said(answer)) == (
         502,
@@ -285,7 +289,7 @@ async def test_a_session_whose_answer_is_beyond_the_limit_asks_for_it_once(tmp_p
         asked += 1
         await sending(STREAM, EVENT * 1000)(stream)
 
-    async with listening(serve) as url, limited(Live(upstream(url))) as meter:
+    async with listening(serve) as url, limited(LiveMode(upstream(url))) as meter:
         session = await run_cli(meter.base_url, meter.token, workspace, home, CLAUDE_CODE_MAX_RETRIES="3")
     assert asked == 1
     assert "larger than the 1 MiB that Zelda passes on" in session.result["result"]
@@ -296,7 +300,7 @@ async def test_a_session_whose_answer_is_beyond_the_limit_asks_for_it_once(tmp_p
 
 async def test_a_recording_ends_at_its_limit_and_the_session_goes_on(tmp_path: Path) -> None:
     with ScriptedApi(lambda _: text("y" * (MIB // 8))) as api:
-        async with limited(Record(upstream(api.url), tmp_path)) as meter:
+        async with limited(RecordMode(upstream(api.url), tmp_path)) as meter:
             statuses = [(await ask(meter, f"{number}")).status_code for number in range(8)]
             failure = str(meter.failure)
     assert statuses == [200] * 8
@@ -309,7 +313,7 @@ async def test_a_recording_ends_at_its_limit_and_the_session_goes_on(tmp_path: P
 async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     with file.open("wb") as sparse:
-        sparse.truncate(cassette.MAX_BYTES + 1)
+        sparse.truncate(limits.MAX_RECORDING_BYTES + 1)
     with pytest.raises(ProxyError) as caught:
         cassette.load(file)
     assert caught.value.code == "CASSETTE_TOO_LARGE"
@@ -355,13 +359,13 @@ PROXY_PROCESS = """
 import re, sys, anyio
 from tests.support.patience import PATIENCE
 from tests.support.proxied import open_run, upstream
-from zelda_ci.model_proxy.proxy import Live
+from zelda_ci.model_proxy.modes import LiveMode
 
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 
 async def main():
-    async with open_run(Live(upstream(sys.argv[1]))) as meter:
+    async with open_run(LiveMode(upstream(sys.argv[1]))) as meter:
         print(meter.base_url, meter.token, peak(), flush=True)
         await anyio.to_thread.run_sync(sys.stdin.read)
         print(peak(), flush=True)

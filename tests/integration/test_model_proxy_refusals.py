@@ -15,8 +15,8 @@ from anyio.abc import AnyByteStream
 from tests.support.proxied import BODY, KEY, ask, client, listening, open_run, upstream
 from tests.support.real_cli import folders, run_cli
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, raw, text
-from zelda_ci.model_proxy.cassette import load
-from zelda_ci.model_proxy.proxy import Live, Record, Replay
+from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def lead(mode: Live | Record | Replay, base: Path) -> tuple[dict[str, object], str]:
+async def lead(mode: LiveMode | RecordMode | ReplayMode, base: Path) -> tuple[dict[str, object], str]:
     """One session of the real CLI; its result and the sentence that the proxy has about the API."""
     workspace, home = folders(base)
     async with open_run(mode, places={"workspace": str(workspace), "home": str(home)}) as meter:
@@ -52,7 +52,7 @@ async def lead(mode: Live | Record | Replay, base: Path) -> tuple[dict[str, obje
 )
 async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, reply: Reply) -> None:
     with ScriptedApi(lambda _: reply) as api:
-        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
     assert len(api.requests) == 1
     assert result["api_error_status"] == getattr(reply, "status", None)
     assert result["is_error"]
@@ -60,7 +60,7 @@ async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, 
 
 async def test_a_refusal_is_told_with_status_and_message(tmp_path: Path) -> None:
     with ScriptedApi(lambda _: http_error(400, "messages.0.content: bad thing")) as api:
-        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
     assert result["result"] == "API Error: 400 messages.0.content: bad thing"
 
 
@@ -94,7 +94,7 @@ async def test_a_request_without_what_was_refused_is_asked_once_more(
     tmp_path: Path, message: str, is_served: Callable[[ApiRequest], bool]
 ) -> None:
     with ScriptedApi(lambda request: text("Fine.") if is_served(request) else http_error(400, message)) as api:
-        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
     assert result["result"] == "Fine."
     assert len(api.requests) == 2
 
@@ -102,7 +102,7 @@ async def test_a_request_without_what_was_refused_is_asked_once_more(
 async def test_a_fallback_that_is_refused_as_well_is_the_last_request(tmp_path: Path) -> None:
     message = f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header."
     with ScriptedApi(lambda _: http_error(400, message)) as api:
-        result, _ = await lead(Live(upstream(api.url)), tmp_path)
+        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
     assert len(api.requests) == 2
     assert result["result"] == f"API Error: 400 {message}"
 
@@ -110,8 +110,8 @@ async def test_a_fallback_that_is_refused_as_well_is_the_last_request(tmp_path: 
 async def test_a_refused_session_is_replayed_as_it_was(tmp_path: Path) -> None:
     cassettes = tmp_path / "cassettes"
     with ScriptedApi(lambda _: http_error(400, "bad thing")) as api:
-        recorded, _ = await lead(Record(upstream(api.url), cassettes), tmp_path / "one")
-    replayed, _ = await lead(Replay(cassettes), tmp_path / "two")
+        recorded, _ = await lead(RecordMode(upstream(api.url), cassettes), tmp_path / "one")
+    replayed, _ = await lead(ReplayMode(cassettes), tmp_path / "two")
     assert len(load(cassettes / "run.json").exchanges) == 1
     assert replayed["result"] == recorded["result"]
 
@@ -119,7 +119,7 @@ async def test_a_refused_session_is_replayed_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 529])
 async def test_what_may_pass_is_asked_again(status: int) -> None:
     with ScriptedApi([http_error(status), text("Fine.")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             statuses = [(await ask(meter)).status_code for _ in range(2)]
     assert statuses == [status, 200]
     assert meter.usage().retries == 1
@@ -127,9 +127,9 @@ async def test_what_may_pass_is_asked_again(status: int) -> None:
 
 async def test_a_refusal_is_remembered_for_its_place_in_its_run_only() -> None:
     with ScriptedApi(lambda _: http_error(400, "bad thing", headers={"request-id": "req_1"})) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             first, second, other = [await ask(meter, said) for said in ("Hello", "Hello", "Bye")]
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             await ask(meter)
     assert (first.content, first.headers["request-id"]) == (second.content, second.headers["request-id"])
     assert other.status_code == 400
@@ -152,7 +152,7 @@ async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, pat
         location = f"{elsewhere.replace('//', '//user:pass@')}/v2/{KEY}?sig=secret"
         async with (
             answering(f"HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
-            open_run(Live(upstream(url))) as meter,
+            open_run(LiveMode(upstream(url))) as meter,
             client(meter) as http,
         ):
             answer = await http.post(path, json=BODY, follow_redirects=True)
@@ -169,7 +169,7 @@ async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, pat
 async def test_a_redirect_to_nowhere_is_an_error_too(location: str) -> None:
     async with (
         answering(f"HTTP/1.1 307 Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
-        open_run(Live(upstream(url))) as meter,
+        open_run(LiveMode(upstream(url))) as meter,
     ):
         answer = await ask(meter)
     assert answer.status_code == 502
@@ -180,7 +180,7 @@ async def test_a_session_does_not_follow_a_redirect(tmp_path: Path) -> None:
     with ScriptedApi([]) as target:
         moved = raw(b"", status=307, headers={"location": f"{target.url}/v1/messages"})
         with ScriptedApi(lambda _: moved) as api:
-            result, sentence = await lead(Live(upstream(api.url)), tmp_path)
+            result, sentence = await lead(LiveMode(upstream(api.url)), tmp_path)
     assert (len(api.requests), len(target.requests), target.others) == (1, 0, [])
     assert f"{api.url} redirects (307) to {target.url}/v1/messages" in str(result["result"])
     assert f"{api.url} redirects (307) to {target.url}/v1/messages" in sentence
@@ -260,7 +260,7 @@ async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(
 ) -> None:
     async with dead(kind, tmp_path) as url:
         began = time.monotonic()
-        _, sentence = await lead(Live(upstream(url)), tmp_path)
+        _, sentence = await lead(LiveMode(upstream(url)), tmp_path)
         took = time.monotonic() - began
     assert sentence.startswith(f"Zelda's model proxy could not reach {url}: ")
     assert word in sentence
@@ -269,7 +269,7 @@ async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(
 
 @pytest.mark.parametrize("kind", ["no such name", "untrusted", "no TLS"])
 async def test_what_does_not_pass_is_not_tried_again(tmp_path: Path, kind: str) -> None:
-    async with dead(kind, tmp_path) as url, open_run(Live(upstream(url))) as meter:
+    async with dead(kind, tmp_path) as url, open_run(LiveMode(upstream(url))) as meter:
         answer = await ask(meter)
     if "temporary" not in answer.text.lower():  # a machine without any name server cannot tell
         assert (answer.status_code, answer.headers.get("x-should-retry")) == (502, "false")
@@ -278,7 +278,7 @@ async def test_what_does_not_pass_is_not_tried_again(tmp_path: Path, kind: str) 
 async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
     async with dead("refused", tmp_path) as url:
         address = url.replace("//", "//me:hunter2@") + "/base?key=hunter2"
-        async with open_run(Live(upstream(address))) as meter:
+        async with open_run(LiveMode(upstream(address))) as meter:
             answer = await ask(meter)
     assert f"could not reach {url}/base: " in answer.json()["error"]["message"]
     assert "hunter2" not in answer.text
@@ -287,7 +287,7 @@ async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
 async def test_the_http_proxy_on_the_way_is_named_too(tmp_path: Path) -> None:
     async with dead("refused", tmp_path) as proxy:
         environ = {"HTTP_PROXY": proxy.replace("//", "//me:hunter2@")}
-        async with open_run(Live(upstream("http://api.example", environ))) as meter:
+        async with open_run(LiveMode(upstream("http://api.example", environ))) as meter:
             answer = await ask(meter)
     message = answer.json()["error"]["message"]
     assert f"could not reach http://api.example through the HTTP proxy {proxy}: connection refused" in message
@@ -304,7 +304,7 @@ async def test_an_api_that_comes_back_is_no_longer_called_unreachable(tmp_path: 
             await stream.receive()
             await stream.send(replies)
 
-    async with open_run(Live(upstream(url))) as meter:
+    async with open_run(LiveMode(upstream(url))) as meter:
         first = await ask(meter)
         outage = meter.outage
         async with (

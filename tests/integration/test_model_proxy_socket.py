@@ -16,8 +16,10 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint
-from zelda_ci.model_proxy.place import PREFIX, place
-from zelda_ci.model_proxy.proxy import Live, ModelProxy, Models
+from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.server import PREFIX, socket_folder
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +31,7 @@ def anyio_backend() -> str:
 
 async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() -> None:
     with ScriptedApi([text("Hello.")]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             assert meter.socket
             folder = meter.socket.parent
             assert len(os.fsencode(meter.socket)) <= 107
@@ -52,7 +54,7 @@ async def test_where_temporary_files_lie_too_deep_the_socket_lies_elsewhere(
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with ScriptedApi([]) as api:
-        async with open_run(Live(upstream(api.url))) as meter:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
             assert meter.socket
             assert not meter.socket.is_relative_to(deep)
 
@@ -69,7 +71,7 @@ def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not
     target.mkdir()
     (short / f"{PREFIX}link").symlink_to(target)
     try:
-        with place() as first, place() as second:
+        with socket_folder() as first, socket_folder() as second:
             assert first
             assert second
             assert {entry.name for entry in short.iterdir()} == {first.parent.name, second.parent.name, f"{PREFIX}link"}
@@ -81,7 +83,7 @@ def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not
 
 async def test_a_dearer_model_is_refused_and_told() -> None:
     with ScriptedApi([text("Hello.")]) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             of_sonnet = Models.of("claude-sonnet-5-5")
             with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=of_sonnet) as meter:
                 async with client(meter) as http:
@@ -108,7 +110,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
         for name, model in (("small", "haiku"), ("dear", "opus"))
     }
     with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
-        async with ModelProxy(Live(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             models = Models.of("claude-sonnet-5-5")
             with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=models) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")

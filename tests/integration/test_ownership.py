@@ -11,7 +11,7 @@ from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
 from zelda_ci import ownership
-from zelda_ci.cli.debug_log import append
+from zelda_ci.cli.boundary import append
 from zelda_ci.cli.demo import CASSETTES, PROJECT
 
 OWNER = 61234

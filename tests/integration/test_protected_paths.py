@@ -10,7 +10,7 @@ from tests.support import needs
 from tests.support.projects import Project, folder, repository
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.workspace.pristine import Checked
+from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.workspaces import Workspaces
 
 FILES: dict[str, str | bytes] = {
@@ -86,16 +86,16 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-def checked_after(project: Project, script: str, look: str = "true", **settings: Any) -> tuple[Checked, str]:
+def checked_after(project: Project, script: str, look: str = "true", **settings: Any) -> tuple[CheckedOut, str]:
     """What is restored after a session that runs a script, and what a test command there prints."""
 
-    async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[Checked, str]:
+    async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[CheckedOut, str]:
         await workspaces.run_command(workspace, script, 60, phase="session")
         checked = await workspaces.check_out_again(workspace)
         said = await workspaces.run_command(checked.workspace, look, 60, phase="test")
         return checked, str(said.output)
 
-    done: tuple[Checked, str] = project.work(work, **{"protected_paths": PROTECTED, **settings})
+    done: tuple[CheckedOut, str] = project.work(work, **{"protected_paths": PROTECTED, **settings})
     return done
 
 

@@ -17,7 +17,7 @@ from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import Noticed, SessionStatus, SessionTranscript
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.storage.run_folder import Remains, RunFolder
+from zelda_ci.storage.run_folder import InterruptedRun, RunFolder
 
 REPOSITORY = Path(__file__).parents[2]
 INTERRUPTED = {
@@ -64,7 +64,7 @@ def begun(store: ResultStore) -> RunFolder:
     return folder
 
 
-def recovered(remains: Remains) -> SessionTranscript:
+def recovered(remains: InterruptedRun) -> SessionTranscript:
     transcript = remains.transcript()
     remains.folder.finish(remains.provisional, transcript)
     return transcript

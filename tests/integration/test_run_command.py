@@ -24,7 +24,7 @@ from tests.support.scripted_api import (
 )
 from tests.support.suites import Suite, files, run_suites
 from zelda_ci.execution.launch import find_cli
-from zelda_ci.workspace import levels
+from zelda_ci.sandbox import levels
 
 SUITE = """\
 prompt: Add a greeting and commit it.

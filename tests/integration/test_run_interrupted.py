@@ -21,7 +21,7 @@ from tests.support.command import (
 )
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
-from zelda_ci.workspace.launcher import bounds
+from zelda_ci.sandbox.launcher import bounds
 
 SUITE = "zelda/test-greeting.yaml"
 MARKS = "*/runs/*/tmp/reached"

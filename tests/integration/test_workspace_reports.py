@@ -197,7 +197,7 @@ def many(count: int) -> Callable[[Path], None]:
 
 
 def test_too_many_reports_are_told(project: Project) -> None:
-    found = written(project, many(reports.MOST_FILES + 1))
+    found = written(project, many(reports.MAX_FILES + 1))
     assert found.notes == ("The test reports were not used: there are 10001 of them.",)
 
 
@@ -219,7 +219,7 @@ def test_a_hundred_thousand_files_and_a_deep_tree_hide_no_report_near_the_top(pr
 
     found = names(written(project, act))["test"]
     assert "z/TEST-z.xml" in found
-    assert len(found) == 1 + reports.DEEPEST
+    assert len(found) == 1 + reports.MAX_DEPTH
 
 
 def test_names_of_any_bytes_are_read(project: Project) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.patience import PATIENCE
 from tests.support.projects import is_running, wait_until
-from zelda_ci.workspace.programs import SUPERVISOR
+from zelda_ci.sandbox.programs import SUPERVISOR
 
 BARE = [sys.executable, "-I", "-S", str(SUPERVISOR)]
 DAEMONS = """

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.domain.isolation import Tripwire
+from zelda_ci.domain.workspace import Tripwire
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.tripwire import MOST_LISTED, Watched
+from zelda_ci.workspace.checkout_monitor import MAX_LISTED, WatchedCheckout
 
 REDACT = Redactor(())
 
@@ -27,7 +27,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def after(project: Path, action: Callable[[Path], object]) -> Tripwire:
-    watched = Watched([project], without=[project / ".zelda"])
+    watched = WatchedCheckout([project], without=[project / ".zelda"])
     # So that a change of the same clock tick cannot be missed: the kernel's file times move every few milliseconds.
     time.sleep(0.02)
     action(project)
@@ -98,21 +98,24 @@ def test_names_that_are_no_text_and_very_deep_trees_are_looked_at(tmp_path):
 
 def test_of_many_changes_the_first_are_listed_and_the_others_counted(tmp_path):
     def scatter(project: Path) -> None:
-        for number in range(MOST_LISTED + 7):
+        for number in range(MAX_LISTED + 7):
             (project / f"new-{number:03}").touch()
 
     found = after(tree(tmp_path), scatter)
-    assert (len(found.changes), found.more) == (MOST_LISTED, 7)
+    assert (len(found.changes), found.more) == (MAX_LISTED, 7)
 
 
 def test_a_repository_that_lies_elsewhere_is_watched_as_well(tmp_path):
     project, common = tree(tmp_path), tmp_path / "common"
     common.mkdir()
-    watched = Watched([project, common], without=[])
+    watched = WatchedCheckout([project, common], without=[])
     (common / "HEAD").write_text("ref: refs/heads/evil\n")
     assert told(watched.compare(REDACT)) == [(str(common / "HEAD"), "added")]
 
 
 def test_folders_within_folders_are_looked_at_once(tmp_path):
     project = tree(tmp_path)
-    assert Watched([project, project / ".git"], without=[]).compare(REDACT).entries == after(project, str).entries + 2
+    assert (
+        WatchedCheckout([project, project / ".git"], without=[]).compare(REDACT).entries
+        == after(project, str).entries + 2
+    )

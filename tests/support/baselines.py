@@ -6,10 +6,9 @@ from typing import Any
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Run
+from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS, Search, StoredBaseline, find_baseline
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
-from zelda_ci.github.baseline import Search, Stored, find_baseline
-from zelda_ci.github.candidates import PROVENANCE, RESULTS
 
 NAME = "zelda-results"
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -41,7 +40,7 @@ def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None
     return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
 
 
-def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main") -> Stored[str]:
+def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main") -> StoredBaseline[str]:
     """The lookup of a pull request's run."""
     search = Search(wanted, branch, NAME, github.repository.id, own.id)
     return find_baseline(api_of(github), search, read=_read, now=NOW)

@@ -27,8 +27,8 @@ LONG: list[tuple[Any, str]] = [
 ]
 """What may take longer than a few milliseconds, however small what it is given was in a test."""
 
-SMALL = {"place.py"}
-"""Modules of which it is known what they remove: a folder with one socket."""
+SMALL = {"socket_folder", "_sweep"}
+"""Functions of which it is known what they remove: a folder with one socket."""
 
 
 def watched(function: Callable[..., Any], name: str, offences: list[str], *, harmless: Callable[..., bool]) -> Any:
@@ -38,7 +38,7 @@ def watched(function: Callable[..., Any], name: str, offences: list[str], *, har
             place = next(
                 (frame for frame in reversed(traceback.extract_stack()) if "/zelda_ci/" in frame.filename), None
             )
-            if place and Path(place.filename).name not in SMALL:
+            if place and place.name not in SMALL:
                 offences.append(f"{name} at {Path(place.filename).name}:{place.lineno}")
         return function(*arguments, **options)
 

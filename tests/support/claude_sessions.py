@@ -14,16 +14,15 @@ import anyio
 from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
-from zelda_ci.domain.workspace import Confinement, Source, Workspace
+from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution.agent import Listen, ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.claude_code import ClaudeCode
-from zelda_ci.execution.environment import MARKER
-from zelda_ci.execution.launch import find_cli
+from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.workspace import levels
-from zelda_ci.workspace.folder import RunFolder
-from zelda_ci.workspace.reading import Grounds
-from zelda_ci.workspace.sandbox import Needs, confine
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Needs, confine
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 R = TypeVar("R")
 
@@ -64,7 +63,7 @@ def make_workspace(
         tmp=base / "tmp",
         git_dir=root / ".git",
         start=_git(root, environment, "rev-parse", "HEAD"),
-        source=Source(kind="worktree", commit=None, branch="main", dirty=False),
+        source=WorkspaceSource(kind="worktree", commit=None, branch="main", dirty=False),
         confinement=_confinement(base, environment, level, readable),
     )
 
@@ -77,10 +76,10 @@ def _confinement(
     needs = Needs(
         level=level or levels.probe(os.environ, cli).level,
         settings=IsolationSettings(read_paths=tuple(map(str, readable))),
-        grounds=Grounds.of(base.parent / "project", base.parent / "base", os.environ),
+        grounds=PathPolicy.of(base.parent / "project", base.parent / "base", os.environ),
         programs=[cli],
     )
-    return confine(RunFolder(base, -1), environment, needs)
+    return confine(WorkspaceFolder(base, -1), environment, needs)
 
 
 def git(workspace: Workspace, *arguments: str) -> str:

@@ -14,8 +14,8 @@ from tests.builders import suite
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import ZeldaError
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace import levels
-from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 

@@ -11,8 +11,8 @@ import anyio
 
 from tests.builders import suite
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace import levels
-from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 

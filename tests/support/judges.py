@@ -6,9 +6,9 @@ from typing import Any
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, Answer, Question
+from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
 
-Say = Callable[[Question], dict[str, Any]]
+Say = Callable[[JudgeQuestion], dict[str, Any]]
 
 
 @dataclass
@@ -18,11 +18,11 @@ class ScriptedJudge:
     say: Say
     context_tokens: int = 200_000
     model: str = "claude-judge-1"
-    asked: list[Question] = field(default_factory=list)
+    asked: list[JudgeQuestion] = field(default_factory=list)
 
-    async def ask(self, question: Question, form: type[A]) -> Answer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         self.asked.append(question)
-        return Answer(form.model_validate(self.say(question)), Usage(), 0.0, 1)
+        return JudgeAnswer(form.model_validate(self.say(question)), Usage(), 0.0, 1)
 
 
 def says(**answer: Any) -> ScriptedJudge:
@@ -33,7 +33,7 @@ def says(**answer: Any) -> ScriptedJudge:
 def broken() -> ScriptedJudge:
     """A judge that cannot be had."""
 
-    def refuse(question: Question) -> dict[str, Any]:
+    def refuse(question: JudgeQuestion) -> dict[str, Any]:
         raise JudgeError("The judge is away.", code="JUDGE_AWAY")
 
     return ScriptedJudge(refuse)

@@ -8,14 +8,13 @@ from typing import Any
 from tests.builders import suite
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
-from zelda_ci.domain.judgement import FulfillmentDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, FulfillmentDetails
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.evaluators.base import run_evaluator
-from zelda_ci.evaluators.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess
-from zelda_ci.judge.fence import new_nonce
+from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.redact import Redactor
 
 FAST = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=4)

@@ -5,8 +5,8 @@ import os
 import platform
 import sys
 
-from zelda_ci.workspace import seccomp
-from zelda_ci.workspace.launcher.inside import Program
+from zelda_ci.sandbox import kernel
+from zelda_ci.sandbox.launcher.inside import Program
 
 CAPABILITIES = (
     "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,"
@@ -15,7 +15,7 @@ CAPABILITIES = (
 
 
 def main(argv: list[str]) -> None:
-    filters = seccomp.program(platform.machine(), internet=True)
+    filters = kernel.program(platform.machine(), internet=True)
     program = Program(len(filters) // 8, filters)
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, os.strerror(ctypes.get_errno())

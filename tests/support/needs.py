@@ -5,7 +5,7 @@ import os
 import pytest
 
 from zelda_ci.execution.launch import find_cli
-from zelda_ci.workspace import levels
+from zelda_ci.sandbox import levels
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

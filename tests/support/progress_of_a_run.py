@@ -4,12 +4,12 @@ import sys
 import time
 
 from tests.golden.batches import run, safe
-from zelda_ci.cli import streams
+from zelda_ci.cli import boundary
 from zelda_ci.domain.session import Retried
 from zelda_ci.events import BatchStarted, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed
-from zelda_ci.reporter import terminal
+from zelda_ci.report import terminal
 
-streams.take_over()
+boundary.take_over()
 rounds = int(sys.argv[1])
 console = terminal.open_console(sys.stdout)
 with terminal.progress(console, plain=terminal.is_plain(console)) as emit:

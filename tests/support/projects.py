@@ -17,8 +17,8 @@ from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace import levels
-from zelda_ci.workspace.isolation import Isolation
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 ENVIRON = {

@@ -11,7 +11,9 @@ from anyio.abc import AnyByteStream, SocketAttribute
 from anyio.streams.tls import TLSListener
 
 from tests.support.patience import PATIENCE
-from zelda_ci.model_proxy.proxy import Live, Meter, ModelProxy, Record, Replay, Upstream
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.redact import Redactor, Secret
 
 KEY = "sk-ant-fake-the-real-one"
@@ -31,7 +33,7 @@ def upstream(base_url: str, environ: Mapping[str, str] | None = None) -> Upstrea
 
 @asynccontextmanager
 async def open_run(
-    mode: Live | Record | Replay,
+    mode: LiveMode | RecordMode | ReplayMode,
     *,
     label: str = "run",
     budget_usd: float | None = None,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
-from zelda_ci.domain.workspace import Confinement, Source, Workspace
-from zelda_ci.execution.manifest import scan
+from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
+from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.redact import Redactor
 
 safe = Redactor()
@@ -22,7 +22,7 @@ def workspace_in(root: Path, folder: str = "") -> Workspace:
         tmp=root.parent,
         git_dir=root.parent,
         start="0" * 40,
-        source=Source(kind="copy", commit=None, branch=None, dirty=False),
+        source=WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False),
         confinement=Confinement((), {}),
     )
 

@@ -44,11 +44,11 @@ from zelda_ci import app
 from zelda_ci.execution import claude_code
 from zelda_ci.github.http import Http
 from zelda_ci.judge import anthropic_judge
-from zelda_ci.model_proxy.proxy import Live, ModelProxy, Upstream
+from zelda_ci.model_proxy.proxy import LiveMode, ModelProxy, Upstream
 from zelda_ci.redact import Redactor, Secret
 
 async def proxy():
-    async with ModelProxy(Live(Upstream({}, "http://127.0.0.1:9")), Redactor([])):
+    async with ModelProxy(LiveMode(Upstream({}, "http://127.0.0.1:9")), Redactor([])):
         pass
 
 async def main():
@@ -95,7 +95,7 @@ def test_every_late_import_of_a_foreign_package_waits_its_turn() -> None:
     assert free == []
 
 
-OURS_AND_LIGHT = ("zelda_ci.cli", "zelda_ci.workspace")
+OURS_AND_LIGHT = ("zelda_ci.cli", "zelda_ci.sandbox", "zelda_ci.workspace")
 """Modules whose late import has other reasons."""
 
 

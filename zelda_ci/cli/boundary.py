@@ -1,28 +1,141 @@
 """The edge: failures become one clear sentence and an exit code; the details go to a log."""
 
+import errno
+import io
 import logging
+import os
+import select
 import signal
 import sys
 import traceback
 from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
-from zelda_ci.cli import streams
+from zelda_ci import ownership
 from zelda_ci.cli.commands import zelda
-from zelda_ci.errors import ZeldaError
+from zelda_ci.config import settings
+from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.redact import Redactor, SafeText
+
+MAX_LOG_BYTES = 5_000_000
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
+def redacted(text: str) -> SafeText:
+    """Text without the secrets of this environment."""
+    try:
+        return Redactor(settings.read_environment(os.environ).secrets())(text)
+    except ConfigError:
+        # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
+        return Redactor()(text)
+
+
+def append(text: str) -> str | None:
+    """Add an entry to the log of the project in the current folder; its path, or None where there is no such folder."""
+    folder = Path(".zelda")
+    if not folder.is_dir():
+        return None
+    path = folder / "debug.log"
+    try:
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+            path.replace(folder / "debug.log.1")
+        with open(path, "a", encoding="utf-8", opener=_no_link) as log:
+            ownership.hand_over(log.fileno(), folder)
+            log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
+    except OSError:
+        return None
+    return str(path)
+
+
+LEFT = {errno.EPIPE, errno.ECONNRESET}
+"""What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said."""
+
+
+class Output(io.FileIO):
+    """A descriptor that takes everything: what can no longer be written is dropped, and the first failure kept.
+
+    Writing must not raise: between any two lines a command may hold what was paid for, and its exit code is the one of
+    its work. So a BrokenPipeError that anybody sees is of another pipe or socket.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.failure: OSError | None = None
+        """Why nothing is written any more; absent also where it is only that nobody reads."""
+        self._silent = False
+
+    def write(self, data: Any) -> int:
+        """Write, waiting where a program that shares the descriptor made it return at once."""
+        size = memoryview(data).nbytes
+        if self._silent:
+            return size
+        try:
+            while (written := super().write(data)) is None:
+                select.select([], [self], [])
+        except OSError as exc:
+            self._silent = True
+            self.failure = None if exc.errno in LEFT else exc
+            return size
+        return written
+
+
+def take_over() -> Output | None:
+    """Put such streams in the place of Python's own; returns standard output's, absent where another stands there."""
+    for number in range(3):
+        _keep_open(number)
+    output, sys.stdout = _replaced(sys.stdout, 1)
+    _, sys.stderr = _replaced(sys.stderr, 2)
+    return output
+
+
+def _keep_open(number: int) -> None:
+    """A closed one would become the next file that is opened, and what is printed would be written there."""
+    try:
+        os.fstat(number)
+    except OSError:
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+
+
+def _replaced(stream: Any, number: int) -> tuple[Output | None, Any]:
+    """Python has no stream where the descriptor was closed; one that is not of the descriptor is somebody's own."""
+    try:
+        own = stream is None or (isinstance(stream, io.TextIOWrapper) and stream.fileno() == number)
+    except (OSError, ValueError):
+        own = False
+    if not own:
+        return None, stream
+    output = Output(number)
+    # What a terminal's encoding cannot show becomes a question mark instead of an end.
+    text = io.TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=stream.encoding if stream else "utf-8",
+        errors="replace",
+        line_buffering=stream.line_buffering if stream else False,
+        write_through=stream.write_through if stream else False,
+    )
+    return output, text
+
 
 INTERRUPTED = 130
 OUR_FAILURE = 2
-MOST = 255
+MAX_EXIT_CODE = 255
 """What a process can end with; the system cuts off more, and 256 would be a success."""
 
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code. Prints failures; raises nothing."""
-    output = streams.take_over()
+    output = take_over()
     text: TextIO = sys.stdout
     try:
         code = _obey(argv)
@@ -30,7 +143,7 @@ def run(argv: list[str]) -> int:
         code = _exit_code(exc)
         with suppress(BaseException):  # a terminal, memory or patience may be at its end, and the code stays
             _tell(exc)
-    return _delivered(code if 0 <= code <= MOST else OUR_FAILURE, text, output)
+    return _delivered(code if 0 <= code <= MAX_EXIT_CODE else OUR_FAILURE, text, output)
 
 
 def _obey(argv: list[str]) -> int:
@@ -40,7 +153,7 @@ def _obey(argv: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _delivered(code: int, text: TextIO, output: streams.Output | None) -> int:
+def _delivered(code: int, text: TextIO, output: Output | None) -> int:
     """The exit code, unless what was printed did not get to where it was to be kept: nobody would notice otherwise."""
     with suppress(BaseException):
         for stream in (text, sys.stderr):
@@ -71,10 +184,9 @@ class _ToDebugLog(logging.Handler):
     """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        from zelda_ci.cli import debug_log  # noqa: PLC0415
 
         with suppress(Exception):
-            debug_log.append(self.format(record))
+            append(self.format(record))
 
 
 def _exit_code(exc: BaseException) -> int:
@@ -139,9 +251,7 @@ def _apologise(exc: BaseException) -> None:
 
 def _log(exc: BaseException) -> str | None:
     """Append the traceback to the project's debug log; show it when the user asked to."""
-    from zelda_ci.cli import debug_log  # noqa: PLC0415
-
     text = "".join(traceback.format_exception(exc))
     if "--verbose" in sys.argv:
-        click.secho(debug_log.redacted(text), dim=True, err=True)
-    return debug_log.append(text)
+        click.secho(redacted(text), dim=True, err=True)
+    return append(text)

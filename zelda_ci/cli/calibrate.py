@@ -10,16 +10,15 @@ import click
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
-from zelda_ci.config import project as projects
-from zelda_ci.config.selection import select
+from zelda_ci.config.project import results_folder, select
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError
-from zelda_ci.pipeline.calibrating import calibrate_suite, stored_trials
-from zelda_ci.reporter import terminal
-from zelda_ci.reporter.terminal.calibration import print_calibration
-from zelda_ci.reporter.view.calibration import calibration_view
-from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.pipeline.comparing import calibrate_suite, stored_trials
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.history import calibration_view
+from zelda_ci.report.terminal.pages import print_calibration
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.references import Calibrations
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 ENOUGH = 10
@@ -51,7 +50,7 @@ def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessi
         if sessions["trials"] or sessions["replay"]:
             hint = "Give --stored to run nothing, or the others to run."
             raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
-        results_dir = projects.results_dir(project)
+        results_dir = results_folder(project)
         runs = stored_trials(RunHistory(results_dir), suite)
     else:
         suite, results_dir, runs = _run(project, _order(suite, **sessions), as_json=as_json)

@@ -10,8 +10,8 @@ import click
 from zelda_ci import action
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import BatchStarted, Emit, Event, RunFinished, RunStarted
-from zelda_ci.github.commands import Log
-from zelda_ci.reporter import terminal
+from zelda_ci.github.workflow_commands import Log
+from zelda_ci.report import terminal
 
 CANCELLED = "The run was cancelled before there were results."
 UNEXPECTED = "Zelda failed in a way nobody expected; the end of the log has the details"

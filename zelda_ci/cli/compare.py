@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import options
-from zelda_ci.config import project as projects
+from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, compare_sides
-from zelda_ci.reporter import terminal
-from zelda_ci.reporter.terminal.comparison import print_comparison
-from zelda_ci.reporter.view.comparison import comparison_view, gate_sentences
-from zelda_ci.storage.calibrations import Calibrations
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.comparison import comparison_view, gate_sentences
+from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import read_side
+from zelda_ci.storage.references import Calibrations, read_side
 
 
 @click.command(
@@ -40,7 +39,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
-    gates, results_dir = _gates(project), projects.results_dir(project)
+    gates, results_dir = _gates(project), results_folder(project)
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
     found = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
@@ -48,8 +47,8 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     if as_json:
         click.echo(found.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     elif markdown:
-        with one_at_a_time("zelda_ci.reporter.markdown"):
-            from zelda_ci.reporter.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+        with one_at_a_time("zelda_ci.report.markdown"):
+            from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
 
         click.echo(render_comparison(view), nl=False)
     else:
@@ -63,7 +62,7 @@ def _gates(project: Path) -> Mapping[str, GateSettings]:
     Raises:
         ConfigError: The configuration is broken: what it asks for cannot be known.
     """
-    examination = projects.examine(project)
+    examination = examine(project)
     if examination.project is None:
         if examination.code == "NO_SUITES":
             return {}

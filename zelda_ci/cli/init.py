@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from zelda_ci.config import scaffold
-from zelda_ci.config.scaffold import Draft
-from zelda_ci.config.schemas import ProjectConfig
+from zelda_ci.config.scaffold import FileDraft
+from zelda_ci.config.schema import ProjectConfig
 from zelda_ci.errors import ConfigError
 
 
@@ -41,7 +41,7 @@ def init(*, project: Path, force: bool) -> None:
     click.echo(f"\nNext: describe a task of yours in {suite}, check it with `zelda validate`, then `zelda run`.")
 
 
-def _refuse_without_terminal(drafts: list[Draft]) -> None:
+def _refuse_without_terminal(drafts: list[FileDraft]) -> None:
     taken = [draft.file for draft in drafts if draft.exists]
     if taken and not _somebody_can_answer():
         verb = "exists" if len(taken) == 1 else "exist"
@@ -57,7 +57,7 @@ def _somebody_can_answer() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _agreed(draft: Draft, *, force: bool) -> list[Draft]:
+def _agreed(draft: FileDraft, *, force: bool) -> list[FileDraft]:
     """The draft, if it may be written."""
     if draft.exists and not force:
         click.secho(f"warning: {draft.file} exists already", fg="yellow", err=True)
@@ -67,7 +67,7 @@ def _agreed(draft: Draft, *, force: bool) -> list[Draft]:
     return [draft]
 
 
-def _about_ignoring(ignore: Draft | None, results_dir: str) -> str:
+def _about_ignoring(ignore: FileDraft | None, results_dir: str) -> str:
     if ignore is None:
         return f"kept .gitignore: it has {results_dir}/ already"
     return f"added {results_dir}/ to .gitignore" if ignore.exists else f"wrote .gitignore with {results_dir}/"

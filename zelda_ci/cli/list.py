@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import options
-from zelda_ci.cli.moments import Moment
-from zelda_ci.config import project as projects
-from zelda_ci.reporter import terminal
-from zelda_ci.reporter.terminal.history import print_history
-from zelda_ci.reporter.view.history import history_view
+from zelda_ci.cli.options import Moment
+from zelda_ci.config.project import results_folder
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.history import history_view
+from zelda_ci.report.terminal.pages import print_history
 from zelda_ci.storage.history import RunHistory
 
 
@@ -33,7 +33,7 @@ def list_runs(
     Scores are percentages; a dash stands for what was not computed. Where the output is no terminal every run is
     one line. `zelda show RUN` shows a run in full.
     """
-    history = RunHistory(projects.results_dir(project)).overview()
+    history = RunHistory(results_folder(project)).overview()
     chosen = [run for run in history.runs if not suites or run.suite in suites]
     recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
     found = history.model_copy(update={"runs": tuple(recent)})

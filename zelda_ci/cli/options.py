@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,3 +40,34 @@ def isolation(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(added):
         command = option(command)
     return command
+
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Moment(click.ParamType[datetime]):
+    """`2026-02-13`, `2026-02-13T14:30`, `7d`, `24h`; without a time zone in UTC, as in run ids."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read it; a usage error says how to write it."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            return since(str(value).strip(), datetime.now(UTC))
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is neither a date like 2026-02-13 nor a time like 7d, 24h or 30m.", param, ctx)
+
+
+def since(text: str, now: datetime) -> datetime:
+    """The moment that a text means.
+
+    Raises:
+        ValueError: It means none.
+        OverflowError: It means one that no calendar has.
+    """
+    if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text):
+        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

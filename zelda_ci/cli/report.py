@@ -12,10 +12,11 @@ from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.events import Emit
-from zelda_ci.reporter import terminal
-from zelda_ci.reporter.terminal.report import print_run
-from zelda_ci.reporter.view import RunFiles, report_view, stored_run_view
-from zelda_ci.reporter.view.comparison import gate_sentences
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.comparison import gate_sentences
+from zelda_ci.report.builders.summary import report_view, stored_run_view
+from zelda_ci.report.model import RunFiles
+from zelda_ci.report.terminal.pages import print_run
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 

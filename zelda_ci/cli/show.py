@@ -6,12 +6,11 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import options, report
-from zelda_ci.config import project as projects
+from zelda_ci.config.project import results_folder
 from zelda_ci.errors import ConfigError
-from zelda_ci.reporter import terminal
-from zelda_ci.reporter.terminal.lines import print_lines
-from zelda_ci.reporter.view.patch import patch_lines
-from zelda_ci.reporter.view.transcript import transcript_lines
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
+from zelda_ci.report.terminal.layout import print_lines
 from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
 
@@ -33,8 +32,8 @@ def show(*, run: str, project: Path, as_json: bool, transcript: bool, patch: boo
     if as_json + transcript + patch > 1:
         hint = "Give one of them."
         raise ConfigError("--json, --transcript and --patch exclude each other.", hint=hint, code="USAGE")
-    history = RunHistory(projects.results_dir(project))
-    run_id = references.find(history, run)
+    history = RunHistory(results_folder(project))
+    run_id = references.find_run(history, run)
     if transcript:
         print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
     elif patch:

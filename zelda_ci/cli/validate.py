@@ -9,14 +9,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from zelda_ci.config import project as projects
-from zelda_ci.config.keys import entries
-from zelda_ci.config.project import Examination, LoadedProject
-from zelda_ci.config.resolver import DEFAULT, LoadedSuite, Origin
-from zelda_ci.config.selection import select
+from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
+from zelda_ci.config.project import Examination, LoadedProject, examine, select
+from zelda_ci.config.schema import entries
 from zelda_ci.domain.outcome import only_measures
 
-_LONGEST_VALUE = 48
+_MAX_VALUE_LENGTH = 48
 MEASURED = "Measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail."
 
 
@@ -36,7 +34,7 @@ def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
     Each value is shown with the place it comes from: a line of the suite or of zelda.config.yaml, or the default.
     SUITE is a name or a file; without one all are shown. Nothing is run and nothing is spent.
     """
-    examination = projects.examine(project)
+    examination = examine(project)
     if examination.project is None:
         if as_json:
             click.echo(json.dumps(_problems_json(examination), indent=2))
@@ -117,4 +115,4 @@ def _shown(value: Any) -> str:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     printable = "".join(char if char.isprintable() else "?" for char in line)
-    return printable if len(printable) <= _LONGEST_VALUE else f"{printable[: _LONGEST_VALUE - 3]}..."
+    return printable if len(printable) <= _MAX_VALUE_LENGTH else f"{printable[: _MAX_VALUE_LENGTH - 3]}..."

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from math import inf, sqrt
 
 from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
-from zelda_ci.compare.detectable import detectable_difference, detectable_pass_drop
 from zelda_ci.compare.multiplicity import ALPHA
-from zelda_ci.compare.sides import Side, sides
-from zelda_ci.compare.student import student_t_quantile
-from zelda_ci.compare.summary import summarize
-from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise, Summary
+from zelda_ci.compare.power import detectable_difference, detectable_pass_drop, student_t_quantile
+from zelda_ci.compare.sides import Side, sides, summarize
+from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise, TrialStatistics
 from zelda_ci.domain.run import RunResult
 
 TRIALS = (1, 3, 5, 10)
@@ -56,11 +54,11 @@ def _calibration(side: Side) -> Calibration:
     )
 
 
-def _repeated(values: tuple[float, ...]) -> Summary | None:
+def _repeated(values: tuple[float, ...]) -> TrialStatistics | None:
     return summarize(values) if len(values) > 1 else None
 
 
-def _criterion_noise(criterion: str, passes: Summary, level: float) -> CriterionNoise:
+def _criterion_noise(criterion: str, passes: TrialStatistics, level: float) -> CriterionNoise:
     rate = passes.mean / 100
     drops = {n: detectable_pass_drop(round(rate * n), n, n, level) for n in TRIALS if n > 1}
     drops[1] = 100.0 if rate > 0 and not _wavers(rate) else None
@@ -72,7 +70,7 @@ def _criterion_noise(criterion: str, passes: Summary, level: float) -> Criterion
     )
 
 
-def _measure_noise(measure: Measure, summary: Summary, level: float) -> MeasureNoise:
+def _measure_noise(measure: Measure, summary: TrialStatistics, level: float) -> MeasureNoise:
     spread = summary.deviation or 0.0
     drops = {n: detectable_difference(spread, n, n, level) for n in TRIALS if n > 1}
     # Two single trials have no spread of their own: this calibration's stands in, with its degrees of freedom.

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from zelda_ci.compare.readings import Reading
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import Metric
-from zelda_ci.domain.judgement import JudgeIdentity
+from zelda_ci.domain.evaluation import JudgeIdentity, Metric
 
-Aspect = Callable[[Reading], Hashable]
+Aspect = Callable[[RunMetrics], Hashable]
 
 METRIC_OF = {
     Measure.EFFICIENCY: Metric.EFFICIENCY,
@@ -22,29 +21,29 @@ METRIC_OF = {
 """The evaluator that computes each number."""
 
 
-def _session_settings(reading: Reading) -> Hashable:
+def _session_settings(reading: RunMetrics) -> Hashable:
     config = reading.run.config
     execution = tuple(value for name, value in config.execution if name != "model")
     return (execution, config.setup_command, config.shell if config.setup_command else None, config.history_depth)
 
 
-def _commands(reading: Reading) -> Hashable:
+def _commands(reading: RunMetrics) -> Hashable:
     config = reading.run.config
     commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
     return (*commands, config.shell, config.test_report, config.coverage_report, config.protected_paths)
 
 
-def _judge(identity: JudgeIdentity | None, reading: Reading) -> tuple[str, str]:
+def _judge(identity: JudgeIdentity | None, reading: RunMetrics) -> tuple[str, str]:
     config = reading.run.config
     asked = config.judge.model or config.judge_model
     return (identity.model, identity.prompt_version) if identity else (asked, "")
 
 
-def _fulfillment_judge(reading: Reading) -> tuple[str, str]:
+def _fulfillment_judge(reading: RunMetrics) -> tuple[str, str]:
     return _judge(reading.fulfillment.judge if reading.fulfillment else None, reading)
 
 
-def _tool_usage_judge(reading: Reading) -> tuple[str, str]:
+def _tool_usage_judge(reading: RunMetrics) -> tuple[str, str]:
     return _judge(reading.tool_usage.judge if reading.tool_usage else None, reading)
 
 
@@ -77,7 +76,7 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
 """What shapes one measure only."""
 
 
-def _session_network(reading: Reading) -> str | None:
+def _session_network(reading: RunMetrics) -> str | None:
     return reading.run.isolation.network.session if reading.run.isolation else None
 
 
@@ -92,12 +91,12 @@ NOTEWORTHY: dict[str, Aspect] = {
 REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
 
 
-def session_obstacles(readings: Sequence[Reading]) -> tuple[str, ...]:
+def session_obstacles(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
     """Why nothing of these trials may be compared; empty when all may."""
     return tuple(_differences(SESSION, readings))
 
 
-def measure_obstacles(measure: Measure, readings: Sequence[Reading]) -> tuple[str, ...]:
+def measure_obstacles(measure: Measure, readings: Sequence[RunMetrics]) -> tuple[str, ...]:
     """Why one measure may not be compared; only trials that have it are asked."""
     having = [reading for reading in readings if measure in reading.values]
     aspects: dict[str, Aspect] = {
@@ -107,18 +106,18 @@ def measure_obstacles(measure: Measure, readings: Sequence[Reading]) -> tuple[st
     return tuple(_differences(aspects, having))
 
 
-def notes(readings: Sequence[Reading]) -> tuple[str, ...]:
+def notes(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
     """Differences worth knowing."""
     replayed = bool(readings) and all(reading.run.replayed for reading in readings)
     return (*_differences(NOTEWORTHY, readings), *((REPLAYED,) if replayed else ()))
 
 
-def _version(measure: Measure, reading: Reading) -> str:
+def _version(measure: Measure, reading: RunMetrics) -> str:
     result = reading.run.evaluations.get(METRIC_OF[measure])
     return result.version if result else ""
 
 
-def _differences(aspects: dict[str, Aspect], readings: Sequence[Reading]) -> Iterator[str]:
+def _differences(aspects: dict[str, Aspect], readings: Sequence[RunMetrics]) -> Iterator[str]:
     for name, aspect in aspects.items():
         found = {aspect(reading) for reading in readings}
         if len(found) > 1:

@@ -1,9 +1,12 @@
-"""One answered question as it is stored and shown."""
+"""All questions of a comparison settled together, because each hypothesis costs the others certainty."""
 
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
-from zelda_ci.compare.answers import Answer, tail
-from zelda_ci.compare.detectable import (
+from zelda_ci.compare.exact_tests import OneSided, Tails
+from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
+from zelda_ci.compare.power import (
     detectable_difference,
     detectable_paired,
     detectable_pass_drop,
@@ -11,10 +14,76 @@ from zelda_ci.compare.detectable import (
     trials_for_difference,
     trials_for_pass_rates,
 )
-from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.questions import Question
-from zelda_ci.compare.summary import mean, summarize
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.compare.scales import Scale
+from zelda_ci.compare.sides import mean, summarize
+from zelda_ci.domain.comparison import FamilySize, Verdict
+
+
+class QuestionKey(NamedTuple):
+    """Which number of which suite; the overall numbers have no suite."""
+
+    suite: str | None
+    name: str
+    criterion: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisResult:
+    """Adjusted p-values of both directions; absent where nothing was tested."""
+
+    worse: float | None = None
+    better: float | None = None
+    level: float = ALPHA
+    """What a p-value of a worsening must reach in this comparison."""
+    eventual_level: float = ALPHA
+    """The same once every hypothesis has trials enough to count."""
+
+
+def resolve_questions(
+    questions: Mapping[QuestionKey, Question],
+) -> tuple[dict[QuestionKey, HypothesisResult], FamilySize]:
+    """Correct the two directions apart: a family of regressions, whose error is promised, and one of improvements."""
+    tested = {key: question for key, question in questions.items() if question.tails is not None}
+    worse, better = _family(tested.values(), worse=True), _family(tested.values(), worse=False)
+    answers = dict.fromkeys(questions, HypothesisResult())
+    for index, (key, question) in enumerate(tested.items()):
+        answers[key] = HypothesisResult(
+            worse.adjusted[index],
+            better.adjusted[index],
+            worse.level(index, question.floor),
+            worse.eventual_level(index),
+        )
+    size = FamilySize(
+        hypotheses=len(tested),
+        testable=len(worse.testable),
+        alpha=ALPHA,
+        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1.0, _eventual_weight(questions.values()))),
+    )
+    return answers, size
+
+
+def _eventual_weight(questions: Iterable[Question]) -> float:
+    """Weight of the hypotheses once there are trials: those of a single trial may turn out to vary."""
+    single = sum(question.scale.weight for question in questions if question.method == "threshold")
+    varying = (q.scale.weight for q in questions if q.tails and min(q.tails.lower.floor, q.tails.higher.floor) < 1)
+    return single + sum(varying)
+
+
+def _family(tested: Iterable[Question], *, worse: bool) -> Family:
+    return Family(
+        tuple(
+            Hypothesis(tail(question.scale, question.tails, worse=worse), question.scale.weight)
+            for question in tested
+            if question.tails
+        )
+    )
+
+
+def tail(scale: Scale, tails: Tails, *, worse: bool) -> OneSided:
+    """The test for a change in the worse, or better, direction."""
+    return tails.lower if (scale.better == "higher") == worse else tails.higher
+
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
 CALIBRATED = "the calibration saw such changes between runs of one commit"
@@ -24,7 +93,7 @@ TOO_FEW = "the change may be noise: no change could be significant with so few t
 Effect = Literal["better", "worse", "same"]
 
 
-def describe(question: Question, answer: Answer) -> dict[str, Any]:
+def describe(question: Question, answer: HypothesisResult) -> dict[str, Any]:
     """The fields of a `Delta`."""
     sample = question.sample
     verdict, reasons = _verdict(question, answer)
@@ -38,7 +107,7 @@ def describe(question: Question, answer: Answer) -> dict[str, Any]:
     return fields | _comparison(question, answer, verdict) if sample.answerable else fields
 
 
-def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
     sample = question.sample
     if sample.obstacles and not sample.answerable:
         return Verdict.INCONCLUSIVE, sample.obstacles
@@ -50,7 +119,7 @@ def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ..
     return verdict, (*sample.obstacles, *reasons)
 
 
-def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
+def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
     change = question.sample.change
     reasons = (SINGLE_TRIAL,) if question.method == "threshold" else ()
     if abs(change) <= _threshold(question) * (1 + 1e-9):
@@ -66,7 +135,7 @@ def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[st
     return Verdict.INCONCLUSIVE, (TOO_NOISY if _detectable(question, answer) is not None else TOO_FEW,)
 
 
-def _comparison(question: Question, answer: Answer, verdict: Verdict) -> dict[str, Any]:
+def _comparison(question: Question, answer: HypothesisResult, verdict: Verdict) -> dict[str, Any]:
     sample, change = question.sample, question.sample.change
     old = mean(sample.baseline)
     effect = _effect(question)
@@ -93,7 +162,7 @@ def _effect(question: Question) -> Effect:
     return "worse" if question.scale.is_worse(change) else "better"
 
 
-def _p_values(question: Question, answer: Answer, effect: Effect) -> dict[str, float | None]:
+def _p_values(question: Question, answer: HypothesisResult, effect: Effect) -> dict[str, float | None]:
     if question.tails is None:
         return {}
     worse = effect != "better"
@@ -103,7 +172,7 @@ def _p_values(question: Question, answer: Answer, effect: Effect) -> dict[str, f
     }
 
 
-def _detectable(question: Question, answer: Answer) -> float | None:
+def _detectable(question: Question, answer: HypothesisResult) -> float | None:
     """The smallest worsening that is significant and exceeds the threshold."""
     a, b, level = question.sample.baseline, question.sample.candidate, answer.level
     match question.method:
@@ -119,7 +188,7 @@ def _detectable(question: Question, answer: Answer) -> float | None:
     return None if found is None else max(found, question.scale.threshold(mean(a), worst))
 
 
-def _trials_needed(question: Question, answer: Answer, verdict: Verdict) -> int | None:
+def _trials_needed(question: Question, answer: HypothesisResult, verdict: Verdict) -> int | None:
     """Only where trials are what is missing: for the change that was seen, if there are trials to judge its noise."""
     a, b = question.sample.baseline, question.sample.candidate
     if verdict is not Verdict.INCONCLUSIVE:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import assert_never
 
-from zelda_ci.compare.sides import LIMITS, Side, sides
-from zelda_ci.compare.summary import mean
+from zelda_ci.compare.sides import LIMITS, Side, mean, sides
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from zelda_ci.compare.fisher import OneSided
+from zelda_ci.compare.exact_tests import OneSided
 
 ALPHA = 0.04
 """Chance that a comparison of two equal sides claims any regression; the same again for any improvement.

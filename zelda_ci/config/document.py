@@ -1,40 +1,199 @@
 """A configuration file from disk to its tree of keys, with everything wrong that needs no model to see."""
 
+import os
+import re
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
-from zelda_ci.config import credentials, loader
-from zelda_ci.config.files import read_text
-from zelda_ci.config.nodes import Grouping, Scalar, key_places, value_of
-from zelda_ci.config.problems import Position, Problem, Rejected, problem
-from zelda_ci.config.resolver import Layer
-from zelda_ci.config.validation import Model, check
+import re2
+
+from zelda_ci.config import loader
+from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, key_places, value_of
+from zelda_ci.config.merge import Layer
+from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, shown
+from zelda_ci.config.validation import Model, validate_tree
+from zelda_ci.redact import KEY_SHAPES
+
+MEGABYTE = 1_000_000
+MAX_FILE_BYTES = MEGABYTE
+
+# What YAML itself does not allow in a file; nobody types these.
+_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_text(path: Path, file: str) -> str:
+    """The file's text, every line break a newline, without a byte order mark.
+
+    Args:
+        path: Where it is. Links are not followed, nothing is opened that could block.
+        file: Its name in messages.
+
+    Raises:
+        Rejected: it cannot be read as text.
+    """
+    try:
+        data = _read_bytes(path, file)
+    except OSError as exc:
+        raise Rejected(config_problem(file, None, f"cannot be read: {exc.strerror or exc}")) from None
+    text = _decode(data, file).replace("\r\n", "\n").replace("\r", "\n")
+    found = _UNPRINTABLE.search(text)
+    if found:
+        at = position(text, found.start())
+        raise Rejected(config_problem(file, at, f"a text file cannot hold the character U+{ord(found[0]):04X}"))
+    return text
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    """Whether a path, links followed, leads into a folder; neither needs to exist."""
+    try:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    except (OSError, ValueError):
+        return False
+
+
+def position(text: str, offset: int) -> Position:
+    """The place of a character."""
+    return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def _read_bytes(path: Path, file: str) -> bytes:
+    _refuse(path.lstat(), file)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - from a descriptor
+        _refuse(os.fstat(descriptor), file)
+        data = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise Rejected(config_problem(file, None, "grows while it is read"))
+    return data
+
+
+def _refuse(status: os.stat_result, file: str) -> None:
+    for is_kind, kind in _KINDS:
+        if is_kind(status.st_mode):
+            raise Rejected(config_problem(file, None, f"is {kind}; it must be a regular file"))
+    if status.st_size > MAX_FILE_BYTES:
+        size = f"{status.st_size / MEGABYTE:.1f} MB"
+        raise Rejected(config_problem(file, None, f"is {size} large; at most 1 MB is read"))
+
+
+def _decode(data: bytes, file: str) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Rejected(config_problem(file, Position(1, 1), "is UTF-16 text; save it as UTF-8"))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        # A byte order mark is not part of what the codec counts.
+        offset = exc.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        before = data[:offset].decode("utf-8-sig")
+        message = f"is not UTF-8 text: byte 0x{data[offset]:02x} at offset {offset}; save it as UTF-8"
+        raise Rejected(config_problem(file, position(before, len(before)), message)) from None
+
+
+_NAME = re.compile(
+    r"(api|access|secret|private|auth|signing)_?keys?|key|(access_?|auth_?|oauth_?|bearer_?|github_?|gh_?)?token"
+    r"|\w*_(token|key|secret|password)|\w*(apikey|authtoken|secret|passwor[dt]|passwd|passphrase|credentials?)|bearer"
+)
+_VARIABLES = (
+    ("portkey", "PORTKEY_API_KEY"),
+    ("gateway", "PORTKEY_API_KEY"),
+    ("github", "GITHUB_TOKEN"),
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("claude", "ANTHROPIC_API_KEY"),
+    ("sk-ant-", "ANTHROPIC_API_KEY"),
+)
+_BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
+
+
+def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
+    """Keys with the name of a credential and a value that could be one."""
+    for key, at, node in _scalars(root):
+        if _NAME.fullmatch(_snake(key)) and isinstance(value_of(node), str):
+            message = (
+                f"{shown(key)} looks like a credential, which does not belong in a file: "
+                f"set the environment variable {_variable(key)} instead"
+            )
+            yield config_problem(file, at, message)
+
+
+def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
+    """Anything in a file, comments and prompts included, that has the shape of a well-known credential."""
+    for match in islice(_shapes().finditer(text), MAX_PER_FILE):
+        found = match.group()
+        if "-----BEGIN" in found and not _BASE64_RUN.search(found):
+            continue  # the header alone is no key
+        begin = match.start() + len(found) - len(found.lstrip())
+        message = (
+            "this has the shape of a credential, which does not belong in a file: set the environment variable "
+            f"{_variable(found)} instead, and revoke the credential if the file was ever committed"
+        )
+        yield config_problem(file, position(text, begin), message)
+
+
+def _scalars(node: Node | None) -> Iterator[tuple[str, Position, ScalarNode]]:
+    match node:
+        case MappingNode():
+            for key, entry in node.entries.items():
+                if isinstance(entry.node, ScalarNode):
+                    yield key, entry.key_at, entry.node
+                yield from _scalars(entry.node)
+        case SequenceNode():
+            for item in node.items:
+                yield from _scalars(item)
+        case _:
+            pass
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", key[:100]).lower()
+
+
+def _variable(hint: str) -> str:
+    known = (variable for word, variable in _VARIABLES if word in hint.lower())
+    return next(known, "ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway)")
+
+
+@cache
+def _shapes() -> Any:
+    return re2.compile("|".join(KEY_SHAPES))
+
 
 TOP = Position(1, 1)
 
 
 @dataclass(frozen=True)
-class Document(Generic[Model]):
+class ConfigDocument(Generic[Model]):
     """What a file says. With problems, it holds the top-level keys that are right."""
 
-    root: Grouping
+    root: MappingNode
     config: Model
     layer: Layer
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
 
-    def problem(self, key: str, message: str) -> Problem:
+    def problem(self, key: str, message: str) -> ConfigProblem:
         """Something wrong with the value of a top-level key, or with its default."""
         entry = self.root.entries.get(key)
-        return problem(self.layer.file, entry.node.at if entry else None, f"{key} {message}")
+        return config_problem(self.layer.file, entry.node.at if entry else None, f"{key} {message}")
 
 
-def empty(file: str, model: type[Model], *problems: Problem) -> Document[Model]:
+def empty(file: str, model: type[Model], *problems: ConfigProblem) -> ConfigDocument[Model]:
     """Stands for a file that is missing or could not be used."""
-    return Document(Grouping(TOP, {}), model(), Layer(file, model(), {}), problems)
+    return ConfigDocument(MappingNode(TOP, {}), model(), Layer(file, model(), {}), problems)
 
 
-def read(path: Path, file: str, model: type[Model]) -> Document[Model]:
+def load_document(path: Path, file: str, model: type[Model]) -> ConfigDocument[Model]:
     """Read and check a file.
 
     Args:
@@ -46,20 +205,20 @@ def read(path: Path, file: str, model: type[Model]) -> Document[Model]:
         Rejected: nothing in it can be used.
     """
     text = read_text(path, file)
-    leaked = tuple(credentials.shaped(text, file))
+    leaked = tuple(shaped(text, file))
     try:
         node, problems = loader.parse(text, file)
     except Rejected as exc:
         raise Rejected(*leaked, *exc.problems) from None
-    if node is None or (isinstance(node, Scalar) and value_of(node) is None):
-        node = Grouping(TOP, {})
-    if not isinstance(node, Grouping):
-        what = "a single text" if isinstance(node, Scalar) else "a list"
+    if node is None or (isinstance(node, ScalarNode) and value_of(node) is None):
+        node = MappingNode(TOP, {})
+    if not isinstance(node, MappingNode):
+        what = "a single text" if isinstance(node, ScalarNode) else "a list"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
-        raise Rejected(*leaked, *problems, problem(file, node.at, message))
-    named = tuple(credentials.named(node, file))
+        raise Rejected(*leaked, *problems, config_problem(file, node.at, message))
+    named = tuple(credential_named(node, file))
     lines = {it.line for it in named}
     leaked = (*named, *(it for it in leaked if it.line not in lines))
-    checked = check(model, node, file, leaked)
+    checked = validate_tree(model, node, file, leaked)
     layer = Layer(file, checked.config, dict(key_places(node)))
-    return Document(node, checked.config, layer, (*leaked, *problems, *checked.problems))
+    return ConfigDocument(node, checked.config, layer, (*leaked, *problems, *checked.problems))

@@ -4,28 +4,158 @@ The tree is built from parser events on a stack of our own, so that depth, size 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from zelda_ci.config import syntax
-from zelda_ci.config.nodes import Entry, Grouping, Node, Scalar, Sequence
-from zelda_ci.config.problems import Position, Problem, Rejected, problem, shown
+from zelda_ci.config import messages
+from zelda_ci.config.messages import ConfigProblem, Position, Rejected, config_problem, shown
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_SWITCH = frozenset({"y", "n", "yes", "no", "on", "off"})
+
+# Eighteen digits fit into 64 bits.
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
+
+_MAX_NUMBER_LENGTH = 64
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(([Tt]|[ \t]+)[0-9][0-9:. \tZz+-]*)?")
+_ODD_NUMBER = re.compile(
+    r"""[-+]?(
+        [0-9][0-9_]*                          # leading zero (octal), underscores, or too long
+      | 0[xob][0-9a-fA-F_]+
+      | [0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?  # sexagesimal
+      | ([0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)([eE][-+]?[0-9]+)?
+      | \.(inf|Inf|INF)
+    )|\.(nan|NaN|NAN)""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """A word that YAML readers understand in different ways."""
+
+    text: str
+
+
+def plain_value(text: str) -> str | int | float | bool | Surprise | None:
+    """The value of an unquoted word."""
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return Surprise(text) if _surprises(text) else text
+
+
+def _surprises(text: str) -> bool:
+    if text.lower() in _SWITCH or text in {"=", "<<"}:
+        return True
+    if len(text) > _MAX_NUMBER_LENGTH:
+        return text.lstrip("+-").isdecimal()
+    return bool(_DATE.fullmatch(text) or _ODD_NUMBER.fullmatch(text))
+
+
+Value = str | int | float | bool | Surprise | tuple[Any, ...] | dict[str, Any] | None
+"""What a node stands for: lists are tuples, so that values stay frozen."""
+
+
+@dataclass(frozen=True)
+class ScalarNode:
+    """A single value; `plain` where it is written without quotes and not as a block."""
+
+    at: Position
+    text: str
+    plain: bool
+
+
+@dataclass(frozen=True)
+class SequenceNode:
+    """A list."""
+
+    at: Position
+    items: "tuple[Node, ...]"
+
+
+@dataclass(frozen=True)
+class MappingNode:
+    """Keys and their values, in the order of the file."""
+
+    at: Position
+    entries: "Mapping[str, MappingEntry]"
+
+
+@dataclass(frozen=True)
+class MappingEntry:
+    """A key with its value."""
+
+    key_at: Position
+    node: "Node"
+
+
+Node = ScalarNode | SequenceNode | MappingNode
+
+
+def value_of(node: Node) -> Value:
+    """The tree as plain Python values."""
+    match node:
+        case ScalarNode():
+            return plain_value(node.text) if node.plain else node.text
+        case SequenceNode():
+            return tuple(value_of(item) for item in node.items)
+        case MappingNode():
+            return {key: value_of(entry.node) for key, entry in node.entries.items()}
+
+
+def at_path(node: Node, path: tuple[int | str, ...]) -> Node:
+    """The node that an existing path leads to."""
+    for step in path:
+        following = child(node, step)
+        assert following is not None, path  # noqa: S101
+        node = following
+    return node
+
+
+def key_places(node: Node, prefix: str = "") -> Iterator[tuple[str, Position]]:
+    """Every dotted key with a value, and where the key stands."""
+    if not isinstance(node, MappingNode):
+        return
+    for key, entry in node.entries.items():
+        if value_of(entry.node) is not None:
+            yield f"{prefix}{key}", entry.key_at
+            yield from key_places(entry.node, f"{prefix}{key}.")
+
+
+def child(node: Node, step: int | str) -> Node | None:
+    """The value of a key or the item of a list, where there is one."""
+    match node, step:
+        case MappingNode(), str() if step in node.entries:
+            return node.entries[step].node
+        case SequenceNode(), int() if step < len(node.items):
+            return node.items[step]
+    return None
+
 
 try:
     PARSER: Any = yaml.CSafeLoader
 except AttributeError:  # PyYAML built without libyaml
     PARSER = yaml.SafeLoader
 
-MOST_NODES = 10_000
-DEEPEST = 32
+MAX_NODES = 10_000
+MAX_DEPTH = 32
 
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 
 
-def parse(text: str, file: str, parser: Any = PARSER) -> tuple[Node | None, tuple[Problem, ...]]:
+def parse(text: str, file: str, parser: Any = PARSER) -> tuple[Node | None, tuple[ConfigProblem, ...]]:
     """The tree of a file, absent when it is empty, with the problems that leave a usable tree.
 
     Raises:
@@ -40,15 +170,15 @@ def parse(text: str, file: str, parser: Any = PARSER) -> tuple[Node | None, tupl
     except (yaml.YAMLError, ValueError, OverflowError):
         # Absurd numbers in escapes and directives end the pure Python parser without a place.
         message = "this is not valid YAML: an escape sequence or a % line holds an impossible number"
-        raise Rejected(*builder.problems, problem(file, Position(1, 1), message)) from None
+        raise Rejected(*builder.problems, config_problem(file, Position(1, 1), message)) from None
     return builder.root, tuple(builder.problems)
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> ConfigProblem:
     at = _position(error.problem_mark) if error.problem_mark else Position(1, 1)
     began = _position(error.context_mark) if error.context_mark else at
-    trouble = syntax.SyntaxTrouble(error.problem or error.context or "", at, began)
-    return problem(file, *syntax.explain(trouble, text.split("\n")))
+    trouble = messages.SyntaxTrouble(error.problem or error.context or "", at, began)
+    return config_problem(file, *messages.explain_syntax(trouble, text.split("\n")))
 
 
 def _position(mark: Any) -> Position:
@@ -71,7 +201,7 @@ class _Builder:
 
     def __init__(self, file: str) -> None:
         self.root: Node | None = None
-        self.problems: list[Problem] = []
+        self.problems: list[ConfigProblem] = []
         self._file = file
         self._open: list[_Open] = []
         self._anchored: dict[str, tuple[Node, int]] = {}
@@ -98,14 +228,14 @@ class _Builder:
 
     def _begin(self, event: yaml.CollectionStartEvent, at: Position) -> None:
         self._refuse_tag(event, at)
-        if len(self._open) == DEEPEST:
-            raise self._rejected(at, f"this is nested more than {DEEPEST} levels deep")
+        if len(self._open) == MAX_DEPTH:
+            raise self._rejected(at, f"this is nested more than {MAX_DEPTH} levels deep")
         self._open.append(_Open(at, event.anchor, isinstance(event, yaml.MappingStartEvent)))
 
     def _close(self) -> None:
         done = self._open.pop()
         entries = self._entries(done.children) if done.is_group else {}
-        node = Grouping(done.at, entries) if done.is_group else Sequence(done.at, tuple(done.children))
+        node = MappingNode(done.at, entries) if done.is_group else SequenceNode(done.at, tuple(done.children))
         self._add(node, done.size, done.anchor)
 
     def _add(self, node: Node, size: int, anchor: str | None) -> None:
@@ -125,35 +255,35 @@ class _Builder:
             return
         self._open[-1].children.append(node)
         self._open[-1].size += size
-        if sum(level.size for level in self._open) > MOST_NODES:
-            raise self._rejected(at, f"the file holds more than {MOST_NODES} values, repeated ones included")
+        if sum(level.size for level in self._open) > MAX_NODES:
+            raise self._rejected(at, f"the file holds more than {MAX_NODES} values, repeated ones included")
 
-    def _entries(self, children: list[Node]) -> dict[str, Entry]:
-        entries: dict[str, Entry] = {}
+    def _entries(self, children: list[Node]) -> dict[str, MappingEntry]:
+        entries: dict[str, MappingEntry] = {}
         for key, node in _pairs(children):
-            if not isinstance(key, Scalar):
+            if not isinstance(key, ScalarNode):
                 self._note(key.at, "a key must be a single word, not a list or a group")
             elif key.text in entries:
                 first = entries[key.text].key_at
                 self._note(key.at, f"{shown(key.text)} is given twice; the first time at {first}")
             else:
-                entries[key.text] = Entry(key.at, node)
+                entries[key.text] = MappingEntry(key.at, node)
         return entries
 
-    def _scalar(self, event: yaml.ScalarEvent, at: Position) -> Scalar:
+    def _scalar(self, event: yaml.ScalarEvent, at: Position) -> ScalarNode:
         if _UNFIT.search(event.value):
             self._note(at, "an escape sequence stands for a character that no text can hold")
-        return Scalar(at, event.value, plain=not event.style)
+        return ScalarNode(at, event.value, plain=not event.style)
 
     def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, at: Position) -> None:
         if event.tag is not None:
             self._note(at, f"the tag {shown(event.tag)} is not supported: write the value without it, or in quotes")
 
     def _note(self, at: Position, message: str) -> None:
-        self.problems.append(problem(self._file, at, message))
+        self.problems.append(config_problem(self._file, at, message))
 
     def _rejected(self, at: Position, message: str) -> Rejected:
-        return Rejected(*self.problems, problem(self._file, at, message))
+        return Rejected(*self.problems, config_problem(self._file, at, message))
 
 
 def _pairs(children: list[Node]) -> Iterator[tuple[Node, Node]]:

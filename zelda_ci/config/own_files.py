@@ -13,17 +13,17 @@ from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
 from zelda_ci.config import loader
-from zelda_ci.config.nodes import Grouping, Scalar
-from zelda_ci.config.problems import Rejected
+from zelda_ci.config.loader import MappingNode, ScalarNode
+from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.schemas import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
 from zelda_ci.domain.workspace import Listing, Withheld
 
 RULES = "1"
 """Raised when the same tree would give another answer."""
 
 DEFAULTS = ProjectKeys()
-MOST_LINKS = 40
+MAX_LINKS = 40
 
 _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _RECORDING_OF_A_JUDGE = ".judge.json"
@@ -155,7 +155,7 @@ class _Tree:
     def _resolved(self, path: str) -> set[str]:
         """Where a path leads, its links followed; more than one place where versions differ."""
         found, waiting, seen = set[str](), [path], set[str]()
-        while waiting and len(seen) < MOST_LINKS:
+        while waiting and len(seen) < MAX_LINKS:
             here = waiting.pop()
             if here in seen or here.startswith(("../", "/")) or here == "..":
                 continue
@@ -190,9 +190,9 @@ def _values(text: bytes, *names: str) -> dict[str, str]:
         root, _ = loader.parse(text.decode("utf-8-sig", "replace"), "")
     except Rejected:
         return {}
-    entries = root.entries if isinstance(root, Grouping) else {}
+    entries = root.entries if isinstance(root, MappingNode) else {}
     found = {name: entries[name].node for name in names if name in entries}
-    return {name: node.text for name, node in found.items() if isinstance(node, Scalar) and node.text.strip()}
+    return {name: node.text for name, node in found.items() if isinstance(node, ScalarNode) and node.text.strip()}
 
 
 def _inside(project: str, given: str) -> str:

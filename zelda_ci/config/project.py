@@ -1,18 +1,93 @@
 """The whole configuration of a project: `load` gives it, or raises with everything that is wrong with it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from zelda_ci.config import dependents, discovery, document, suite_file
-from zelda_ci.config.document import Document
-from zelda_ci.config.files import lies_in
-from zelda_ci.config.problems import Problem, Rejected, ordered, problem, shown
-from zelda_ci.config.resolver import LoadedSuite, resolve
-from zelda_ci.config.schemas import CONFIG_FILE, ProjectConfig
+from zelda_ci.config import document, suite_file, validation
+from zelda_ci.config.document import ConfigDocument, lies_in
+from zelda_ci.config.merge import LoadedSuite, resolve
+from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, printable, shown
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys, nearest
 from zelda_ci.config.suite_file import SuiteFile
 from zelda_ci.errors import ConfigError
+
+DEFAULT_TEST_DIR = str(ProjectKeys().test_dir)
+_ENDINGS = (".yaml", ".yml")
+_MISNAMED = frozenset(
+    {
+        "zelda.config.yaml",  # in another case
+        "zelda.config.yml",
+        "zelda.config.json",
+        "zelda-config.yaml",
+        "zelda_config.yaml",
+        "zelda.yaml",
+        "zelda.yml",
+        ".zelda.yaml",
+        ".zelda.yml",
+    }
+)
+
+
+def find_root(folder: Path) -> Path:
+    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
+
+    Where none does it is the given one.
+    """
+    start = folder.resolve()
+    return next((above for above in _up_to_git(start) if _is_project(above)), start)
+
+
+def misnamed_config(root: Path) -> ConfigProblem | None:
+    """A file that was probably meant to be the project's configuration; it would silently be ignored."""
+    names = (name for name in _names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE)
+    found = next(names, None)
+    if found is None:
+        return None
+    advice = f"rename it to {CONFIG_FILE}, or, if it is not Zelda's, put an empty {CONFIG_FILE} beside it"
+    return config_problem(found, None, f"is not read: {advice}")
+
+
+def suite_files(root: Path, test_dir: str) -> list[Path]:
+    """Every `test-*.yaml` and `.yml` of the project's folder of suites, by name, whatever kind of file it is."""
+    folder = root / test_dir
+    if not lies_in(folder, root):
+        return []
+    return [folder / name for name in _names(folder) if _is_suite(name)]
+
+
+def no_suites(root: Path, test_dir: str) -> ConfigProblem:
+    """Says how to make one: zero suites is never green."""
+    exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
+    what = "holds no suites" if exists else "does not exist, so there are no suites"
+    message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
+    almost = [name for name in _names(root / test_dir) if name.endswith(_ENDINGS)]
+    if almost:
+        message += f" ({almost[0]} is none: the name must begin with test-)"
+    return config_problem(test_dir, None, message)
+
+
+def _up_to_git(start: Path) -> Iterator[Path]:
+    """The folder itself and, inside a git repository only, what is above it."""
+    folders = (start, *start.parents)
+    top = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), 0)
+    yield from folders[: top + 1]
+
+
+def _is_project(folder: Path) -> bool:
+    return os.path.lexists(folder / CONFIG_FILE) or any(map(_is_suite, _names(folder / DEFAULT_TEST_DIR)))
+
+
+def _is_suite(name: str) -> bool:
+    return name.startswith("test-") and name.endswith(_ENDINGS)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names only
+    except OSError:
+        return []
 
 
 @dataclass(frozen=True)
@@ -30,7 +105,7 @@ class Examination:
     """The project, or else everything that is wrong with it: exactly one of the two is there."""
 
     project: LoadedProject | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ConfigProblem, ...] = ()
     code: str | None = None
     """Machine-readable, where another than that of invalid files fits better."""
 
@@ -54,13 +129,13 @@ def load(folder: Path) -> LoadedProject:
     return examination.project
 
 
-def results_dir(folder: Path) -> Path:
+def results_folder(folder: Path) -> Path:
     """Where the results of a folder's project lie, whatever is wrong with its suites.
 
     Raises:
         ConfigError: zelda.config.yaml cannot be used.
     """
-    root = discovery.find_root(folder)
+    root = find_root(folder)
     config = _read_config(root)
     if config.problems:
         raise Examination(None, ordered(config.problems)).error()
@@ -70,36 +145,36 @@ def results_dir(folder: Path) -> Path:
 def examine(folder: Path) -> Examination:
     """Read everything, whatever is wrong."""
     if not folder.is_dir():
-        return Examination(None, (problem(str(folder), None, "is not a folder"),))
-    root = discovery.find_root(folder)
+        return Examination(None, (config_problem(str(folder), None, "is not a folder"),))
+    root = find_root(folder)
     config = _read_config(root)
     suites, problems = _read_suites(root, config)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*dependents.untested(config.layer, layers, complete=not problems),)
-    problems += (*dependents.switched_off(config.layer, layers),)
+    problems += (*validation.untested(config.layer, layers, complete=not problems),)
+    problems += (*validation.switched_off(config.layer, layers),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
-        return Examination(None, (discovery.no_suites(root, config.config.test_dir),), "NO_SUITES")
+        return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
     resolved = tuple(resolve(suite.identity, suite.layer, config.layer) for suite in suites)
     return Examination(LoadedProject(root, root / config.config.results_dir, config.config, resolved))
 
 
-def _read_config(root: Path) -> Document[ProjectConfig]:
+def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
     path = root / CONFIG_FILE
     if not os.path.lexists(path):
-        misnamed = discovery.misnamed_config(root)
+        misnamed = misnamed_config(root)
         config = document.empty(CONFIG_FILE, ProjectConfig, *filter(None, [misnamed]))
     else:
         try:
-            config = document.read(path, CONFIG_FILE, ProjectConfig)
+            config = document.load_document(path, CONFIG_FILE, ProjectConfig)
         except Rejected as exc:
             return document.empty(CONFIG_FILE, ProjectConfig, *exc.problems)
     return replace(config, problems=(*config.problems, *_folder_problems(config, root)))
 
 
-def _folder_problems(config: Document[ProjectConfig], root: Path) -> Iterator[Problem]:
+def _folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
     """Folders that the configuration names must lie in the project, links followed, and not be each other."""
     test_dir, results_dir = root / config.config.test_dir, root / config.config.results_dir
     if not lies_in(test_dir, root):
@@ -115,19 +190,21 @@ def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:
     return same or ".git" in results_dir.relative_to(root).parts
 
 
-def _read_suites(root: Path, config: Document[ProjectConfig]) -> tuple[tuple[SuiteFile, ...], tuple[Problem, ...]]:
+def _read_suites(
+    root: Path, config: ConfigDocument[ProjectConfig]
+) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...]]:
     suites: list[SuiteFile] = []
-    problems: list[Problem] = []
-    for path in discovery.suite_files(root, config.config.test_dir):
+    problems: list[ConfigProblem] = []
+    for path in suite_files(root, config.config.test_dir):
         try:
-            suites.append(suite_file.read(path, root))
+            suites.append(suite_file.load_suite(path, root))
         except Rejected as exc:
             problems += exc.problems
     problems += (found for suite in suites for found in suite.problems)
     return tuple(suites), (*problems, *_shared_names(suites))
 
 
-def _shared_names(suites: list[SuiteFile]) -> Iterator[Problem]:
+def _shared_names(suites: list[SuiteFile]) -> Iterator[ConfigProblem]:
     """Names become folder names, and some file systems do not tell upper from lower case."""
     taken: dict[str, str] = {}
     for suite in suites:
@@ -135,4 +212,58 @@ def _shared_names(suites: list[SuiteFile]) -> Iterator[Problem]:
         first = taken.setdefault(name.casefold(), file)
         if first != file:
             place = suite.layer.places.get("name")
-            yield problem(file, place, f"the name {shown(name)} is that of {first} already: every suite needs its own")
+            yield config_problem(
+                file, place, f"the name {shown(name)} is that of {first} already: every suite needs its own"
+            )
+
+
+def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = ()) -> tuple[LoadedSuite, ...]:
+    """The suites with one of the names and one of the tags, in the order of their files.
+
+    Args:
+        suites: All there are.
+        names: Names of suites or paths of their files; none means all.
+        tags: Of which a suite must have one; none means any.
+
+    Raises:
+        ConfigError: a name or tag that no suite has, or nothing is left.
+    """
+    names, tags = list(names), list(tags)
+    strangers = [_stranger(name, suites) for name in names if not any(_is_meant(name, suite) for suite in suites)]
+    strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
+    if strangers:
+        hint = "`zelda validate` shows every suite." if suites else None
+        raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
+    chosen = tuple(suite for suite in suites if _is_chosen(suite, names, tags))
+    if not chosen:
+        raise ConfigError("None of the named suites has one of the tags.", code="NO_SUITE_SELECTED")
+    return chosen
+
+
+def _is_chosen(suite: LoadedSuite, names: list[str], tags: list[str]) -> bool:
+    named = not names or any(_is_meant(name, suite) for name in names)
+    return named and (not tags or bool(set(tags) & set(suite.resolved.tags)))
+
+
+def _is_meant(name: str, suite: LoadedSuite) -> bool:
+    return name == suite.resolved.name or _is_file(name, suite.resolved.file)
+
+
+def _is_file(name: str, file: str) -> bool:
+    """Whether a path, relative to any folder or absolute, ends like the suite's file."""
+    given = [part for part in PurePath(name).parts if part not in {".", ".."}]
+    parts = file.split("/")
+    common = min(len(given), len(parts))
+    return common > 0 and given[-common:] == parts[-common:]
+
+
+def _stranger(name: str, suites: Sequence[LoadedSuite]) -> str:
+    near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
+    guess = f" (did you mean {near}?)" if near else ""
+    return f'No suite is called "{printable(shown(name))}"{guess}.'
+
+
+def _unknown_tag(tag: str, suites: Sequence[LoadedSuite]) -> str:
+    known = sorted({tag for suite in suites for tag in suite.resolved.tags})
+    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
+    return f'No suite has the tag "{printable(shown(tag))}"{there}.'

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from zelda_ci import ownership
 from zelda_ci.config import document, templates
-from zelda_ci.config.files import lies_in
-from zelda_ci.config.problems import Rejected
-from zelda_ci.config.schemas import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.document import lies_in
+from zelda_ci.config.messages import Rejected
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.errors import ConfigError
 
 EXAMPLE = "test-example.yaml"
@@ -20,7 +20,7 @@ _NEW_FILE_MODE = 0o666  # less the user's umask
 
 
 @dataclass(frozen=True)
-class Draft:
+class FileDraft:
     """A file to be written; `exists` where something is there that it would replace."""
 
     path: Path
@@ -29,17 +29,17 @@ class Draft:
     exists: bool
 
 
-def config_draft(root: Path) -> Draft:
+def config_draft(root: Path) -> FileDraft:
     """The project's configuration, all defaults."""
     return _draft(root, CONFIG_FILE, templates.project_config().encode())
 
 
-def example_draft(root: Path, test_dir: str) -> Draft:
+def example_draft(root: Path, test_dir: str) -> FileDraft:
     """The example suite."""
     return _draft(root, f"{test_dir}/{EXAMPLE}", templates.example_suite().encode())
 
 
-def ignore_draft(root: Path, results_dir: str) -> Draft | None:
+def ignore_draft(root: Path, results_dir: str) -> FileDraft | None:
     """`.gitignore` with a line for the results; absent when it has one."""
     draft = _draft(root, IGNORE_FILE, b"")
     with _explained(IGNORE_FILE):
@@ -48,18 +48,20 @@ def ignore_draft(root: Path, results_dir: str) -> Draft | None:
         return None
     line_break = b"\r\n" if b"\r\n" in content else b"\n"
     separator = line_break if content and not content.endswith(b"\n") else b""
-    return Draft(draft.path, IGNORE_FILE, content + separator + f"{results_dir}/".encode() + line_break, draft.exists)
+    return FileDraft(
+        draft.path, IGNORE_FILE, content + separator + f"{results_dir}/".encode() + line_break, draft.exists
+    )
 
 
 def kept_config(root: Path) -> ProjectConfig:
     """What an existing configuration says, as far as it is right."""
     try:
-        return document.read(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig).config
+        return document.load_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig).config
     except Rejected:
         return ProjectConfig()
 
 
-def write(drafts: Iterable[Draft]) -> None:
+def write(drafts: Iterable[FileDraft]) -> None:
     """Write all drafts. First each goes to a temporary file beside its place, so that a full disk changes nothing.
 
     Raises:
@@ -73,7 +75,7 @@ def write(drafts: Iterable[Draft]) -> None:
         undo.pop_all()
 
 
-def _stage(draft: Draft, undo: ExitStack) -> Path:
+def _stage(draft: FileDraft, undo: ExitStack) -> Path:
     folder = draft.path.parent
     temporary = folder / f".{draft.path.name}.{os.getpid()}.tmp"
     with _explained(draft.file):
@@ -91,7 +93,7 @@ def _quietly(remove: Callable[[], None]) -> None:
         remove()
 
 
-def _write_beside(temporary: Path, draft: Draft) -> None:
+def _write_beside(temporary: Path, draft: FileDraft) -> None:
     mode = stat.S_IMODE(draft.path.stat().st_mode) if draft.exists else None
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE_MODE)
     with open(descriptor, "wb") as stream:  # noqa: PTH123 - from a descriptor
@@ -103,7 +105,7 @@ def _write_beside(temporary: Path, draft: Draft) -> None:
         os.fsync(stream.fileno())
 
 
-def _draft(root: Path, file: str, content: bytes) -> Draft:
+def _draft(root: Path, file: str, content: bytes) -> FileDraft:
     path = root / file
     if not lies_in(path.parent, root):
         raise ConfigError(f"{file} would lie outside the project: its folder is a symbolic link.", code="INIT_FAILED")
@@ -113,7 +115,7 @@ def _draft(root: Path, file: str, content: bytes) -> Draft:
             raise ConfigError(
                 f"{file} is there already, but it is not a regular file.", hint="Move it away.", code="INIT_FAILED"
             )
-    return Draft(path, file, content, exists)
+    return FileDraft(path, file, content, exists)
 
 
 def _is_ignored(content: bytes, results_dir: str) -> bool:

@@ -16,14 +16,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.redact import LONG_SECRET, SHORTEST_SECRET, Secret
+from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
-LARGEST_FILE = 256_000
-MOST_FILES = 20
-MOST_CHARACTERS = 8_000
+MAX_FILE_BYTES = 256_000
+MAX_FILES = 20
+MAX_CHARACTERS = 8_000
 """Of all short secrets together; each has two dozen spellings, and the redactor takes only so many."""
 
-MOST_LONG_CHARACTERS = 60_000
+MAX_LONG_CHARACTERS = 60_000
 
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s?(.*)")
 _GIT_SETTING = re.compile(r"\s*([A-Za-z][\w.-]*)\s*=\s*(.*)")
@@ -35,10 +35,10 @@ _PATHS = re.compile(r"(?:~|\.{0,2}/)[^:]*(?::(?:~|\.{0,2}/)[^:]*)*")
 _PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*", re.IGNORECASE)
 """Without user and query, and with no part long enough to be a key."""
 
-MOST_TREE_FILES = 2_000
-MOST_TREE_BYTES = 32 << 20
-MOST_ENTRIES = 50_000
-MOST_TREE_CHARACTERS = 5_000
+MAX_TREE_FILES = 2_000
+MAX_TREE_BYTES = 32 << 20
+MAX_ENTRIES = 50_000
+MAX_TREE_CHARACTERS = 5_000
 """Of the secrets that committed files name. What goes beyond is masked where it is named, but not by itself."""
 
 _LIKELY = re.compile(
@@ -60,7 +60,7 @@ class FoundSecrets:
     left_out: int = 0
 
 
-def find(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
+def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
     """Look in every place.
 
     Args:
@@ -78,7 +78,7 @@ def find(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> Fo
 
 def _committed(root: Path, known: Container[str]) -> Iterator[str]:
     """What files of the tree name a secret: a session may print it without the name."""
-    room = MOST_TREE_CHARACTERS
+    room = MAX_TREE_CHARACTERS
     for value in dict.fromkeys(_named(_top(root))):
         if len(value) <= min(room, LONG_SECRET) and value not in known:
             room -= len(value)
@@ -86,8 +86,8 @@ def _committed(root: Path, known: Container[str]) -> Iterator[str]:
 
 
 def _named(top: Path) -> Iterator[str]:
-    room = MOST_TREE_BYTES
-    for file in islice(_likely_files(top), MOST_TREE_FILES):
+    room = MAX_TREE_BYTES
+    for file in islice(_likely_files(top), MAX_TREE_FILES):
         for text in _texts([file]):
             room -= len(text)
             if room < 0:
@@ -105,7 +105,7 @@ def _top(root: Path) -> Path:
 def _likely_files(top: Path) -> Iterator[Path]:
     """Those near the top first."""
     waiting, seen = deque([top]), 0
-    while waiting and seen < MOST_ENTRIES:
+    while waiting and seen < MAX_ENTRIES:
         try:
             entries = sorted(os.scandir(waiting.popleft()), key=lambda entry: entry.name)
         except OSError:
@@ -120,7 +120,7 @@ def _likely_files(top: Path) -> Iterator[Path]:
 
 
 def _bounded(values: Iterable[str]) -> FoundSecrets:
-    room = {False: MOST_CHARACTERS, True: MOST_LONG_CHARACTERS}
+    room = {False: MAX_CHARACTERS, True: MAX_LONG_CHARACTERS}
     taken, left_out = list[Secret](), 0
     for value in values:
         is_long = len(value) > LONG_SECRET
@@ -137,7 +137,7 @@ def _worth_masking(value: str) -> Iterator[str]:
     for address in _ADDRESS.findall(value):
         yield from _passwords(address)
     harmless = any(shape.fullmatch(value) for shape in (_WORDS, _PATHS, _PLAIN_ADDRESS))
-    if not harmless and len(value) >= SHORTEST_SECRET:
+    if not harmless and len(value) >= MIN_SECRET_LENGTH:
         yield value
 
 
@@ -148,7 +148,7 @@ def _passwords(address: str) -> Iterator[str]:
     except ValueError:
         return
     for part in given:
-        if part and len(part) >= SHORTEST_SECRET and part != "x-access-token":
+        if part and len(part) >= MIN_SECRET_LENGTH and part != "x-access-token":
             yield from {part, unquote(part)}
 
 
@@ -201,7 +201,7 @@ def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
             yield from _configurations(folder / ".git")
             break
     if runner := environ.get("RUNNER_TEMP"):
-        yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MOST_FILES))
+        yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MAX_FILES))
 
 
 def _configurations(git: Path) -> Iterator[Path]:
@@ -214,13 +214,13 @@ def _configurations(git: Path) -> Iterator[Path]:
 
 
 def _texts(files: Iterable[Path]) -> Iterator[str]:
-    for file in islice(files, MOST_FILES):
+    for file in islice(files, MAX_FILES):
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):
             continue
         try:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                yield os.read(descriptor, LARGEST_FILE).decode("utf-8", "replace")
+                yield os.read(descriptor, MAX_FILE_BYTES).decode("utf-8", "replace")
         finally:
             os.close(descriptor)

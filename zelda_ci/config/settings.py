@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from zelda_ci.domain.suite import WEB_ADDRESS
 from zelda_ci.errors import ConfigError
-from zelda_ci.redact import SHORTEST_SECRET, Secret
+from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 _ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT")
 _WHOLE_NAMES = frozenset({"TOKEN", "PASSWORD", "SECRET", "API_KEY", "APIKEY"})
@@ -21,7 +21,7 @@ _NO = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True)
-class Settings:
+class EnvironmentSettings:
     """The environment variables that Zelda knows; absent where they are not set or empty."""
 
     anthropic_api_key: Secret | None
@@ -40,7 +40,7 @@ class Settings:
         return self._secrets
 
 
-def read(environ: Mapping[str, str]) -> Settings:
+def read_environment(environ: Mapping[str, str]) -> EnvironmentSettings:
     """Read the settings.
 
     Raises:
@@ -51,7 +51,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         raise ConfigError(
             "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
         )
-    return Settings(
+    return EnvironmentSettings(
         anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
         anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
         portkey_api_key=_secret(environ, "PORTKEY_API_KEY"),
@@ -127,10 +127,10 @@ def _has_port(address: str) -> bool:
 def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         # The inputs of an action are variables whose names keep their hyphens.
-        if _names_a_secret(name.upper().replace("-", "_")) and len(value) >= SHORTEST_SECRET:
+        if _names_a_secret(name.upper().replace("-", "_")) and len(value) >= MIN_SECRET_LENGTH:
             yield value
         password = _password_in(value)
-        if password and len(password) >= SHORTEST_SECRET:
+        if password and len(password) >= MIN_SECRET_LENGTH:
             yield password
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import credentials, document, wording
-from zelda_ci.config.document import TOP, Document
-from zelda_ci.config.files import lies_in, read_text
-from zelda_ci.config.problems import Position, Problem, Rejected, problem
-from zelda_ci.config.resolver import Identity, Layer, Origin
-from zelda_ci.config.schemas import SuiteConfig
+from zelda_ci.config import document, schema
+from zelda_ci.config.document import TOP, ConfigDocument, lies_in, read_text
+from zelda_ci.config.merge import Identity, Layer, Origin
+from zelda_ci.config.messages import ConfigProblem, Position, Rejected, config_problem
+from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.domain.suite import NAME
 
-Suite = Document[SuiteConfig]
+Suite = ConfigDocument[SuiteConfig]
 
 
 @dataclass(frozen=True)
@@ -23,22 +22,22 @@ class SuiteFile:
 
     identity: Identity
     layer: Layer
-    problems: tuple[Problem, ...]
+    problems: tuple[ConfigProblem, ...]
 
 
-def read(path: Path, root: Path) -> SuiteFile:
+def load_suite(path: Path, root: Path) -> SuiteFile:
     """Read one suite of the project.
 
     Raises:
         Rejected: nothing in the file can be used.
     """
     file = path.relative_to(root).as_posix()
-    suite = document.read(path, file, SuiteConfig)
+    suite = document.load_document(path, file, SuiteConfig)
     if not suite.root.entries:
-        raise Rejected(*suite.problems, problem(file, TOP, f"the suite is empty: {_NEEDS}"))
+        raise Rejected(*suite.problems, config_problem(file, TOP, f"the suite is empty: {_NEEDS}"))
     try:
         prompt, origin = _prompt(suite, path, root)
-        trouble: tuple[Problem, ...] = ()
+        trouble: tuple[ConfigProblem, ...] = ()
     except Rejected as exc:
         prompt, origin, trouble = "", Origin(file), exc.problems
     name, name_origin = _name(suite, path)
@@ -56,13 +55,13 @@ def _name(suite: Suite, path: Path) -> tuple[str, Origin]:
     return path.stem.removeprefix("test-"), Origin(suite.layer.file)
 
 
-def _name_problems(suite: Suite, name: str) -> Iterator[Problem]:
+def _name_problems(suite: Suite, name: str) -> Iterator[ConfigProblem]:
     file = suite.layer.file
     if not file.isprintable():
-        yield problem(file, None, "the file's name holds characters that cannot be printed: rename it")
+        yield config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
     if "name" not in suite.layer.places and not re.fullmatch(NAME, name):
-        must = wording.expected(wording.fragment(SuiteConfig, ("name",)))
-        yield problem(
+        must = schema.expected(schema.fragment(SuiteConfig, ("name",)))
+        yield config_problem(
             file, None, f"the suite's name, taken from the file's, must be {must}: set name, or rename the file"
         )
 
@@ -72,33 +71,33 @@ def _prompt(suite: Suite, path: Path, root: Path) -> tuple[str, Origin]:
     file, places = suite.layer.file, suite.layer.places
     if "prompt" in places and "promptFile" in places:
         message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
-        raise Rejected(problem(file, places["promptFile"], message))
+        raise Rejected(config_problem(file, places["promptFile"], message))
     if "promptFile" in places:
         at = suite.root.entries["promptFile"].node.at
         given = suite.config.prompt_file
         return _prompt_from(given, file, at, path.parent, root) if given else ("", Origin(file))
     if "prompt" in places:
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
-    raise Rejected(problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
+    raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
 
 
 def _prompt_from(given: str, file: str, at: Position, folder: Path, root: Path) -> tuple[str, Origin]:
     target = Path(os.path.normpath(folder / given))
     if not (given.isprintable() and target.is_relative_to(root) and lies_in(target.parent, root)):
-        raise Rejected(problem(file, at, "promptFile must be a file inside the project"))
+        raise Rejected(config_problem(file, at, "promptFile must be a file inside the project"))
     name = target.relative_to(root).as_posix()
     try:
         text = read_text(target, name)
     except Rejected as exc:
         raise Rejected(*(_as_seen_from(file, at, it) for it in exc.problems)) from None
-    leaked = tuple(credentials.shaped(text, name))
+    leaked = tuple(document.shaped(text, name))
     if leaked:
         raise Rejected(*leaked)
     if not text.strip():
-        raise Rejected(problem(file, at, f"promptFile: {name} is empty"))
+        raise Rejected(config_problem(file, at, f"promptFile: {name} is empty"))
     return text, Origin(name, 1)
 
 
-def _as_seen_from(file: str, at: Position, found: Problem) -> Problem:
+def _as_seen_from(file: str, at: Position, found: ConfigProblem) -> ConfigProblem:
     """A problem without a line is one of the reference, not of the text."""
-    return found if found.line else problem(file, at, f"promptFile: {found.file} {found.message}")
+    return found if found.line else config_problem(file, at, f"promptFile: {found.file} {found.message}")

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.judgement import CriterionJudgement
+from zelda_ci.domain.evaluation import CriterionJudgement
 from zelda_ci.domain.session import SessionStatus
 
 
@@ -32,7 +32,7 @@ class Measure(StrEnum):
     DURATION = "durationSeconds"
 
 
-class Summary(Record):
+class TrialStatistics(Record):
     """One number over the trials that have it; pass rates are in percent, one value of 0 or 100 per trial."""
 
     trials: int
@@ -67,7 +67,7 @@ class CriterionSummary(Record):
     """One acceptance criterion over the trials of a suite."""
 
     criterion: str
-    passes: Summary | None = None
+    passes: TrialStatistics | None = None
     """Absent when no trial was judged."""
 
 
@@ -76,7 +76,7 @@ class SuiteSummary(Record):
 
     suite: str
     trials: Trials
-    measures: dict[Measure, Summary] = {}
+    measures: dict[Measure, TrialStatistics] = {}
     criteria: tuple[CriterionSummary, ...] = ()
 
 
@@ -87,8 +87,8 @@ class Delta(Record):
     reasons: tuple[str, ...] = ()
     """Why the verdict is no firmer than it is, in short sentences."""
     better: Literal["higher", "lower"]
-    baseline: Summary | None = None
-    candidate: Summary | None = None
+    baseline: TrialStatistics | None = None
+    candidate: TrialStatistics | None = None
     change: float | None = None
     """Candidate mean minus baseline mean; absent where the sides are not comparable."""
     change_percent: float | None = None
@@ -145,7 +145,7 @@ class CriterionNoise(Record):
     """How steady a criterion is when nothing changes."""
 
     criterion: str
-    passes: Summary
+    passes: TrialStatistics
     flip_rate: float
     """Share of pairs of runs that disagree, in percent."""
     detectable: dict[int, float] = {}
@@ -156,7 +156,7 @@ class MeasureNoise(Record):
     """How steady a number is when nothing changes."""
 
     measure: Measure
-    summary: Summary
+    summary: TrialStatistics
     detectable: dict[int, float] = {}
     """Trials per side → smallest worsening of the mean that can be told from noise; a missing number: none can."""
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import re2
 
-LONGEST_PATTERN = 300
-MOST_ALTERNATIVES = 64
+MAX_PATTERN_LENGTH = 300
+MAX_ALTERNATIVES = 64
 
 
 def matches(patterns: Iterable[str], path: str) -> bool:
@@ -28,7 +28,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _regex(pattern: str) -> str:
-    if not pattern or pattern.startswith(("!", "./")) or len(pattern) > LONGEST_PATTERN:
+    if not pattern or pattern.startswith(("!", "./")) or len(pattern) > MAX_PATTERN_LENGTH:
         return r"[^\s\S]"
     inside = pattern.rstrip("/")
     start = "" if "/" in inside else "(?:.*/)?"
@@ -65,7 +65,7 @@ def _class(inner: str) -> str:
 def _alternatives(pattern: str) -> list[str]:
     """The pattern once for each choice of its braces."""
     found, done = [pattern], list[str]()
-    while found and len(found) + len(done) <= MOST_ALTERNATIVES:
+    while found and len(found) + len(done) <= MAX_ALTERNATIVES:
         one = found.pop()
         closed = one.find("}")
         opened = one.rfind("{", 0, max(closed, 0))

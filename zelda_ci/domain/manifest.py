@@ -1,11 +1,57 @@
 """What steers a session: a project's skills, commands, sub-agents, rules, CLAUDE.md files, hooks and MCP servers."""
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from posixpath import normpath
+from typing import Any, Literal
 
-from zelda_ci.domain import tool_names
+from zelda_ci.domain import globs
 from zelda_ci.domain.base import Record
-from zelda_ci.redact import EMPTY, SafeText
+from zelda_ci.domain.session import McpServerState, SessionTranscript, Started, ToolCall
+from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
+
+MAX_TOOL_NAME_LENGTH = 100
+
+
+def label(call: ToolCall) -> str:
+    """A tool by its name, a skill or sub-agent with its own; `Task` is what Claude Code called `Agent` before."""
+    match call.name:
+        case "Skill":
+            return skill(call.input.get("skill"))
+        case "Agent" | "Task":
+            return _named("Agent", call.input.get("subagent_type"))
+        case _:
+            return call.name[:MAX_TOOL_NAME_LENGTH]
+
+
+def skill(name: object) -> str:
+    """A skill or a command of that name, which sessions may write with the slash of a command line."""
+    return _named("Skill", name.removeprefix("/") if isinstance(name, str) else None)
+
+
+def agent(name: str) -> str:
+    """A sub-agent of that type."""
+    return _named("Agent", name)
+
+
+def server(name: str) -> str:
+    """What the names of an MCP server's tools begin with, before the last two underscores."""
+    return f"mcp__{_plain(name)}"
+
+
+def server_tool(server_name: str, tool: str) -> str:
+    """A tool of an MCP server."""
+    return f"{server(server_name)}__{_plain(tool)}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+
+
+def _named(kind: str, name: object) -> str:
+    return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind
 
 
 class ItemKind(StrEnum):
@@ -50,11 +96,11 @@ class ManifestEntry(Record):
         """Its name among the calls of a session; servers by what their tools' names begin with."""
         match self.kind:
             case ItemKind.SKILL | ItemKind.COMMAND:
-                return tool_names.skill(self.name)
+                return skill(self.name)
             case ItemKind.AGENT:
-                return tool_names.agent(self.name)
+                return agent(self.name)
             case ItemKind.MCP_SERVER:
-                return tool_names.server(self.name)
+                return server(self.name)
             case ItemKind.RULE | ItemKind.MEMORY | ItemKind.HOOK:
                 return self.name
 
@@ -95,3 +141,133 @@ class ToolsManifest(Record):
     """Where the tree lay, as the session's paths begin."""
     folder: SafeText | None = None
     """Where the session worked."""
+
+
+TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
+"""Tools that make Claude Code load what waits for a file; commands in a shell do not."""
+
+NOT_TOLD = "Claude Code did not say why"
+
+CONNECTED_LATE = "it connected late:"
+"""Begins the note on a server that the session had begun without."""
+
+
+def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redact: Redactor) -> ToolsManifest:
+    """The manifest with `loaded`, `on_demand`, `reason` and the servers' `tools` and `note` filled in.
+
+    The session's init message decides wherever it speaks: on skills, commands and sub-agents. Servers can come and go
+    later: what was last heard of them decides, and calls that they answered. Where Claude Code is
+    silent (rules, CLAUDE.md files, hooks, what waits for a file) the rules of Claude Code decide, and the files that
+    the session touched. Without an init message nothing was loaded.
+    """
+    if transcript.started is None:
+        untold = {"loaded": False, "reason": redact("the session never came up")}
+        return manifest.model_copy(update={"items": tuple(item.model_copy(update=untold) for item in manifest.items)})
+    told = _Told(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
+    items = tuple(item.model_copy(update=_settled(item, told, redact)) for item in manifest.items)
+    return manifest.model_copy(update={"items": items})
+
+
+@dataclass(frozen=True)
+class _Told:
+    transcript: SessionTranscript
+    started: Started
+    touched: frozenset[str]
+
+    def names(self, kind: ItemKind) -> frozenset[str]:
+        """What the init message lists; some skills stand only among the slash commands, some only among the skills."""
+        match kind:
+            case ItemKind.SKILL:
+                return frozenset({*self.started.skills, *self.started.slash_commands})
+            case ItemKind.COMMAND:
+                return frozenset(self.started.slash_commands)
+            case ItemKind.AGENT:
+                return frozenset(self.started.agents)
+            case _:
+                return frozenset()
+
+    def waited(self, item: ManifestItem) -> bool:
+        """Whether a file came that an item waited for."""
+        files = [file for file in self.touched if not item.below or file.startswith(f"{item.below}/")]
+        if not item.paths:
+            return bool(files)
+        prefix = f"{item.base}/" if item.base else ""
+        return any(globs.matches(item.paths, file.removeprefix(prefix)) for file in files if file.startswith(prefix))
+
+
+def _settled(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
+    if item.kind is ItemKind.MCP_SERVER:
+        return _server(item, told, redact)
+    if _is_listed(item, told):
+        return {"loaded": True}
+    if item.problem:
+        return {"loaded": False, "reason": item.problem}
+    if item.below or item.paths:
+        came = told.waited(item)
+        waiting = redact("no file that it applies to was read or written with Claude Code's own tools")
+        return {"loaded": True} if came else {"loaded": False, "on_demand": True, "reason": waiting}
+    return {"loaded": False, "reason": redact(NOT_TOLD)} if item.announced else {"loaded": True}
+
+
+def _is_listed(item: ManifestItem, told: _Told) -> bool:
+    """Whether the session listed it, and not another file of the same name."""
+    return item.name in told.names(item.kind) and not item.shadowed and not item.below
+
+
+def _server(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
+    if item.shadowed:
+        return {"loaded": False, "reason": item.problem}
+    prefix = f"{server(item.name)}__"
+    state = next((server for server in told.transcript.mcp_servers if server.name == item.name), None)
+    listed = [tool for tool in told.started.tools if tool.startswith(prefix)]
+    tools = tuple(dict.fromkeys([*listed, *(state.tools if state else ())]))
+    if tools or (state and state.connected_at is not None) or _answered(prefix, told.transcript):
+        return {"loaded": True, "tools": tools, "note": _note(state, redact)}
+    return {"loaded": False, "reason": _why_not(item, state, redact)}
+
+
+def _answered(prefix: str, transcript: SessionTranscript) -> bool:
+    """Whether a tool of the server gave a result; an error may be Claude Code's own, for want of the tool."""
+    calls = (call for call in transcript.tool_calls if call.name.startswith(prefix))
+    return any(call.output is not None and not call.is_error for call in calls)
+
+
+def _note(state: McpServerState | None, redact: Redactor) -> SafeText | None:
+    if state is None:
+        return None
+    if state.status != "connected" and state.connected_at is not None:
+        return joined("", (redact("it was connected, and then lost: "), _explained(state, redact)))
+    if state.late and state.connected_at is not None:
+        return redact(f"{CONNECTED_LATE} {state.connected_at:.1f} s after the start, when the session had begun")
+    return None
+
+
+def _why_not(item: ManifestItem, state: McpServerState | None, redact: Redactor) -> SafeText:
+    return (item.problem or redact(NOT_TOLD)) if state is None else _explained(state, redact)
+
+
+def _explained(state: McpServerState, redact: Redactor) -> SafeText:
+    """A state other than connected, in words."""
+    match state.status:
+        case "failed":
+            told = redact("it could not be started or reached")
+        case "pending":
+            told = redact("it was still connecting when the session ended")
+        case "needs-auth":
+            told = redact("it asks for a login, which nobody can do in a test run")
+        case "disabled":
+            told = redact("it is switched off")
+        case _:
+            told = joined("", (redact("its status was "), state.status))
+    return joined(": ", (told, state.error)) if state.error else told
+
+
+def _touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:
+    """Files, relative to the top of the tree, that the session read or wrote with success."""
+    top = f"{manifest.workspace or ''}/"
+    for call in transcript.tool_calls:
+        path = call.input.get(TOUCHING.get(call.name, ""))
+        if isinstance(path, str) and not call.is_error and call.output is not None:
+            absolute = normpath(path if path.startswith("/") else f"{top}{manifest.folder or ''}/{path}")
+            if absolute.startswith(top):
+                yield absolute.removeprefix(top)

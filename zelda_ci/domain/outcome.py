@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from zelda_ci.domain.evaluation import EvalResult, Metric
-from zelda_ci.domain.judgement import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, FulfillmentDetails, Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite

@@ -1,15 +1,16 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
-from typing import Literal
+from enum import Enum
+from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult, Metric
-from zelda_ci.domain.isolation import IsolationReport
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.redact import Redactor, SafeText
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -127,3 +128,26 @@ class BatchResult(Record):
     interrupted: bool = False
     """True where it was ended before its plan was carried out."""
     runs: tuple[RunResult, ...]
+
+
+_Stored = TypeVar("_Stored", bound=Record)
+
+
+def snapshot(record: _Stored, redact: Redactor) -> _Stored:
+    """The record with every string in it masked."""
+    masked = {name: _masked(getattr(record, name), redact) for name in type(record).model_fields}
+    return record.model_copy(update=masked)
+
+
+def _masked(value: Any, redact: Redactor) -> Any:
+    match value:
+        case Record():
+            return snapshot(value, redact)
+        case str() if not isinstance(value, Enum):
+            return redact(value)
+        case tuple():
+            return tuple(_masked(item, redact) for item in value)
+        case dict():
+            return {_masked(key, redact): _masked(item, redact) for key, item in value.items()}
+        case _:
+            return value

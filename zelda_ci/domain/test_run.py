@@ -3,6 +3,7 @@
 from typing import Literal
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.run import CommandResult
 from zelda_ci.redact import SafeText
 
 Source = Literal["report", "stream", "summary"]
@@ -105,3 +106,25 @@ class CoverageSummary(Record):
     branches: float | None = None
     note: str | None = None
     """Why nothing was recognised, and how to get a number."""
+
+
+class CorrectnessDetails(Record):
+    """Raw numbers behind the functional correctness score. What is not configured, or was not reached, is absent."""
+
+    passed: bool
+    """Whether the code was built, its tests ran and passed, and the coverage threshold was reached."""
+    shortfalls: tuple[str, ...] = ()
+    """Why it did not pass, one sentence each."""
+    build: CommandResult | None = None
+    test: CommandResult | None = None
+    """Not run where the build failed."""
+    tests: TestSummary | None = None
+    coverage: CoverageSummary | None = None
+    coverage_threshold: float | None = None
+    """In percent of lines."""
+    parts: dict[str, float] = {}
+    """Score 0 to 100 of each part that is configured: `build`, `tests`, `coverage`."""
+    weights: dict[str, float] = {}
+    """Share of each part in the score; together 100."""
+    notes: tuple[str, ...] = ()
+    """What to know about the numbers."""

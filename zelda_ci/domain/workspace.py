@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.suite import IsolationLevel, NetworkSettings
 from zelda_ci.redact import SafeText
 
-Phase = Literal["setup", "session", "build", "test", "zelda"]
+CommandPhase = Literal["setup", "session", "build", "test", "zelda"]
 """What a process is started for; "zelda" is Zelda's own reading of what a session left."""
 
-PHASES: tuple[Phase, ...] = get_args(Phase)
+PHASES: tuple[CommandPhase, ...] = get_args(CommandPhase)
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Confinement:
     level: IsolationLevel = "none"
     options: tuple[str, ...] = ()
     """Of the supervisor."""
-    starts: Mapping[Phase, tuple[str, ...]] = field(default_factory=dict)
+    starts: Mapping[CommandPhase, tuple[str, ...]] = field(default_factory=dict)
     """What comes between supervisor and program, and gives up rights."""
     shell_prefix: Path | None = None
     """A program for `CLAUDE_CODE_SHELL_PREFIX`; absent where the level has no walls between shells and the CLI."""
@@ -43,7 +44,7 @@ class Confinement:
         self,
         argv: Sequence[str],
         *,
-        phase: Phase = "test",
+        phase: CommandPhase = "test",
         environment_file: Path | None = None,
         status_file: Path | None = None,
     ) -> list[str]:
@@ -54,7 +55,7 @@ class Confinement:
 
 
 @dataclass(frozen=True)
-class Source:
+class WorkspaceSource:
     """What is tested: the commit, absent outside git, and whether files differed from it."""
 
     kind: Literal["worktree", "copy"]
@@ -117,12 +118,12 @@ class Workspace:
     git_dir: Path
     start: str
     """The commit from which changes are computed; in the run's own repository."""
-    source: Source
+    source: WorkspaceSource
     confinement: Confinement
     notes: tuple[SafeText, ...] = ()
     """What the workspace cannot show of the tested state, in sentences: submodules, content filters, …"""
 
-    def status_file(self, phase: Phase) -> Path:
+    def status_file(self, phase: CommandPhase) -> Path:
         """Where the supervisor says whether a program of this phase began: beyond the reach of all that is confined."""
         return self.base / f"{phase}.status"
 
@@ -141,3 +142,47 @@ class Changes:
     patch: Path
     patch_bytes: int
     truncated: bool = False
+
+
+class SettingFinding(Record):
+    """A setting of the tested repository that would have changed requests or confinement, and did not take effect."""
+
+    file: SafeText
+    """Relative to the workspace."""
+    setting: SafeText
+    """The key, like `env.ANTHROPIC_BASE_URL` or `apiKeyHelper`; its value is not shown."""
+    effect: str
+    """What it would have done, and what became of it, in one sentence."""
+
+
+class TreeChange(Record):
+    """One difference of the developer's tree before and after a run."""
+
+    path: SafeText
+    """Relative to the project."""
+    kind: Literal["added", "removed", "changed"]
+
+
+class Tripwire(Record):
+    """Whether the developer's tree and repository were the same after a run as before; never repaired, only told."""
+
+    entries: int
+    """Files, folders and links that were looked at."""
+    seconds: float
+    changes: tuple[TreeChange, ...] = ()
+    """At most 50; the developer's own edits meanwhile are among them."""
+    more: int = 0
+    """Differences beyond those listed."""
+
+
+class IsolationReport(Record):
+    """How session and commands of a run were confined."""
+
+    level: IsolationLevel
+    reasons: tuple[str, ...] = ()
+    """Why it is no higher level, and what would help, in sentences; empty at `full`."""
+    network: NetworkSettings = NetworkSettings()
+    findings: tuple[SettingFinding, ...] = ()
+    protected: tuple[SafeText, ...] = ()
+    """Protected files that the session changed; build and tests saw them as committed."""
+    tripwire: Tripwire | None = None

@@ -1,15 +1,18 @@
 """What Zelda needs from a coding agent, in its own words. No supplier is named here."""
 
+import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import AssistantSaid, Ended, SessionRecord, SessionStatus, ToolCalled
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.execution.messages import SYNTHETIC, Translator
 from zelda_ci.redact import SafeText
 
 Listen = Callable[[SessionRecord], None]
@@ -65,3 +68,103 @@ class CodingAgent(Protocol):
         last messages are recorded, every process of it is ended, and the cancellation goes on.
         """
         ...
+
+
+log = logging.getLogger(__name__)
+
+MAX_STDERR_LINES = 200
+"""Lines on standard error that become records; the rest is counted."""
+
+STDERR_TAIL = 5
+"""Last lines on standard error, to explain a crash with."""
+
+
+class Recorder:
+    """What one session said so far."""
+
+    def __init__(self, translator: Translator, listen: Listen, stop: Callable[[], None]) -> None:
+        """Take `stop`, which is called when a listener fails: nothing more can be recorded then."""
+        self._translator, self._listen, self._stop = translator, listen, stop
+        self._stderr: deque[str] = deque()
+        self._stderr_lines = 0
+        self.stderr_tail: deque[str] = deque(maxlen=STDERR_TAIL)
+        self.ended: Ended | None = None
+        self.idle = False
+        self.responses: set[str] = set()
+        """Ids of real model responses, in all threads."""
+        self.api_error: str | None = None
+        """How Claude Code classed the latest error of the API, like `billing_error`."""
+        self.background_tasks: tuple[str, ...] = ()
+        self.failure: Exception | None = None
+        """What a listener raised."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the session is over: a result was given, and no turn is owed any more."""
+        return self.ended is not None and self.idle
+
+    def take(self, message: object) -> None:
+        """Record one message of the SDK."""
+        self.flush()
+        self._observe(message)
+        try:
+            records = list(self._translator.translate(message))
+        except Exception as exc:
+            log.warning("a message could not be translated", exc_info=True)
+            records = [self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}")]
+        for record in records:
+            self.hear(record)
+
+    def take_stderr(self, line: str) -> None:
+        """Keep a line on standard error; it is recorded with the next message."""
+        self.stderr_tail.append(line)
+        self._stderr_lines += 1
+        if self._stderr_lines <= MAX_STDERR_LINES:
+            self._stderr.append(line)
+
+    def flush(self) -> None:
+        """Record what came on standard error."""
+        while self._stderr:
+            self.note("stderr", self._stderr.popleft())
+
+    def finish(self) -> None:
+        """Record what is left to say at the end."""
+        self.flush()
+        if (more := self._stderr_lines - MAX_STDERR_LINES) > 0:
+            self.note("stderr", f"{more} more lines")
+
+    def note(self, kind: str, text: str) -> None:
+        """Record a notice."""
+        self.hear(self._translator.notice(kind, text))
+
+    def _observe(self, message: Any) -> None:
+        """Notice what drives the session but is no record: its state, its background tasks, errors of the API."""
+        subtype, data = getattr(message, "subtype", None), getattr(message, "data", {})
+        if subtype == "session_state_changed":
+            self.idle = data.get("state") == "idle"
+        elif subtype == "background_tasks_changed":
+            self.background_tasks = tuple(str(task.get("task_id")) for task in data.get("tasks") or ())
+        elif hasattr(message, "message_id"):
+            # A later answer without an error means that the earlier one was overcome.
+            self.api_error = message.error
+        event = getattr(message, "event", None) or {}
+        if event.get("type") == "message_start":
+            self.responses.add(str((event.get("message") or {}).get("id")))
+
+    def hear(self, record: SessionRecord) -> None:
+        """Pass a record on."""
+        match record:
+            case Ended():
+                self.ended = record
+            case AssistantSaid() | ToolCalled() if record.model != SYNTHETIC:
+                self.responses.add(record.message_id)
+            case _:
+                pass
+        if self.failure:
+            return
+        try:
+            self._listen(record)
+        except Exception as exc:
+            log.exception("a record could not be kept")
+            self.failure = exc
+            self._stop()

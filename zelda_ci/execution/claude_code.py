@@ -10,17 +10,17 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from zelda_ci.execution import environment, launch
+from zelda_ci.execution import launch
 from zelda_ci.execution.agent import Listen, SessionOutcome, SessionRequest
-from zelda_ci.execution.leading import BrokenLineError, Leading
-from zelda_ci.execution.outcome import Crash, Fall, judge
+from zelda_ci.execution.outcome import Crash, CrashKind, judge
+from zelda_ci.execution.session_runner import SessionRunner, TransportError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor
 
 # Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
-LONGEST_MESSAGE = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 """Bytes of one message: an edit carries the whole file."""
 
 
@@ -46,7 +46,7 @@ class ClaudeCode:
         cli = self._cli or launch.find_cli()
         # In a thread, because the loop also serves the model proxy of other runs.
         await anyio.to_thread.run_sync(preload)
-        leading = Leading(request, listen, self._redact)
+        leading = SessionRunner(request, listen, self._redact)
         await leading.through(_SdkLine(request, cli, leading.take_stderr))
         verdict = judge(leading.evidence())
         return SessionOutcome(
@@ -128,7 +128,7 @@ def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], No
         import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
     as_root = os.geteuid() == 0
-    variables = environment.complete(request, sdk_version=sdk.__version__, as_root=as_root)
+    variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=as_root)
     execution = request.execution
     return sdk.ClaudeAgentOptions(
         cli_path=launch.prepare(request, cli, variables),
@@ -138,12 +138,12 @@ def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], No
         # The default would be an empty system prompt, which is not Claude Code.
         system_prompt={"type": "preset", "preset": "claude_code"},
         setting_sources=["project"],
-        settings=environment.settings(request),
+        settings=launch.settings(request),
         permission_mode=execution.permission_mode,
         allowed_tools=list(execution.allowed_tools),
-        disallowed_tools=environment.disallowed_tools(request),
+        disallowed_tools=launch.disallowed_tools(request),
         max_turns=execution.max_turns,
-        max_buffer_size=LONGEST_MESSAGE,
+        max_buffer_size=MAX_MESSAGE_BYTES,
         include_partial_messages=True,
         include_hook_events=True,
         forward_subagent_text=True,
@@ -157,7 +157,7 @@ def _broken() -> Iterator[None]:
     try:
         yield
     except Exception as exc:
-        raise BrokenLineError(_crash(exc)) from exc
+        raise TransportError(_crash(exc)) from exc
 
 
 def _crash(exc: Exception) -> Crash:
@@ -166,12 +166,12 @@ def _crash(exc: Exception) -> Crash:
 
     match exc:
         case sdk.ProcessError():
-            return Crash(Fall.EXITED, exit_code=exc.exit_code)
+            return Crash(CrashKind.EXITED, exit_code=exc.exit_code)
         case sdk.CLIJSONDecodeError() if "maximum buffer size" in str(exc):
-            return Crash(Fall.LINE_TOO_LONG, f"more than {LONGEST_MESSAGE >> 20} MiB.")
+            return Crash(CrashKind.LINE_TOO_LONG, f"more than {MAX_MESSAGE_BYTES >> 20} MiB.")
         case sdk.CLINotFoundError() | sdk.CLIConnectionError():
-            return Crash(Fall.NOT_STARTED, str(exc))
+            return Crash(CrashKind.NOT_STARTED, str(exc))
         case _ if "timeout: initialize" in str(exc):
-            return Crash(Fall.SILENT_START)
+            return Crash(CrashKind.SILENT_START)
         case _:
-            return Crash(Fall.BROKEN, f"{type(exc).__name__}: {exc}")
+            return Crash(CrashKind.BROKEN, f"{type(exc).__name__}: {exc}")

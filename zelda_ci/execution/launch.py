@@ -1,8 +1,4 @@
-"""Puts a session's start on disk: a stub that starts the CLI under the run's supervisor, with exactly our environment.
-
-The Agent SDK starts one program and adds Zelda's own environment, with Zelda's key in it. The stub drops all of that
-before anything else runs, and says its process id, which the supervisor keeps, in its first line on standard error.
-"""
+"""What the CLI finds in its environment and settings: hermetic, bounded in its retries, closed to redirection."""
 
 import json
 import os
@@ -13,9 +9,171 @@ from pathlib import Path
 
 from zelda_ci.domain.workspace import Confinement
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution import environment
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.process import launches
+
+REQUEST_SECONDS = 120
+"""Most that one model request may wait for response headers."""
+
+SILENCE_SECONDS = 60
+"""Most that a streamed response may be silent."""
+
+RETRY_SECONDS = 120
+"""Most that retries of one request may last, in sessions long enough for it."""
+
+RETRY_SHARE = 0.25
+"""Of the session's time limit, where that is shorter than `RETRY_SECONDS`."""
+
+FIRST_DELAY_SECONDS = 0.6
+"""Before Claude Code's first retry; each further delay is twice as long, up to 37 s."""
+
+MAX_RETRIES = 15
+"""The CLI's own ceiling."""
+
+CLI_MCP_SECONDS = 30
+"""After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise."""
+
+OWN = frozenset({"ANTHROPIC_API_KEY", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
+"""Variables of the CLI's environment that a project's settings cannot change, or not to any effect."""
+
+MARKER = "ZELDA_SESSION"
+"""Variable with the session's id: whatever the session starts can be recognised by it."""
+
+UNWANTED_TOOLS = (
+    # They reach beyond the run's worktree, its lifetime or its conversation ...
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterWorktree",
+    "ExitWorktree",
+    "ScheduleWakeup",
+    "SendMessage",
+    # ... or past the model proxy: the first asks Anthropic's servers directly, the second is answered by them.
+    "WebFetch",
+    "WebSearch",
+)
+"""Tools that a session gets only where the suite names them in `allowedTools`."""
+
+
+UNSET = (
+    # They change requests unseen ...
+    "ANTHROPIC_BETAS",
+    "CLAUDE_CODE_EXTRA_BODY",
+    "CLAUDE_CODE_EXTRA_METADATA",
+    # ... or run code, or load it, beside the shells that Zelda confines ...
+    "BASH_ENV",
+    "CLAUDE_CODE_ENABLE_PROXY_AUTH_HELPER",
+    "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    # ... or tell others what the session does.
+    "CLAUDE_CODE_ENABLE_TELEMETRY",
+    "CLAUDE_CODE_TEE_SDK_STDOUT",
+)
+"""Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
+from the project; these it does not know."""
+
+
+GUARDS = {
+    # Its own sandbox would need what Zelda's takes away.
+    "sandbox": {"enabled": False},
+    # A hook or server could otherwise talk to the model through the CLI's inbox, and no message of the stream tells.
+    "crossSessionInbound": "refuse",
+}
+"""Settings beside the variables."""
+
+
+def config_folder(request: SessionRequest) -> Path:
+    """The session's own Claude Code folder."""
+    return request.workspace.home / ".claude"
+
+
+def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
+    """The CLI's whole environment: what the workspace allows, then what a hermetic session needs."""
+    workspace = request.workspace
+    mcp_seconds = max(CLI_MCP_SECONDS, request.execution.mcp_startup_seconds)
+    return {
+        "MCP_TIMEOUT": str(round(mcp_seconds * 1000)),
+        **workspace.confinement.environment,
+        "PWD": str(workspace.path),
+        "HOME": str(workspace.home),
+        "TMPDIR": str(workspace.tmp),
+        MARKER: request.session_id,
+        "ANTHROPIC_API_KEY": request.endpoint.token,
+        "CLAUDE_CONFIG_DIR": str(config_folder(request)),
+        "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        "CLAUDE_AGENT_SDK_VERSION": sdk_version,
+        **_plumbing(request),
+        # As root the CLI refuses to bypass permissions unless it is told that this is a sandbox: exactly "1".
+        **({"IS_SANDBOX": "1"} if as_root and request.execution.permission_mode == "bypassPermissions" else {}),
+    }
+
+
+def settings(request: SessionRequest) -> str:
+    """Settings as JSON that win over the project's, also over those that the session writes while it runs.
+
+    What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
+    is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
+    """
+    plumbing = _plumbing(request)
+    known = {**request.workspace.confinement.environment, MARKER: request.session_id}
+    pinned = {name: known.get(name, "") for name in request.pinned if name not in OWN}
+    variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
+    return json.dumps({"env": variables, **GUARDS})
+
+
+def trust(request: SessionRequest) -> str:
+    """Content of `.claude.json`: the worktree is trusted, as a developer's own is, so that all its settings count."""
+    folders = {request.workspace.path, request.workspace.path.resolve()}
+    return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
+
+
+def disallowed_tools(request: SessionRequest) -> list[str]:
+    """Tools taken away from the session: the suite's, and those with no business in a test run."""
+    execution = request.execution
+    wanted = {rule.partition("(")[0] for rule in execution.allowed_tools}
+    unwanted = [tool for tool in UNWANTED_TOOLS if tool not in wanted]
+    return list(dict.fromkeys([*unwanted, *execution.disallowed_tools]))
+
+
+def _plumbing(request: SessionRequest) -> Mapping[str, str]:
+    """What Zelda relies on, whatever the project says.
+
+    Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
+    """
+    patience = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
+    return {
+        # With a socket the address only names the host; an empty one keeps a project from setting its own.
+        "ANTHROPIC_BASE_URL": request.endpoint.base_url,
+        "ANTHROPIC_UNIX_SOCKET": str(request.endpoint.socket or ""),
+        # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
+        "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
+        "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),
+        "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
+        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
+        # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.
+        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "0",
+        # 13 kB of prompt, and files outside the worktree that the next run would not find.
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        # Names the CLI's build in every request: recordings would differ for nothing.
+        "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
+        # The watchdog bounds 429 and 529 by time, and lifts the limit for all other errors unless one is given.
+        "CLAUDE_CODE_RETRY_WATCHDOG": "1",
+        "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS": str(round(patience * 1000)),
+        "CLAUDE_CODE_MAX_RETRIES": str(retries_within(patience)),
+        "CLAUDE_ENABLE_BYTE_WATCHDOG": "1",
+        "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
+        "API_TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
+    }
+
+
+def retries_within(seconds: float) -> int:
+    """How many retries fit, with delays of 0.6, 1.2, 2.4, … seconds: their sum is 0.6 (2^n - 1)."""
+    return min(MAX_RETRIES, int(seconds / FIRST_DELAY_SECONDS + 1).bit_length() - 1)
+
 
 SDK_PACKAGE = "claude_agent_sdk"
 
@@ -45,12 +203,12 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
     base = request.workspace.base
     stub, environment_file = base / "claude", base / "claude.environment.json"
     try:
-        config_dir = environment.config_dir(request)
+        config_dir = config_folder(request)
         # The setup command ran before: a link it left there must not lead our writing out of the workspace.
         if config_dir.is_symlink():
             config_dir.unlink()
         config_dir.mkdir(parents=True, exist_ok=True)
-        _write(config_dir / ".claude.json", environment.trust(request), mode=0o600)
+        _write(config_dir / ".claude.json", trust(request), mode=0o600)
         if (uid := request.workspace.confinement.uid) is not None:
             for place in (config_dir, config_dir / ".claude.json"):
                 os.chown(place, uid, uid, follow_symlinks=False)

@@ -16,7 +16,7 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.execution import content, system_messages
+from zelda_ci.execution import system_messages
 from zelda_ci.redact import Redactor, SafeText
 
 SYNTHETIC = "<synthetic>"
@@ -57,7 +57,9 @@ class Translator:
         return Noticed(at=round(self._clock(), 3), kind=self._redact(kind), text=self._redact(text))
 
     def _unknown(self, message: object, _: float) -> Iterator[SessionRecord]:
-        yield self.notice(type(message).__name__, content.note(vars(message) if hasattr(message, "__dict__") else {}))
+        yield self.notice(
+            type(message).__name__, system_messages.note_text(vars(message) if hasattr(message, "__dict__") else {})
+        )
 
     def _unreadable(self, error: Any, _: float) -> Iterator[SessionRecord]:
         yield self.notice("unreadable", f"{type(error).__name__}: {error}")
@@ -109,9 +111,9 @@ class Translator:
 
     def _result_block(self, block: Any, thread: SafeText | None, at: float) -> Iterator[SessionRecord]:
         if type(block).__name__ not in {"ToolResultBlock", "ServerToolResultBlock"}:
-            yield self.notice(type(block).__name__, content.note(vars(block)))
+            yield self.notice(type(block).__name__, system_messages.note_text(vars(block)))
             return
-        output, is_error = self._redact(content.flatten(block.content)), bool(getattr(block, "is_error", False))
+        output, is_error = self._redact(system_messages.flatten(block.content)), bool(getattr(block, "is_error", False))
         if is_error:
             self._errors[block.tool_use_id] = output
         self._returned.add(block.tool_use_id)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from zelda_ci.domain.session import Ended, SessionStatus
 
 
-class Cut(StrEnum):
+class StopReason(StrEnum):
     """Why Zelda ended a session itself."""
 
     DEADLINE = "deadline"
@@ -16,7 +16,7 @@ class Cut(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Fall(StrEnum):
+class CrashKind(StrEnum):
     """How the CLI broke down, or never came up."""
 
     NOT_STARTED = "notStarted"
@@ -33,13 +33,13 @@ class Crash:
     `exit_code` is negative, or above 128, where a signal ended the CLI.
     """
 
-    fall: Fall
+    fall: CrashKind
     detail: str = ""
     exit_code: int | None = None
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SessionFacts:
     """Everything the verdict rests on."""
 
     ended: Ended | None = None
@@ -49,7 +49,7 @@ class Evidence:
     responses: int = 0
     """Real model responses, in all threads."""
     api_error: str | None = None
-    cut: Cut | None = None
+    cut: StopReason | None = None
     crash: Crash | None = None
     stderr_tail: Sequence[str] = ()
     prompted: bool = False
@@ -64,7 +64,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SessionEnding:
     """How a session ended; the reason is text from outside until it is redacted."""
 
     status: SessionStatus
@@ -72,7 +72,7 @@ class Verdict:
     reason: str | None = None
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: SessionFacts) -> SessionEnding:
     """The verdict: first what Zelda did, then what broke, then what Claude Code itself said."""
     if evidence.cut:
         return _of_cut(evidence.cut, evidence)
@@ -82,41 +82,41 @@ def judge(evidence: Evidence) -> Verdict:
     return _of_result(ended, evidence)
 
 
-def _of_cut(cut: Cut, evidence: Evidence) -> Verdict:
+def _of_cut(cut: StopReason, evidence: SessionFacts) -> SessionEnding:
     match cut:
-        case Cut.DEADLINE:
+        case StopReason.DEADLINE:
             reason = f"The session did not end within its limit of {evidence.seconds_allowed:g} s (timeoutSeconds)."
-            return Verdict(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason)
-        case Cut.BUDGET:
+            return SessionEnding(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason)
+        case StopReason.BUDGET:
             reason = "The session reached its cost limit (maxCostUsd)."
-            return Verdict(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", reason)
-        case Cut.RECORDING:
+            return SessionEnding(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", reason)
+        case StopReason.RECORDING:
             code, sentence = evidence.recording_failure or ("RECORDING_FAILED", "unknown")
             return _failed(code, f"The session was ended because it could not be recorded: {sentence}")
-        case Cut.CANCELLED:
-            return Verdict(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
+        case StopReason.CANCELLED:
+            return SessionEnding(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
 
 
-def _of_crash(evidence: Evidence) -> Verdict:
-    crash = evidence.crash or Crash(Fall.EXITED, exit_code=0)
+def _of_crash(evidence: SessionFacts) -> SessionEnding:
+    crash = evidence.crash or Crash(CrashKind.EXITED, exit_code=0)
     said = " ".join(evidence.stderr_tail) or crash.detail
-    if crash.fall in {Fall.EXITED, Fall.SILENT_START} and not evidence.begun:
+    if crash.fall in {CrashKind.EXITED, CrashKind.SILENT_START} and not evidence.begun:
         reason = f"Claude Code was not started, because it could not be confined: {said or 'no reason was given'}"
         return _failed("SESSION_NOT_CONFINED", reason)
     match crash.fall:
-        case Fall.NOT_STARTED:
+        case CrashKind.NOT_STARTED:
             return _failed("CLI_START_FAILED", f"Claude Code could not be started: {crash.detail}")
-        case Fall.SILENT_START:
+        case CrashKind.SILENT_START:
             return _failed("CLI_START_TIMED_OUT", f"Claude Code did not get ready within a minute. {said}".rstrip())
-        case Fall.LINE_TOO_LONG:
+        case CrashKind.LINE_TOO_LONG:
             return _failed("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {crash.detail}")
-        case Fall.BROKEN:
+        case CrashKind.BROKEN:
             return _failed("SESSION_FAILED", f"The session broke off: {crash.detail}")
-        case Fall.EXITED:
+        case CrashKind.EXITED:
             return _of_exit(crash.exit_code or 0, said, prompted=evidence.prompted)
 
 
-def _of_exit(exit_code: int, said: str, *, prompted: bool) -> Verdict:
+def _of_exit(exit_code: int, said: str, *, prompted: bool) -> SessionEnding:
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     tail = f": {said}" if said else "."
     if "cannot be used with root" in said:
@@ -128,17 +128,19 @@ def _of_exit(exit_code: int, said: str, *, prompted: bool) -> Verdict:
     return _failed("CLI_CRASHED", f"Claude Code ended with exit code {exit_code} before the session was over{tail}")
 
 
-def _of_result(ended: Ended, evidence: Evidence) -> Verdict:
+def _of_result(ended: Ended, evidence: SessionFacts) -> SessionEnding:
     """The verdict on a result message. `success` alone means nothing: errors of the API carry it too."""
     match ended.subtype, ended.terminal_reason:
         case "error_max_turns", _:
-            return Verdict(SessionStatus.MAX_TURNS, "MAX_TURNS", "The session used all its turns (maxTurns).")
+            return SessionEnding(SessionStatus.MAX_TURNS, "MAX_TURNS", "The session used all its turns (maxTurns).")
         case "error_max_budget_usd", _:
-            return Verdict(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit.")
+            return SessionEnding(
+                SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit."
+            )
         case _, "aborted_tools" | "aborted_streaming":
-            return Verdict(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside.")
+            return SessionEnding(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside.")
         case "success", "completed" if not ended.is_error and evidence.responses:
-            return Verdict(SessionStatus.COMPLETED)
+            return SessionEnding(SessionStatus.COMPLETED)
     if not ended.is_error and not evidence.responses:
         why = ": the prompt was taken as a command of Claude Code" if evidence.command else ""
         return _failed(
@@ -186,5 +188,5 @@ def _said(ended: Ended) -> str:
     return "; ".join(ended.errors) or ended.text or "nothing"
 
 
-def _failed(code: str, reason: str) -> Verdict:
-    return Verdict(SessionStatus.FAILED, code, " ".join(reason.split()))
+def _failed(code: str, reason: str) -> SessionEnding:
+    return SessionEnding(SessionStatus.FAILED, code, " ".join(reason.split()))

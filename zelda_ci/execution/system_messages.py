@@ -1,11 +1,72 @@
 """Claude Code's system messages as records; pure."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from zelda_ci.domain.session import Denied, HookRan, McpServer, Noticed, Retried, SessionRecord, Started
-from zelda_ci.execution import content
+import anyio
+
+from zelda_ci.domain import manifest
+from zelda_ci.domain.session import (
+    Denied,
+    HookRan,
+    McpServer,
+    McpServerState,
+    Noticed,
+    Retried,
+    ServersReported,
+    SessionRecord,
+    Started,
+)
 from zelda_ci.redact import Redactor, SafeText
+
+ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
+
+
+def flatten(content: object) -> str:
+    """The text of a tool result: a string, or a list of blocks of which images and documents are only named."""
+    match content:
+        case None:
+            return ""
+        case str():
+            return content
+        case list():
+            return "\n".join(_block(block) for block in content)
+        case _:
+            return _json(content)
+
+
+def note_text(data: dict[str, Any]) -> str:
+    """The text of a system message: its own, or else its fields as JSON."""
+    for key in ("content", "message", "text", "summary", "description"):
+        if isinstance(text := data.get(key), str) and text:
+            return text
+    fields = {key: value for key, value in data.items() if key not in ENVELOPE and value is not None}
+    return _json(fields) if fields else ""
+
+
+def texts(values: object) -> Iterable[str]:
+    """Strings or names out of a list of the init message, whose items are strings or objects with a name."""
+    if not isinstance(values, list):
+        return ()
+    return tuple(str(value.get("name", "")) if isinstance(value, dict) else str(value) for value in values)
+
+
+def _block(block: object) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": str(kind), "source": {"data": str(data), "media_type": str(media_type)}}:
+            return f"[{kind}: {media_type}, {len(data) * 3 // 4} bytes]"
+        case str():
+            return block
+        case _:
+            return _json(block)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
 
 SILENT = frozenset(
     {
@@ -41,7 +102,7 @@ def translate(subtype: str, data: dict[str, Any], at: float, redact: Redactor) -
             parent = redact(str(call)) if call else None
             yield Noticed(at=at, parent_tool_call_id=parent, kind=redact(subtype), text=redact(text))
         case _ if not _silent(subtype, data):
-            yield Noticed(at=at, kind=redact(subtype), text=redact(content.note(data)))
+            yield Noticed(at=at, kind=redact(subtype), text=redact(note_text(data)))
         case _:
             pass
 
@@ -62,7 +123,7 @@ def _started(data: dict[str, Any], at: float, redact: Redactor) -> Started:
         return redact(str(data.get(key) or ""))
 
     def names(key: str) -> tuple[SafeText, ...]:
-        return tuple(redact(name) for name in content.texts(data.get(key)))
+        return tuple(redact(name) for name in texts(data.get(key)))
 
     servers = [server for server in data.get("mcp_servers") or () if isinstance(server, dict)]
     return Started(
@@ -107,3 +168,83 @@ def _silent(subtype: str, data: dict[str, Any]) -> bool:
     if subtype == "status":  # worth keeping only where it is about compaction
         return data.get("status") != "compacting" and "compact_result" not in data
     return subtype in SILENT
+
+
+PENDING = "pending"
+
+FAST_POLL_SECONDS = 0.1
+"""While the prompt waits."""
+
+SLOW_POLL_SECONDS = 1.0
+"""While the session works: only the report needs to know."""
+
+MAX_SHARE_OF_SESSION = 0.5
+"""Of the time that the session has left: a short one must not be spent on waiting."""
+
+Ask = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
+
+
+class ServerWatch:
+    """Asks for the servers' states and passes on what has changed.
+
+    Args:
+        ask: Gives the states as the CLI writes them; raises where the CLI cannot be asked.
+        report: Takes a record of every change.
+        clock: Seconds since the session's start.
+    """
+
+    def __init__(
+        self, ask: Ask, report: Callable[[ServersReported], None], clock: Callable[[], float], redact: Redactor
+    ) -> None:
+        self._ask, self._report, self._clock, self._redact = ask, report, clock, redact
+        self._last: tuple[McpServerState, ...] = ()
+
+    async def look(self) -> bool:
+        """Ask once; whether a server is still connecting."""
+        servers = tuple(_states(await self._ask(), self._redact))
+        if servers != self._last:
+            self._last = servers
+            self._report(ServersReported(at=round(self._clock(), 3), servers=servers))
+        return any(server.status == PENDING for server in servers)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until every server is connected, or never will be, but not longer than that."""
+        with anyio.move_on_after(seconds):
+            await self._until_settled(FAST_POLL_SECONDS)
+
+    async def follow(self) -> None:
+        """Go on asking until every server is connected, or never will be."""
+        await self._until_settled(SLOW_POLL_SECONDS)
+
+    async def look_again(self, seconds: float) -> None:
+        """Ask for the final states, unless there are no servers or nobody answers in that time."""
+        if self._last:
+            with anyio.move_on_after(seconds):
+                await self.look()
+
+    async def _until_settled(self, interval: float) -> None:
+        while await self.look():  # noqa: ASYNC110 - the CLI announces no changes
+            await anyio.sleep(interval)
+
+
+def longest_wait(setting: float, seconds_left: float) -> float:
+    """How long the prompt may wait, in a session that has that much time left."""
+    return min(setting, seconds_left * MAX_SHARE_OF_SESSION)
+
+
+def _states(told: Iterable[Mapping[str, Any]], redact: Redactor) -> Iterable[McpServerState]:
+    for server in told:
+        name, error = str(server.get("name") or ""), server.get("error")
+        offered = server.get("tools")
+        yield McpServerState(
+            name=redact(name),
+            status=redact(str(server.get("status") or "")),
+            error=redact(str(error)) if error else None,
+            tools=tuple(_tools(name, offered if isinstance(offered, list) else [], redact)),
+        )
+
+
+def _tools(server: str, offered: Iterable[Any], redact: Redactor) -> Iterable[SafeText]:
+    for tool in offered:
+        if isinstance(tool, dict) and tool.get("name"):
+            yield redact(manifest.server_tool(server, str(tool["name"])))

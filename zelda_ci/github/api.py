@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.answer import Answer, brief
 from zelda_ci.github.http import Http
+from zelda_ci.github.schemas import ApiResponse, brief
 from zelda_ci.redact import Redactor, Secret
 
 API_VERSION = "2022-11-28"
-MOST_HOPS = 3
+MAX_HOPS = 3
 MOVED = frozenset({301, 302, 307, 308})
 DOWNLOAD_SECONDS = 60.0
 
@@ -151,9 +151,9 @@ class Api:
                 raise _StorageRefusalError(exc.message, hint=hint, code=exc.code, status=403) from None
             raise
 
-    def _send(self, method: str, url: str, *, follow: bool = True, **more: Any) -> Answer:
+    def _send(self, method: str, url: str, *, follow: bool = True, **more: Any) -> ApiResponse:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
-        for _ in range(MOST_HOPS):
+        for _ in range(MAX_HOPS):
             answer = self._http.send(method, url, headers=self._headers(), **more)
             if not follow or answer.status not in MOVED or "location" not in answer.headers:
                 return answer
@@ -171,7 +171,7 @@ class Api:
     def _url(self, path: str) -> str:
         return f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
 
-    def _next(self, answer: Answer) -> str | None:
+    def _next(self, answer: ApiResponse) -> str | None:
         link = next_page(answer.headers.get("link", ""))
         return self._own(link) if link else None
 
@@ -186,7 +186,7 @@ class Api:
             raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
         return url
 
-    def _graphql_error(self, answer: Answer, told: Any) -> GitHubError:
+    def _graphql_error(self, answer: ApiResponse, told: Any) -> GitHubError:
         """Of several errors, the one that says most about what to do."""
         errors = told.get("errors") if isinstance(told, dict) else None
         found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
@@ -243,7 +243,7 @@ def _spelt(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in params.items()}
 
 
-def _items(answer: Answer, key: str | None) -> list[Any]:
+def _items(answer: ApiResponse, key: str | None) -> list[Any]:
     told = answer.json()
     items = told.get(key) if key and isinstance(told, dict) else told
     if not isinstance(items, list):

@@ -8,13 +8,12 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github import blob
-from zelda_ci.github.answer import QUOTA_WORDS
+from zelda_ci.github import artifact_protocol
 from zelda_ci.github.api import no_mask, signatures
+from zelda_ci.github.archives import artifact_name, is_artifact_name, packed
+from zelda_ci.github.artifact_protocol import Backend, Twirp, TwirpReply
 from zelda_ci.github.http import Http
-from zelda_ci.github.names import artifact_name, is_artifact_name
-from zelda_ci.github.packing import packed
-from zelda_ci.github.twirp import Backend, Reply, Twirp
+from zelda_ci.github.schemas import QUOTA_WORDS
 from zelda_ci.redact import Secret
 
 __all__ = ["ArtifactService", "Uploaded", "artifact_name"]
@@ -106,13 +105,13 @@ class ArtifactService:
         url = self._create(name, retention_days).text("signed_upload_url")
         for signature in signatures(url):
             self._mask(signature)
-        stored = blob.store(self._http, url, archive)
+        stored = artifact_protocol.store_blob(self._http, url, archive)
         number = self._finish(name, stored)
         if number is None:
             raise ArtifactError("GitHub's artifact service did not name the artifact.", code="ARTIFACT_REFUSED")
         return Uploaded(number, stored.digest, stored.size)
 
-    def _finish(self, name: str, stored: blob.Stored) -> int | None:
+    def _finish(self, name: str, stored: artifact_protocol.StoredBlob) -> int | None:
         request = {"name": name, "size": str(stored.size), "hash": stored.digest}
         try:
             return self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
@@ -123,7 +122,7 @@ class ArtifactService:
                 raise
             return found.number("database_id")
 
-    def _create(self, name: str, retention_days: int | None) -> Reply:
+    def _create(self, name: str, retention_days: int | None) -> TwirpReply:
         request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
         try:
             return self._twirp.demand("CreateArtifact", request)
@@ -151,7 +150,7 @@ class ArtifactService:
             if exc.code not in GONE:
                 raise
 
-    def _newest(self, name: str) -> Reply | None:
+    def _newest(self, name: str) -> TwirpReply | None:
         found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
         return max(found, key=lambda item: item.number("database_id") or 0, default=None)
 
@@ -162,7 +161,7 @@ class ArtifactService:
         return {"expires_at": f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"}
 
 
-def _owner(item: Reply) -> Backend:
+def _owner(item: TwirpReply) -> Backend:
     return Backend(item.text("workflow_run_backend_id"), item.text("workflow_job_run_backend_id"))
 
 

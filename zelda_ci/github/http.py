@@ -5,23 +5,72 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from zelda_ci import __version__
 from zelda_ci.errors import GitHubError
-from zelda_ci.github import retrying
-from zelda_ci.github.answer import Answer, brief, refusal
+from zelda_ci.github.schemas import QUOTA_WORDS, RATE_LIMIT_WORDS, ApiResponse, brief, refusal
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, Secret
+
+MAX_ATTEMPTS = 5
+MAX_PAUSE_SECONDS = 30.0
+SECONDARY_PAUSE = 60.0
+PASSING = frozenset({408, 500, 502, 503, 504})
+"""Answers of a server that may be well again in a moment, whether or not it carried the request out."""
+
+
+def after_answer(answer: ApiResponse, attempt: int, now: float) -> float | None:
+    """Seconds to wait before the next attempt, or None where the answer is final.
+
+    Args:
+        answer: What came.
+        attempt: How many there were before this one.
+        now: Unix time, for limits that end at a certain time.
+    """
+    if (answer.status < 400 and not answer.is_limited) or QUOTA_WORDS in answer.said.lower():
+        return None
+    told = _retry_after(answer.headers.get("retry-after", ""), now)
+    if answer.is_limited:
+        return _limit_pause(answer, attempt, now) if told is None else told
+    if answer.status in PASSING:
+        return after_silence(attempt) if told is None else told
+    return None
+
+
+def after_silence(attempt: int) -> float:
+    """Seconds to wait where nothing came."""
+    return min(2.0**attempt, MAX_PAUSE_SECONDS)
+
+
+def _limit_pause(answer: ApiResponse, attempt: int, now: float) -> float:
+    reset = answer.headers.get("x-ratelimit-reset", "")
+    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        # A second more, since clocks differ.
+        return max(0.0, int(reset[:15]) - now) + 1
+    exponential = SECONDARY_PAUSE * 2.0**attempt
+    secondary = RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403
+    return exponential if secondary else min(exponential, after_silence(attempt + 2))
+
+
+def _retry_after(value: str, now: float) -> float | None:
+    if value.isdecimal():
+        return float(value[:15])
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, TypeError, IndexError, OverflowError):  # it is a server's, and may be anything
+        return None
+
 
 if TYPE_CHECKING:
     import requests
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 POLL_SECONDS = 0.1
 CHUNK = 1 << 16
 
@@ -65,10 +114,10 @@ class Http:
         data: bytes | None = None,
         timeout: float = ANSWER_SECONDS,
         stream_to: IO[bytes] | None = None,
-        max_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
         repeatable: bool | None = None,
         redirects: bool = True,
-    ) -> Answer:
+    ) -> ApiResponse:
         """An answer with a status below 400; redirects are never followed, but answers to whoever expects them.
 
         Args:
@@ -96,22 +145,22 @@ class Http:
         again = method in REPEATABLE if repeatable is None else repeatable
         return self._persist(_Request(method, url, arguments, timeout, stream_to, max_bytes, again, redirects))
 
-    def _persist(self, request: "_Request") -> Answer:
+    def _persist(self, request: "_Request") -> ApiResponse:
         """Attempt it until there is an answer, or no sense or patience left."""
         attempt = 0
         while True:
             started = self._clock()
             outcome = self._attempt(request)
-            if isinstance(outcome, Answer) and outcome.status < 400 and not outcome.is_limited:
+            if isinstance(outcome, ApiResponse) and outcome.status < 400 and not outcome.is_limited:
                 return self._unless_moved(outcome, request)
             self._left -= max(0.0, self._clock() - started)
             error, pause = self._judge(outcome, request, attempt)
             attempt += 1
-            if pause is None or pause > self._left or attempt == retrying.MOST_ATTEMPTS:
+            if pause is None or pause > self._left or attempt == MAX_ATTEMPTS:
                 raise error
             self._wait(pause)
 
-    def _unless_moved(self, answer: Answer, request: "_Request") -> Answer:
+    def _unless_moved(self, answer: ApiResponse, request: "_Request") -> ApiResponse:
         if request.redirects or answer.status < 300:
             return answer
         to = brief(answer.target, request.redactor)
@@ -125,17 +174,17 @@ class Http:
             self._session = None
 
     def _judge(
-        self, outcome: "Answer | _Silence", request: "_Request", attempt: int
+        self, outcome: "ApiResponse | _Silence", request: "_Request", attempt: int
     ) -> tuple[GitHubError, float | None]:
         """What a failed attempt means, and the pause before the next one, if there should be one."""
         if isinstance(outcome, _Silence):
             certain = request.repeatable or outcome.unsent
             error = outcome.error(request, lost=not certain)
-            return error, retrying.after_silence(attempt) if certain and not outcome.final else None
+            return error, after_silence(attempt) if certain and not outcome.final else None
         error = refusal(outcome, request.redactor)
-        if outcome.status in retrying.PASSING and not request.repeatable:
+        if outcome.status in PASSING and not request.repeatable:
             return _lost(request, f"HTTP {outcome.status}", error.status), None
-        return error, retrying.after_answer(outcome, attempt, self._clock())
+        return error, after_answer(outcome, attempt, self._clock())
 
     def _wait(self, seconds: float) -> None:
         """Sleep in slices short enough to notice the end of the process."""
@@ -150,11 +199,11 @@ class Http:
         if self._stop():
             raise GitHubError("Stopped while GitHub was being waited for.", code="GITHUB_CANCELLED")
 
-    def _attempt(self, request: "_Request") -> "Answer | _Silence":
+    def _attempt(self, request: "_Request") -> "ApiResponse | _Silence":
         """One attempt, in a thread that can be left behind: a read from a silent server cannot be interrupted."""
         self._heed_stop()
         self._session = session = self._session or _new_session()
-        outcome: list[Answer | _Silence] = []
+        outcome: list[ApiResponse | _Silence] = []
         worker = threading.Thread(target=lambda: outcome.append(request.send_by(session)), daemon=True)
         worker.start()
         deadline = time.monotonic() + self._patience
@@ -221,7 +270,7 @@ class _Request:
             return f"{self.method} of an impossible address"
         return f"{self.method} {parts.hostname}{parts.path[:100]}"
 
-    def send_by(self, session: "requests.Session") -> Answer | _Silence:
+    def send_by(self, session: "requests.Session") -> ApiResponse | _Silence:
         with one_at_a_time("requests"):
             import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
             from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
@@ -242,7 +291,7 @@ class _Request:
             # Such as a Location that is no address, which requests looks at even where it does not follow.
             return _Silence(f"it is not proper HTTP ({type(exc).__name__})", final=True)
 
-    def _read(self, response: "requests.Response") -> Answer | _Silence:
+    def _read(self, response: "requests.Response") -> ApiResponse | _Silence:
         kept = bytearray()
         size = 0
         # A refusal is worth reading, but not worth much memory, and no part of the file.
@@ -258,7 +307,7 @@ class _Request:
             if target:
                 target.write(chunk)
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status_code, headers, bytes(kept), self.asked)
+        return ApiResponse(response.status_code, headers, bytes(kept), self.asked)
 
 
 def _silence(exc: "requests.RequestException") -> _Silence:

@@ -1,10 +1,17 @@
 """The things that GitHub's answers describe, as far as Zelda reads them."""
 
-from typing import Any, TypeVar
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from zelda_ci.errors import GitHubError
+from zelda_ci.redact import EMPTY, Redactor, SafeText
 
 
 class Described(BaseModel):
@@ -35,13 +42,13 @@ class Artifact(Described):
     workflow_run: ArtifactRun | None = None
 
 
-class Repository(Described):
+class GitHubRepository(Described):
     """One repository among a network of forks."""
 
     id: int
 
 
-class Run(Described):
+class WorkflowRun(Described):
     """A run of a workflow."""
 
     id: int
@@ -49,7 +56,7 @@ class Run(Described):
     event: str
     head_branch: str | None = None
     head_sha: str
-    head_repository: Repository | None = None
+    head_repository: GitHubRepository | None = None
     """Absent where the fork was deleted."""
     run_attempt: int = 1
 
@@ -67,11 +74,11 @@ class CommitComparison(Described):
     merge_base_commit: Commit
 
 
-class Side(Described):
+class BranchHead(Described):
     """Head or base of a pull request."""
 
     sha: str
-    repo: Repository | None = None
+    repo: GitHubRepository | None = None
     """Absent where the fork was deleted."""
 
 
@@ -80,8 +87,8 @@ class PullRequest(Described):
 
     number: int
     state: str
-    head: Side
-    base: Side
+    head: BranchHead
+    base: BranchHead
 
 
 _Described = TypeVar("_Described", bound=Described)
@@ -98,3 +105,184 @@ def understand(kind: type[_Described], answer: Any) -> _Described:
     except ValidationError as error:
         message = f"An answer of GitHub cannot be used: it describes no {kind.__name__}."
         raise GitHubError(message, code="GITHUB_REFUSED") from error
+
+
+MAX_JSON_DEPTH = 100
+
+
+class NotStrictJsonError(ValueError):
+    """The text is no JSON, or one that readers disagree about; the message says which."""
+
+
+def parse_strict(data: bytes | str, *, deepest: int = MAX_JSON_DEPTH) -> Any:
+    """The value in `data`.
+
+    Raises:
+        NotStrictJsonError: No UTF-8 or no JSON, a key that stands twice in an object, NaN or an infinite number, or
+            containers within containers more than `deepest` times.
+    """
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_unique)
+    except NotStrictJsonError:
+        raise
+    except RecursionError:
+        raise NotStrictJsonError("nested too deeply") from None
+    except ValueError as exc:
+        raise NotStrictJsonError(f"not JSON ({type(exc).__name__})") from None
+    if _depth(value) > deepest:
+        raise NotStrictJsonError("nested too deeply")
+    return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise NotStrictJsonError(f"{name} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotStrictJsonError("a number is too large")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise NotStrictJsonError("a key stands twice in one object")
+    return found
+
+
+def _depth(value: Any) -> int:
+    """How many containers stand within each other; level by level, so that depth costs no stack."""
+    depth, level = 0, [value]
+    while containers := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
+
+MAX_DETAIL_LENGTH = 300
+
+RATE_LIMIT_WORDS = "rate limit"
+QUOTA_WORDS = "insufficient usage"
+
+
+@dataclass(frozen=True)
+class ApiResponse:
+    """A whole answer; `headers` have lower-case names, and `body` is empty where it was streamed to a file."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    asked: str
+    """Method and address without the query, for messages."""
+
+    def json(self) -> Any:
+        """The value in the body.
+
+        Raises:
+            GitHubError: `GITHUB_REFUSED` where the body is no JSON.
+        """
+        try:
+            return parse_strict(self.body)
+        except NotStrictJsonError as exc:
+            message = f"The answer to {self.asked} cannot be used: {exc}."
+            hint = "Something between here and GitHub, like a proxy, may have answered instead."
+            raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
+
+    @property
+    def said(self) -> str:
+        """What the server says went wrong, in its own words; outside text."""
+        try:
+            told = parse_strict(self.body)
+        except NotStrictJsonError:
+            return ""
+        if not isinstance(told, dict):
+            return ""
+        more = [each.get("message") for each in _errors(told)]
+        return ": ".join(part for part in (told.get("message"), told.get("msg"), *more) if isinstance(part, str))
+
+    @property
+    def target(self) -> str:
+        """The host that a redirect leads to, which is all of its address that is no secret."""
+        try:
+            return urlsplit(self.headers.get("location", "")).hostname or "another address there"
+        except ValueError:
+            return "an address that is none"
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the server says "too much", and not "never"."""
+        if self.status == 429:
+            return True
+        signs = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
+        return (self.status == 403 and (signs or RATE_LIMIT_WORDS in self.said.lower())) or self._is_limited_query
+
+    @property
+    def _is_limited_query(self) -> bool:
+        """Whether this is GraphQL's way to say so: with status 200."""
+        if self.status != 200 or b'"errors"' not in self.body:
+            return False
+        try:
+            told = parse_strict(self.body)
+        except NotStrictJsonError:
+            return False
+        return any(
+            each.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(each.get("message")).lower()
+            for each in _errors(told)
+        )
+
+
+def _errors(told: Any) -> list[dict[str, Any]]:
+    errors = told.get("errors") if isinstance(told, dict) else None
+    return [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+
+
+def refusal(answer: ApiResponse, redact: Redactor) -> GitHubError:
+    """The refusal in an answer of status 400 or more, or in a limited query, as an error that says what to do."""
+    code, hint = _meaning(answer)
+    detail = brief(answer.said, redact)
+    message = f"{answer.asked} was answered with {answer.status}{f' ({detail})' if detail else ''}."
+    return GitHubError(message, hint=hint, code=code, status=answer.status, detail=detail)
+
+
+def _meaning(answer: ApiResponse) -> tuple[str, str | None]:
+    """Code and hint."""
+    if answer.is_limited:
+        return "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {_when(answer)}."
+    if answer.status >= 500:
+        return "GITHUB_UNREACHABLE", "GitHub has a problem; run the job again later."
+    meanings = {
+        401: ("GITHUB_NOT_PERMITTED", "The token is missing, wrong or no longer valid."),
+        403: ("GITHUB_NOT_PERMITTED", _permission_hint(answer)),
+        404: ("GITHUB_NOT_FOUND", "It does not exist, or the token may not see it."),
+        410: ("GITHUB_GONE", None),
+    }
+    return meanings.get(answer.status, ("GITHUB_REFUSED", None))
+
+
+def _when(answer: ApiResponse) -> str:
+    """When the limit ends."""
+    reset = answer.headers.get("x-ratelimit-reset", "")
+    if answer.headers.get("x-ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) > 10:
+        return "later"
+    return f"after {datetime.fromtimestamp(int(reset), UTC):%H:%M} UTC"
+
+
+def _permission_hint(answer: ApiResponse) -> str:
+    wanted = answer.headers.get("x-accepted-github-permissions", "")
+    # One of several sets is enough (";"), and each is a list (",").
+    lists = [part.strip().replace("=", ": ").replace(",", " and ") for part in wanted.split(";") if part.strip()]
+    # From outside, and about to be printed: it names permissions, so it has no other characters.
+    safe = [text for text in lists if text.replace("_", "").replace(":", "").replace(" ", "").isalnum()]
+    if not safe:
+        return "The token may not do this; check `permissions` in the workflow."
+    return f"Give the job this under `permissions` in the workflow: {' or '.join(safe)}."
+
+
+def brief(text: str, redact: Redactor) -> SafeText:
+    """Outside text for the middle of a sentence: one line, printable, short, redacted."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
+    cut = line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}..."
+    return redact(cut.rstrip(".")) if cut else EMPTY

@@ -13,10 +13,9 @@ from pydantic import BaseModel, ValidationError
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge import failures
-from zelda_ci.judge.base import A, Answer, Question
-from zelda_ci.judge.failures import AttemptFailed
-from zelda_ci.judge.reply import Reply, read_reply
+from zelda_ci.judge import replies
+from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 Price = Callable[[str, Mapping[str, Any]], float]
 """Cost in US dollars of an answer of a model, from the API's `usage` object."""
 
-MOST_PROBLEMS = 10
+MAX_PROBLEMS = 10
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class _Tally:
 @dataclass(frozen=True)
 class _Asking:
     client: "AsyncAnthropic"
-    question: Question
+    question: JudgeQuestion
     deadline: anyio.CancelScope
     tally: _Tally
 
@@ -95,7 +94,7 @@ class AnthropicJudge:
         self._notify = notify
         self._is_introduced = False
 
-    async def ask(self, question: Question, form: type[A]) -> Answer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
 
         Raises:
@@ -107,9 +106,9 @@ class AnthropicJudge:
         async with _connected(self._access) as client:
             with anyio.move_on_after(limit) as deadline:
                 return await self._until_valid(_Asking(client, question, deadline, tally), form)
-        raise failures.too_late(limit, tally.last)
+        raise replies.too_late(limit, tally.last)
 
-    async def _until_valid(self, asking: _Asking, form: type[A]) -> Answer[A]:
+    async def _until_valid(self, asking: _Asking, form: type[A]) -> JudgeAnswer[A]:
         tally = asking.tally
         messages = [_first_message(asking.question, self._redact)]
         while True:
@@ -127,16 +126,16 @@ class AnthropicJudge:
                     raise _invalid(self._redact(_problems(problem))) from None
                 messages += [_said("assistant", text or "{}"), _said("user", _correction(problem))]
                 continue
-            return Answer(value, tally.usage, tally.cost_usd, tally.attempts)
+            return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts)
 
-    async def _reply(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> Reply:
+    async def _reply(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> ModelReply:
         data, tally = await self._send(asking, messages, form), asking.tally
         reply = read_reply(data)
         if reply is None:
-            raise failures.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
+            raise replies.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
         tally.usage += reply.tokens
         tally.cost_usd += self._price(self.model, reply.usage)
-        if problem := failures.of_stop(reply.stop_reason):
+        if problem := replies.of_stop(reply.stop_reason):
             raise problem
         return reply
 
@@ -156,12 +155,12 @@ class AnthropicJudge:
             )
         except anthropic.APIStatusError as problem:
             said = self._redact(problem.api_message or problem.message)
-            raise failures.of_status(problem.status_code, dict(problem.response.headers), said) from problem
+            raise replies.of_status(problem.status_code, dict(problem.response.headers), said) from problem
         except anthropic.APIConnectionError as problem:
-            raise failures.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
+            raise replies.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
         except Exception as problem:
             # The SDK lets through whatever a strange answer makes of it.
-            raise failures.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
+            raise replies.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
         return raw.http_response.content
 
     async def _wait(self, problem: AttemptFailed, asking: _Asking) -> None:
@@ -223,7 +222,7 @@ def _deprecation(model: str) -> list[str]:
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
 
 
-def _first_message(question: Question, redact: Redactor) -> "MessageParam":
+def _first_message(question: JudgeQuestion, redact: Redactor) -> "MessageParam":
     blocks = [_block(redact(text)) for text in question.shared if text]
     if blocks:
         blocks[-1]["cache_control"] = {"type": "ephemeral"}
@@ -244,7 +243,7 @@ def _correction(problem: ValidationError) -> str:
 
 def _problems(problem: ValidationError) -> str:
     found = problem.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in found[:MOST_PROBLEMS]]
+    told = [f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in found[:MAX_PROBLEMS]]
     return "; ".join(told)
 
 

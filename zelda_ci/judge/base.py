@@ -1,8 +1,11 @@
 """What evaluators know of a judge: a question in, a validated answer out."""
 
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+import anyio
 from pydantic import BaseModel
 
 from zelda_ci.domain.session import Usage
@@ -18,7 +21,7 @@ ANSWER_CUT = "JUDGE_ANSWER_CUT"
 
 
 @dataclass(frozen=True)
-class Question:
+class JudgeQuestion:
     """One question to a judge. Text from a session belongs into fences, see `judge.fence`."""
 
     name: str
@@ -37,7 +40,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer(Generic[A]):
+class JudgeAnswer(Generic[A]):
     """A valid answer, and what it took to get it, invalid answers and retries included."""
 
     value: A
@@ -57,7 +60,7 @@ class Judge(Protocol):
     def context_tokens(self) -> int:
         """The size of its context window."""
 
-    async def ask(self, question: Question, form: type[A]) -> Answer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Ask.
 
         Raises:
@@ -73,7 +76,7 @@ class AbsentJudge:
         self.context_tokens = context_tokens
         self._why = why
 
-    async def ask(self, question: Question, form: type[A]) -> Answer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Say why there is no answer."""
         raise self._why
 
@@ -81,3 +84,51 @@ class AbsentJudge:
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
+
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""More requests side by side mostly meet the API's rate limit."""
+
+
+async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeError]:
+    """What each call returned, or why it could not, in the order of the calls."""
+    done: dict[int, T | JudgeError] = {}
+    slots = anyio.CapacityLimiter(AT_ONCE)
+
+    async def make(position: int) -> None:
+        async with slots:
+            try:
+                done[position] = await calls[position]()
+            except JudgeError as problem:
+                done[position] = problem
+
+    async with anyio.create_task_group() as group:
+        for position in range(len(calls)):
+            group.start_soon(make, position)
+    return [done[position] for position in range(len(calls))]
+
+
+V = TypeVar("V", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Consensus(Generic[V]):
+    """The verdict that more than half of the votes have, if there is one, and how they split."""
+
+    verdict: V | None
+    split: dict[V, int]
+
+    @property
+    def is_unanimous(self) -> bool:
+        """Whether all votes are alike."""
+        return len(self.split) <= 1
+
+
+def majority(votes: Sequence[V]) -> Consensus[V]:
+    """Count votes: exactly half of them is no majority, and no vote at all is none either."""
+    split = dict(Counter(votes).most_common())
+    ahead = next(iter(split), None)
+    is_majority = ahead is not None and 2 * split[ahead] > len(votes)
+    return Consensus(ahead if is_majority else None, split)

@@ -2,16 +2,90 @@
 
 import hmac
 import logging
+import time
+from asyncio import TimerHandle, Transport
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
 import anyio
+import h11
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from zelda_ci.model_proxy import connections, json_text
+from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, RefusedHereError, Share, in_mib, refused_for_good
-from zelda_ci.model_proxy.run import Run
+from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
+
+MAX_CONNECTIONS = 256
+"""Connections at a time; uvicorn's own limit answers 503, to everybody, and keeps them."""
+
+AT_ONCE = 64
+"""Accepted before the first of them can be closed again."""
+
+KEY = "zelda.connection"
+
+
+class Connection(H11Protocol):
+    """One connection, which gives way where its owner has more of them than anybody else."""
+
+    def __init__(self, *arguments: Any, head_seconds: float, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._head_seconds = head_seconds
+        """For the head of a request to arrive, once it has begun; between requests there is no hurry."""
+        self._head_timer: TimerHandle | None = None
+        self.owner = ""
+        """The token with which it has asked; none so far."""
+        self.since = time.monotonic()
+        self.app = _marked(self.app, self)
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Make room."""
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            _one_too_many([one for one in self.connections if isinstance(one, Connection)]).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; a head that has not come in full has its time."""
+        super().data_received(data)
+        is_begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if is_begun and self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._head_seconds, self.transport.abort)
+        elif not is_begun:
+            self._stop_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+
+def belongs(scope: Scope, token: str) -> None:
+    """Note whose connection a request came by."""
+    connection = scope.get(KEY)
+    if isinstance(connection, Connection):
+        connection.owner = token
+
+
+def _one_too_many(connections: list[Connection]) -> Connection:
+    """The oldest of the owner who has most."""
+    [(owner, _)] = Counter(one.owner for one in connections).most_common(1)
+    return min((one for one in connections if one.owner == owner), key=lambda one: one.since)
+
+
+def _marked(app: ASGIApp, connection: Connection) -> ASGIApp:
+    async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, KEY: connection}, receive, send)
+
+    return marked
+
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +96,7 @@ LOCAL_NAMES = ("127.0.0.1", "localhost")
 class Endpoint:
     """An ASGI application over the runs that are open now."""
 
-    def __init__(self, runs: Callable[[], Iterable[Run]]) -> None:
+    def __init__(self, runs: Callable[[], Iterable[ProxyRun]]) -> None:
         self._runs = runs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,21 +130,21 @@ class Endpoint:
         run = self._run_of(request)
         if run is None:
             return await send_error(client, 401, "authentication_error", "this is not the token of a running session")
-        connections.belongs(request.scope, run.meter.token)
+        belongs(request.scope, run.meter.token)
         return await self._pass_to(run, request, client)
 
-    async def _pass_to(self, run: Run, request: Request, client: "_Client") -> None:
+    async def _pass_to(self, run: ProxyRun, request: Request, client: "_Client") -> None:
         with run.memory.share() as share:
             raw = await _whole(request, run.limits, share)
             # Before it is read: millions of empty objects need many times the memory of their text.
-            share.grow(VALUE_BYTES * json_text.most_values(raw))
-            body = json_text.read_object(raw)
+            share.grow(VALUE_BYTES * wire.most_values(raw))
+            body = wire.read_object(raw)
             if body is None:
                 return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
             path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return await _unless_it_leaves(request.receive, run, Call(path, request.headers.raw, raw, body), client)
 
-    def _run_of(self, request: Request) -> Run | None:
+    def _run_of(self, request: Request) -> ProxyRun | None:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         given = [request.headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
         found = None
@@ -115,7 +189,7 @@ def _check_size(size: int, limits: Limits) -> None:
         raise refused_for_good(413, "request_too_large", message)
 
 
-async def _unless_it_leaves(receive: Receive, run: Run, call: Call, client: "_Client") -> None:
+async def _unless_it_leaves(receive: Receive, run: ProxyRun, call: Call, client: "_Client") -> None:
     """Serve the call; when the session goes away, so does the request to the API."""
     failure: Exception | None = None
     async with anyio.create_task_group() as group:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from zelda_ci.model_proxy import cassette
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError, Sink
+
+MAX_RECORDING_BYTES = 256 << 20
 
 VALUE_BYTES = 64
 """What a value of JSON costs as an object of Python, however short it is: an empty list has two bytes of text."""
@@ -26,7 +27,7 @@ class Limits:
     """In memory for one run's requests and answers: one of the largest requests with as many values as it can have."""
     total_bytes: int = 768 * MIB
     """In memory for all runs, so that one of them cannot have it all."""
-    recording_bytes: int = cassette.MAX_BYTES
+    recording_bytes: int = MAX_RECORDING_BYTES
     request_seconds: float = 120.0
     """For a request to arrive in full, from a process on the same machine."""
     connect_seconds: float = 10.0

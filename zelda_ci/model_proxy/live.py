@@ -1,28 +1,213 @@
 """Answers from the real API, passed on as they come."""
 
+import errno
+import os
+import socket
+import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import anyio
 import httpx2
 
-from zelda_ci.model_proxy.client import open_client, proxy_of
+from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.modes import Upstream
-from zelda_ci.model_proxy.outage import Outage, reason, shown, target
 from zelda_ci.model_proxy.wire import (
+    AnswerSource,
     BrokenOff,
     Call,
     Headers,
     OverLimitError,
     Sink,
-    Source,
     Unreachable,
     error_body,
     send_whole,
 )
 from zelda_ci.redact import MASK
+
+
+def open_client(upstream: Upstream, limits: Limits) -> httpx2.AsyncClient:
+    """Make the client.
+
+    Raises:
+        ProxyError: The base URL, the proxy or the certificates cannot be used.
+    """
+    url, proxy = _base_url(upstream.base_url), proxy_of(upstream)
+    try:
+        return httpx2.AsyncClient(
+            verify=_certificates(upstream.environ) if "https" in (url.scheme, urlsplit(proxy or "").scheme) else _NONE,
+            proxy=proxy,
+            trust_env=False,
+            timeout=httpx2.Timeout(limits.silence_seconds, connect=limits.connect_seconds, pool=None),
+            follow_redirects=False,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
+        )
+    except (ImportError, ValueError, httpx2.InvalidURL) as exc:
+        raise ProxyError(
+            f"the proxy {_without_password(proxy)} cannot be used: {exc}",
+            hint="Set HTTPS_PROXY to an http:// or https:// address.",
+            code="HTTP_PROXY_INVALID",
+        ) from exc
+
+
+# A context of its own would load the system's certificates, for a plain http gateway that has none.
+_NONE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _base_url(text: str) -> SplitResult:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ProxyError(
+            f"{text!r} is not the address of an API",
+            hint="Set ANTHROPIC_BASE_URL (or gatewayUrl) to an http:// or https:// address, or unset it.",
+            code="BASE_URL_INVALID",
+        )
+    return url
+
+
+def proxy_of(upstream: Upstream) -> str | None:
+    """The HTTP proxy that curl would use: by scheme, lower case first, unless NO_PROXY exempts the host."""
+    url, environ = urlsplit(upstream.base_url), upstream.environ
+    if _is_exempt(url, _variable(environ, "NO_PROXY") or ""):
+        return None
+    found = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "ALL_PROXY")
+    return found if not found or "://" in found else f"http://{found}"
+
+
+def _is_exempt(url: SplitResult, exempt: str) -> bool:
+    """Whether NO_PROXY names the host, a domain above it, host and port, or everything."""
+    host = (url.hostname or "").lower()
+    port = url.port or {"http": 80, "https": 443}[url.scheme]
+    for entry in exempt.lower().replace(",", " ").split():
+        name = entry.lstrip("*").lstrip(".") if entry != "*" else ""
+        if not name or name in (host, f"{host}:{port}") or host.endswith(f".{name}"):
+            return True
+    return False
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name.lower()) or environ.get(name.upper()) or None
+
+
+def _certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
+    file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    extra = environ.get("NODE_EXTRA_CA_CERTS")
+    try:
+        if file or folder:
+            context = ssl.create_default_context(cafile=file or None, capath=folder or None)
+        else:
+            context = httpx2.create_ssl_context(trust_env=False)
+        if extra:
+            context.load_verify_locations(cafile=extra)
+    except (OSError, ssl.SSLError) as exc:
+        raise ProxyError(
+            f"the certificates of {file or folder or extra} cannot be read: {exc}",
+            hint="Check SSL_CERT_FILE, SSL_CERT_DIR and NODE_EXTRA_CA_CERTS.",
+            code="CERTIFICATES_UNREADABLE",
+        ) from exc
+    return context
+
+
+def _without_password(proxy: str | None) -> str:
+    return (proxy or "").rsplit("@", 1)[-1]
+
+
+FIRST_TIMEOUT = 5.0
+"""Seconds in which an API that never answered is tried: a wrong address does not become right."""
+
+LATER_TIMEOUT = 60.0
+"""Seconds in which one that has answered before is tried."""
+
+MAX_PATH_LENGTH = 200
+
+LASTING_NAME_ERRORS = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+
+
+class Outage:
+    """Since when the API has been silent, and whether it is worth trying again."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._has_answered = False
+
+    def over(self) -> None:
+        """The API has answered."""
+        self._since, self._has_answered = None, True
+
+    def may_pass(self, error: httpx2.HTTPError, began: float) -> bool:
+        """Whether the next attempt may be luckier than this one, which began at a moment of `time.monotonic`."""
+        self._since = began if self._since is None else self._since
+        patience = LATER_TIMEOUT if self._has_answered else FIRST_TIMEOUT
+        return not any(map(_lasts, _causes(error))) and time.monotonic() - self._since < patience
+
+
+def reason(error: httpx2.HTTPError, connect_seconds: float) -> str:
+    """What went wrong, without the addresses that it went wrong at."""
+    if found := next(filter(None, map(_of_cause, _causes(error))), None):
+        return found
+    kinds = {
+        httpx2.ConnectTimeout: f"no connection within {connect_seconds:g} s",
+        httpx2.TimeoutException: "it fell silent",
+        httpx2.RemoteProtocolError: "it hung up without an answer",
+    }
+    # Some of these exceptions have no words of their own.
+    return next((why for kind, why in kinds.items() if isinstance(error, kind)), str(error) or type(error).__name__)
+
+
+def _of_cause(cause: BaseException) -> str | None:
+    match cause:
+        case ssl.SSLError():
+            why = getattr(cause, "verify_message", "")
+            return f"TLS failed: {cause.reason or cause}{f' ({why})' if why else ''}"
+        case socket.gaierror():
+            return f"its name cannot be resolved ({cause.strerror})"
+        case OSError(errno=int(number)) if number in errno.errorcode:
+            # Asyncio's own text is about addresses.
+            return os.strerror(number).lower()
+        case _:
+            return None
+
+
+def shown(url: str) -> str:
+    """An address without what may be secret in it: user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        netloc = parts.netloc.rpartition("@")[2]
+        return SplitResult(parts.scheme, netloc, parts.path, "", "").geturl()[:MAX_PATH_LENGTH].rstrip("/")
+    except ValueError:
+        return "an address that is none"
+
+
+def target(url: str, location: str) -> str:
+    """Where a redirect leads."""
+    try:
+        return shown(urljoin(url, location))
+    except ValueError:
+        return shown(location)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and all that led to it, whether or not it was to be shown."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        cause = waiting.pop()
+        if cause is None or id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        yield cause
+        waiting += [*(cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()), cause.__context__]
+        waiting.append(cause.__cause__)
+
+
+def _lasts(cause: BaseException) -> bool:
+    """Whether a cause stays: a certificate, or a name that does not exist."""
+    is_unknown = isinstance(cause, socket.gaierror) and cause.errno in LASTING_NAME_ERRORS
+    return isinstance(cause, ssl.SSLError) or is_unknown
+
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade "
@@ -40,7 +225,7 @@ ERROR_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def live_source(upstream: Upstream, limits: Limits) -> AsyncIterator[Source]:
+async def live_source(upstream: Upstream, limits: Limits) -> AsyncIterator[AnswerSource]:
     """One source for all runs, with one pool of connections.
 
     Raises:
@@ -50,7 +235,7 @@ async def live_source(upstream: Upstream, limits: Limits) -> AsyncIterator[Sourc
         yield LiveSource(client, upstream, limits)
 
 
-class LiveSource(Source):
+class LiveSource(AnswerSource):
     """Asks the API with the real credentials."""
 
     def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits) -> None:

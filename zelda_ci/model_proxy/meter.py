@@ -9,14 +9,13 @@ from typing import Any
 import anyio
 
 from zelda_ci.domain.session import ApiUsage, ModelUsage
-from zelda_ci.model_proxy import json_text, pricing, tokens
-from zelda_ci.model_proxy.sse import EventReader
-from zelda_ci.model_proxy.wire import Call, Headers, Source
+from zelda_ci.model_proxy import pricing, wire
+from zelda_ci.model_proxy.wire import AnswerSource, Call, EventReader, Headers
 from zelda_ci.redact import SafeText
 
 USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
 
-MOST_REFUSED = 5
+MAX_REFUSED = 5
 
 BYTES_PER_TOKEN = 4
 TOKENS_PER_SECOND = 100
@@ -40,7 +39,7 @@ class Meter:
     """One run's address, token and counts."""
 
     def __init__(
-        self, base_url: str, token: str, budget_usd: float | None, source: Source, socket: Path | None = None
+        self, base_url: str, token: str, budget_usd: float | None, source: AnswerSource, socket: Path | None = None
     ) -> None:
         self.base_url = base_url
         self.token = token
@@ -77,7 +76,7 @@ class Meter:
 
     def refuse(self, model: str) -> None:
         """Note a model that was refused; the names are the session's own, so only a few are kept."""
-        if len(self._refused) < MOST_REFUSED:
+        if len(self._refused) < MAX_REFUSED:
             self._refused.add(model)
 
     def task_ended(self, call: str) -> None:
@@ -135,7 +134,7 @@ class MeteredExchange:
         self.is_failed = False
         self.error: str | None = None
         """HTTP status or `connection`."""
-        self.tokens: tokens.Tokens | None = None
+        self.tokens: pricing.Tokens | None = None
         self._told = False
         self.unseen_usd = 0.0
         """A guess at what an answer has cost that was left before it told."""
@@ -169,7 +168,7 @@ class MeteredExchange:
         if self._events:
             for event in self._events.feed(data):
                 if any(kind in event for kind in USAGE_EVENTS):
-                    self._learn(json_text.read_object(event) or {})
+                    self._learn(wire.read_object(event) or {})
         elif self._body is not None:
             self._body += data
 
@@ -185,7 +184,7 @@ class MeteredExchange:
             return
         wanted = call.body.get("max_tokens")
         most = wanted if isinstance(wanted, int) else 0
-        written = tokens.Tokens(
+        written = pricing.Tokens(
             input=0 if self.tokens else len(call.raw_body) // BYTES_PER_TOKEN,
             output=max(0, min(most, round(self.seconds * TOKENS_PER_SECOND))),
         )
@@ -195,7 +194,7 @@ class MeteredExchange:
         """Nothing more will come."""
         self._ended_at = time.monotonic()
         if self._body:
-            self._message(json_text.read_object(bytes(self._body)) or {})
+            self._message(wire.read_object(bytes(self._body)) or {})
             self._body = None
 
     def _learn(self, event: dict[str, Any]) -> None:
@@ -219,12 +218,12 @@ class MeteredExchange:
             self._count(usage)
 
     def _count(self, usage: dict[str, Any]) -> None:
-        self._usage = tokens.merged(self._usage, usage)
-        self.tokens = tokens.from_usage(self._usage)
+        self._usage = pricing.merged(self._usage, usage)
+        self.tokens = pricing.from_usage(self._usage)
 
 
 def _add(before: ModelUsage | None, exchange: MeteredExchange) -> ModelUsage:
-    used, so_far = exchange.tokens or tokens.Tokens(), before or ModelUsage()
+    used, so_far = exchange.tokens or pricing.Tokens(), before or ModelUsage()
     return ModelUsage(
         input_tokens=so_far.input_tokens + used.input,
         output_tokens=so_far.output_tokens + used.output,
@@ -243,7 +242,7 @@ def place_of(call: Call) -> bytes:
     given = call.body.get("messages")
     messages = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     spoken = [_without_cache_marks(one) for one in messages if one.get("role") != "system"]
-    return hashlib.sha256(json_text.write([call.agent_id, spoken])).digest()
+    return hashlib.sha256(wire.write([call.agent_id, spoken])).digest()
 
 
 def _without_cache_marks(value: Any) -> Any:

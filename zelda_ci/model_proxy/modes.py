@@ -47,14 +47,14 @@ class Upstream:
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveMode:
     """Ask the API."""
 
     upstream: Upstream
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordMode:
     """Ask the API, and write each run's exchanges to a cassette in `folder`."""
 
     upstream: Upstream
@@ -62,10 +62,10 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayMode:
     """Answer from the cassettes in `folder`; no key, no network."""
 
     folder: Path
 
 
-Mode = Live | Record | Replay
+Mode = LiveMode | RecordMode | ReplayMode

@@ -1,9 +1,61 @@
 """List prices of models, as Claude Code charges them; a test compares the table with the CLI's own results."""
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from zelda_ci.model_proxy.tokens import Tokens
+
+@dataclass(frozen=True)
+class Tokens:
+    """What one response used and what its price depends on."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+    web_searches: int = 0
+    fast: bool = False
+    us_only: bool = False
+
+    @property
+    def prompt(self) -> int:
+        """Everything the model read, cached or not."""
+        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+
+def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """A stream's usage so far with that of a later event: counts are cumulative, null and zero mean "as before"."""
+    return {**earlier, **{key: value for key, value in later.items() if value}}
+
+
+def from_usage(usage: Mapping[str, Any]) -> Tokens:
+    """Read a `usage` object; whatever is missing or not a count is zero."""
+    split = _object(usage.get("cache_creation"))
+    one_hour = _count(split.get("ephemeral_1h_input_tokens"))
+    written = max(
+        _count(usage.get("cache_creation_input_tokens")), one_hour + _count(split.get("ephemeral_5m_input_tokens"))
+    )
+    return Tokens(
+        input=_count(usage.get("input_tokens")),
+        output=_count(usage.get("output_tokens")),
+        cache_read=_count(usage.get("cache_read_input_tokens")),
+        cache_write_5m=written - one_hour,
+        cache_write_1h=one_hour,
+        web_searches=_count(_object(usage.get("server_tool_use")).get("web_search_requests")),
+        fast=usage.get("speed") == "fast",
+        us_only=usage.get("inference_geo") == "us",
+    )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
 
 CACHE_WRITE_5M = 1.25
 CACHE_WRITE_1H = 2.0
@@ -111,3 +163,40 @@ def _factor(price: Price, tokens: Tokens) -> float:
     if price.long_above is not None and tokens.prompt > price.long_above:
         factor *= price.long
     return factor * (US_ONLY if tokens.us_only else 1.0)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of one run, `main` being the session's own.
+
+    Claude Code's built-in sub-agents inherit the session's model; those of the project can name another. A smaller one
+    is theirs to choose, a dearer one is the suite's.
+    """
+
+    main: str
+    more: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, main: str, more: Iterable[str] = ()) -> "Models":
+        """The models in the spelling of requests, where the mark of a long context does not appear."""
+        return cls(_plain(main), frozenset(map(_plain, more)))
+
+    def allow(self, asked: object) -> bool:
+        """Whether a request may name this model."""
+        if not isinstance(asked, str):
+            return False
+        model = _plain(asked)
+        return model == self.main or model in self.more or self._is_smaller(model)
+
+    def _is_smaller(self, model: str) -> bool:
+        same_provider = _provider(model) == _provider(self.main)
+        return same_provider and costs_no_more(model, self.main)
+
+
+def _plain(model: str) -> str:
+    return model.removesuffix("[1m]")
+
+
+def _provider(model: str) -> str:
+    """What stands before the name: a gateway routes by it."""
+    return model[: model.find(base_name(model))]

@@ -9,20 +9,20 @@ from typing import Self
 
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.model_proxy.cassette import cassette_file, load
+from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.cassettes.record import RecordingSource
+from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import Limits, Memory
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.models import Models
-from zelda_ci.model_proxy.modes import Live, Mode, Record, Replay, Upstream
-from zelda_ci.model_proxy.place import place
-from zelda_ci.model_proxy.placeholders import Placeholders
-from zelda_ci.model_proxy.recording import RecordingSource
-from zelda_ci.model_proxy.replay import ReplaySource
-from zelda_ci.model_proxy.run import Run
-from zelda_ci.model_proxy.wire import Source
+from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.run import ProxyRun
+from zelda_ci.model_proxy.server import socket_folder
+from zelda_ci.model_proxy.wire import AnswerSource
 from zelda_ci.redact import Redactor
 
-__all__ = ["Limits", "Live", "Meter", "ModelProxy", "Models", "Record", "Replay", "Upstream"]
+__all__ = ["Limits", "LiveMode", "Meter", "ModelProxy", "Models", "RecordMode", "ReplayMode", "Upstream"]
 
 
 def preload(*, live: bool) -> None:
@@ -43,13 +43,13 @@ class ModelProxy:
         self._redact = redact
         self._limits = limits or Limits()
         self._memory = Memory(self._limits.total_bytes, "all runs")
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, ProxyRun] = {}
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()
         self._base_url = ""
         self.socket: Path | None = None
         """Where it is served without a network, for sandboxes that have none; any of them may connect."""
-        self._live: Source | None = None
+        self._live: AnswerSource | None = None
 
     async def __aenter__(self) -> Self:
         """Start serving.
@@ -61,12 +61,12 @@ class ModelProxy:
             from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
 
         async with AsyncExitStack() as stack:
-            if not isinstance(self._mode, Replay):
+            if not isinstance(self._mode, ReplayMode):
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
-            self.socket = stack.enter_context(place())
+            self.socket = stack.enter_context(socket_folder())
             self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))
             self._stack = stack.pop_all()
         return self
@@ -104,7 +104,7 @@ class ModelProxy:
         known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, known) as source:
             meter = Meter(self._base_url, token, budget_usd, source, self.socket)
-            run = Run(meter, source, models, web=web, limits=self._limits, memory=self._memory)
+            run = ProxyRun(meter, source, models, web=web, limits=self._limits, memory=self._memory)
             self._runs[token] = run
             try:
                 yield run.meter
@@ -113,13 +113,13 @@ class ModelProxy:
                 run.close()
 
     @contextmanager
-    def _source(self, label: str, placeholders: Placeholders) -> Iterator[Source]:
+    def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:
         match self._mode:
-            case Replay(folder):
+            case ReplayMode(folder):
                 yield ReplaySource(load(cassette_file(folder, label)), placeholders, self._redact)
-            case Live():
+            case LiveMode():
                 yield self._started()
-            case Record(_, folder):
+            case RecordMode(_, folder):
                 with self._reserved(cassette_file(folder, label)) as file:
                     recording = RecordingSource(
                         self._started(), file, label, placeholders, self._redact, self._limits.recording_bytes
@@ -127,7 +127,7 @@ class ModelProxy:
                     yield recording
                     recording.finish()
 
-    def _started(self) -> Source:
+    def _started(self) -> AnswerSource:
         if self._live is None:
             raise ProxyError("the model proxy has not been started")
         return self._live

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from zelda_ci.model_proxy import json_text
+from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, Call, Headers, Sink, error_body, send_whole
 
 PASSING = frozenset({408, 409, 425, 429})
@@ -70,7 +70,7 @@ class Refusal:
 
     @property
     def _said(self) -> str:
-        match json_text.read_object(self.body):
+        match wire.read_object(self.body):
             case {"error": {"message": str(message)}}:
                 return message
             case _:

@@ -1,39 +1,78 @@
-"""One open run: its meter, its source of answers, and what is on the way."""
+"""What in a request would make the API's own servers turn to an address that the session chooses.
+
+A sandbox without a network would have one through these: a secret in an address is told to whoever serves it.
+"""
 
 from contextlib import suppress
+from typing import Any
 
 import anyio
 
-from zelda_ci.model_proxy import reach
 from zelda_ci.model_proxy.limits import Bounded, Limits, Memory
 from zelda_ci.model_proxy.meter import Meter, place_of
-from zelda_ci.model_proxy.models import Models
+from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.refusals import Refusals, repeat
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
+    AnswerSource,
     BrokenOff,
     Call,
     OverLimitError,
     Sink,
-    Source,
     Tap,
     Unreachable,
     send_error,
 )
 
-MOST_OF_A_NAME = 100
+WEB_TOOLS = ("web_search", "web_fetch", "mcp_toolset")
 
-MOST_AT_ONCE = 24
+
+def external_address(body: dict[str, Any]) -> str | None:
+    """The first such thing in a request's body, in a few words."""
+    if body.get("mcp_servers"):
+        return "MCP servers that the API connects to"
+    tools = [tool for tool in _items(body.get("tools")) if isinstance(tool, dict)]
+    web = next((tool for tool in tools if str(tool.get("type", "")).startswith(WEB_TOOLS)), None)
+    if web is not None:
+        return f"the API's own tool {str(web['type'])[:50]}"
+    return "content that the API fetches from an address" if _holds_address(body) else None
+
+
+def _holds_address(body: dict[str, Any]) -> bool:
+    """Whether some block's `source` is an address; blocks lie in messages, in the system prompt, in tool results."""
+    waiting = [*_items(body.get("messages")), *_items(body.get("system"))]
+    while waiting:
+        block = waiting.pop()
+        if not isinstance(block, dict):
+            continue
+        source = block.get("source")
+        if isinstance(source, dict):
+            if source.get("type") == "url" or "url" in source:
+                return True
+            waiting += _items(source.get("content"))
+        waiting += _items(block.get("content"))
+    return False
+
+
+def _items(value: object) -> list[Any]:
+    if isinstance(value, dict):
+        return [value]
+    return value if isinstance(value, list) else []
+
+
+MAX_OF_A_NAME = 100
+
+MAX_CONCURRENT = 24
 """Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most."""
 
 
-class Run:
+class ProxyRun:
     """Serves the calls that carry one run's token."""
 
     def __init__(
         self,
         meter: Meter,
-        source: Source,
+        source: AnswerSource,
         models: Models | None = None,
         *,
         web: bool = True,
@@ -45,7 +84,7 @@ class Run:
         self.memory = Memory(self.limits.run_bytes, "one run", memory)
         self._web = web
         self._refusals = Refusals()
-        self._room = anyio.CapacityLimiter(MOST_AT_ONCE)
+        self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
         self._models = models
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
@@ -75,7 +114,7 @@ class Run:
         if self._models and not self._models.allow(asked):
             self.meter.refuse(str(asked))
             await send_error(client, 403, "permission_error", _not_allowed(str(asked), self._models), DO_NOT_RETRY)
-        elif not self._web and (what := reach.beyond(call.body)):
+        elif not self._web and (what := external_address(call.body)):
             await send_error(client, 403, "permission_error", f"this run may not use {what}", DO_NOT_RETRY)
         elif call.counts_tokens:
             await self._count_tokens(call, client)
@@ -145,6 +184,6 @@ class Run:
 
 def _not_allowed(asked: str, models: Models) -> str:
     return (
-        f"this run may not ask {asked[:MOST_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
+        f"this run may not ask {asked[:MAX_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
         "known have to be named in the suite's execution.extraModels"
     )

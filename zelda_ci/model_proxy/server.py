@@ -1,9 +1,13 @@
 """The HTTP server: uvicorn on a loopback socket of our own, inside the running event loop."""
 
 import asyncio
+import fcntl
+import os
+import shutil
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import ExitStack, asynccontextmanager
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -12,17 +16,18 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
-from zelda_ci.model_proxy.connections import AT_ONCE, Connection
-from zelda_ci.model_proxy.endpoint import Endpoint
+from zelda_ci.model_proxy.endpoint import AT_ONCE, Connection, Endpoint
 from zelda_ci.model_proxy.limits import Limits
-from zelda_ci.model_proxy.run import Run
+from zelda_ci.model_proxy.run import ProxyRun
 
 KEEP_ALIVE_SECONDS = 24 * 3600
 """An idle connection that the server closes can meet the session's next request half-way, and cost a retry."""
 
 
 @asynccontextmanager
-async def serving(runs: Callable[[], Iterable[Run]], limits: Limits, place: Path | None = None) -> AsyncIterator[str]:
+async def serving(
+    runs: Callable[[], Iterable[ProxyRun]], limits: Limits, place: Path | None = None
+) -> AsyncIterator[str]:
     """Serve the runs that are open at any time on 127.0.0.1, and on a socket at `place`.
 
     The value is the base URL. The end waits for nobody.
@@ -80,3 +85,61 @@ async def _end(server: uvicorn.Server) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+PREFIX = "zelda-api-"
+NAME = "s"
+MAX_ADDRESS_LENGTH = 103
+"""Bytes of a socket's path that every kernel takes; Linux takes four more."""
+
+ATTEMPTS = 3
+
+
+@contextmanager
+def socket_folder() -> Iterator[Path | None]:
+    """A path for a socket, in a folder that only this user can list; None where every such path is too long."""
+    folder, number = _first_claimed()
+    try:
+        yield folder and folder / NAME
+    finally:
+        if folder and number is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(number)
+
+
+def _first_claimed() -> tuple[Path | None, int | None]:
+    for top in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - mkdtemp makes a private folder in it
+        if len(os.fsencode(top)) + len(f"/{PREFIX}12345678/{NAME}") <= MAX_ADDRESS_LENGTH:
+            _sweep(Path(top))
+            for _ in range(ATTEMPTS):
+                with suppress(OSError):
+                    return _claimed(top)
+    return None, None
+
+
+def _claimed(top: str) -> tuple[Path, int]:
+    """A new folder, and a lock on it that the kernel takes back when this process ends, however it ends."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=top))
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A session may run as another user, whom its token admits: those who know the name may pass. Where somebody
+        # has swept the folder before it was locked, this fails.
+        folder.chmod(0o711)
+    except OSError:
+        os.close(number)
+        raise
+    return folder, number
+
+
+def _sweep(top: Path) -> None:
+    """Remove the folders of processes that were killed; the lock of a living one cannot be taken."""
+    for folder in top.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if os.fstat(number).st_uid == os.geteuid():
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(number)

@@ -1,12 +1,46 @@
 """What passes between the session's side and the API's side of the proxy."""
 
+import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from zelda_ci.model_proxy import json_text
+import orjson
+
 from zelda_ci.redact import SafeText
+
+
+def read_object(data: bytes) -> dict[str, Any] | None:
+    """The JSON object in `data`, or None where there is none."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        value = _read_tolerantly(data)
+    return value if isinstance(value, dict) else None
+
+
+def most_values(data: bytes) -> int:
+    """How many values the text has at most: where one begins or another follows is a mark, and so are some in texts."""
+    return sum(data.count(mark) for mark in (b"[", b"{", b","))
+
+
+def _read_tolerantly(data: bytes) -> Any:
+    """Python's own reader accepts lone surrogates, which a text cut in the middle of an emoji contains."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def write(value: Any) -> bytes:
+    """Compact JSON with keys in their order."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -99,7 +133,7 @@ class OverLimitError(BrokenOff):
     """The answer is larger, or takes longer, than the proxy lets it; the message says which limit."""
 
 
-class Source(ABC):
+class AnswerSource(ABC):
     """Where the answers of one run come from."""
 
     failure: SafeText | None = None
@@ -134,10 +168,60 @@ async def send_error(sink: Sink, status: int, kind: str, message: str, headers: 
 
 def error_body(kind: str, message: str) -> bytes:
     """An error in the API's own shape."""
-    return json_text.write({"type": "error", "error": {"type": kind, "message": message}})
+    return write({"type": "error", "error": {"type": kind, "message": message}})
 
 
 async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> None:
     """Answer with a body that is known as a whole."""
     await sink.start(status, [*headers, (b"content-length", b"%d" % len(body))])
     await sink.chunk(body)
+
+
+MAX_EVENT_BYTES = 16 << 20
+"""Of one event; a stream beyond it is not an event stream."""
+
+_END = re.compile(rb"\r?\n\r?\n")
+
+
+class EventReader:
+    """Cuts a byte stream into the data of its events, however the network has cut it."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._searched = 0
+        self.malformed = False
+        """True once bytes were seen that are no event with JSON data."""
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The data of every event that is complete now."""
+        self._buffer += chunk
+        start = 0
+        while end := _END.search(self._buffer, max(start, self._searched)):
+            block = bytes(self._buffer[start : end.start()])
+            start = self._searched = end.end()
+            if data := self._data(block):
+                yield data
+        del self._buffer[:start]
+        # An end can be split between chunks.
+        self._searched = max(0, len(self._buffer) - 3)
+        if len(self._buffer) > MAX_EVENT_BYTES:
+            self._buffer.clear()
+            self._searched = 0
+            self.malformed = True
+
+    @property
+    def rest(self) -> bytes:
+        """Bytes of an event that has not ended."""
+        return bytes(self._buffer)
+
+    def _data(self, block: bytes) -> bytes:
+        lines = block.splitlines()
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+        if not data and not all(line.startswith((b":", b"event:", b"id:", b"retry:")) for line in lines if line):
+            self.malformed = True
+        return data
+
+
+def written(event: dict[str, Any]) -> bytes:
+    """An event as the API writes it."""
+    return b"event: %b\ndata: %b\n\n" % (str(event.get("type", "message")).encode(), write(event))

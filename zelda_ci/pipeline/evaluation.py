@@ -3,18 +3,24 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zelda_ci.domain.correctness import CorrectnessDetails
 from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
-from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.manifest import resolve_loaded
+from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.evaluators.base import run_evaluator
-from zelda_ci.events import Emit, Warned
-from zelda_ci.pipeline.tools import Tools
-from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.ledger import RunLedger
+from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.workspace import Changes
+from zelda_ci.errors import ZeldaError
+from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
+from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline.tools import JudgeFactory, Tools
+from zelda_ci.redact import Redactor, SafeText, joined
+from zelda_ci.storage.history import FinishedRun
+from zelda_ci.storage.result_store import RunState
+from zelda_ci.storage.run_folder import stored_manifest
 
 
-async def evaluate(context: EvalContext, tools: Tools, ledger: RunLedger) -> EvalContext:
+async def evaluate(context: EvalContext, tools: Tools, ledger: RunState) -> EvalContext:
     """Compute the metrics that need no judge, in order; returns the context that the judges get."""
     for evaluator in tools.evaluators(context.suite):
         result = await run_evaluator(evaluator, context, tools.redact)
@@ -24,7 +30,7 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunLedger) -> Eva
     return replace(context, checks=(*context.checks, *found))
 
 
-async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunLedger, emit: Emit) -> None:
+async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> None:
     """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
     if ledger.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
@@ -38,7 +44,7 @@ async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunLedge
         emit(Warned(notice, ledger.folder.run_id))
 
 
-def _keep(results: Iterable[EvalResult], ledger: RunLedger) -> None:
+def _keep(results: Iterable[EvalResult], ledger: RunState) -> None:
     known = ledger.known.evaluations | {result.metric: result for result in results}
     ledger.learn(evaluations={metric: known[metric] for metric in Metric if metric in known})
 
@@ -55,3 +61,122 @@ def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
 def _told(name: str, done: CommandResult, redact: Redactor) -> SafeText:
     how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
     return redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}")
+
+
+ABANDONED = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+MAX_NAMED = 50
+
+
+async def protect(context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> EvalContext:
+    """The context for build and tests, where the suite protects files or shows them its own; else the same.
+
+    What goes wrong here is counted against the session: it could have provoked it.
+    """
+    workspace, run_id = context.workspace, ledger.folder.run_id
+    wanted = context.suite.protected_paths or context.suite.commands_see_suites
+    if workspace is None or not wanted or context.transcript.status in ABANDONED:
+        return context
+    try:
+        checked = await tools.workspaces.check_out_again(workspace)
+    except ZeldaError as problem:
+        why = tools.redact(f"Protected files could not be restored: {problem.message}")
+        emit(Warned(why, run_id))
+        return replace(context, unready=why)
+    confinement.enter_protected(ledger, checked.restored)
+    if checked.left_out:
+        emit(
+            Warned(
+                f"build and tests do not see {', '.join(checked.left_out[:MAX_NAMED])}: too large or unreadable",
+                run_id,
+            )
+        )
+    context = replace(context, workspace=checked.workspace, checks=_protecting_told(checked.restored, tools))
+    return await _set_up(context, tools, run_id, emit)
+
+
+async def _set_up(context: EvalContext, tools: Tools, run_id: str, emit: Emit) -> EvalContext:
+    """What setup made before the session is not in the fresh checkout."""
+    suite, workspace = context.suite, context.workspace
+    if suite.setup_command is None or workspace is None:
+        return context
+    if suite.build_command is None and suite.test_command is None:
+        return context
+    emit(PhaseStarted(run_id, Phase.SETUP))
+    done = await tools.bench.command(workspace, "setup-again", suite.setup_command, suite.command_timeout_seconds)
+    if done.exit_code == 0:
+        return context
+    how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+    return replace(context, unready=tools.redact(f"In the fresh checkout setupCommand {how}."))
+
+
+def _protecting_told(restored: tuple[SafeText, ...], tools: Tools) -> tuple[SafeText, ...]:
+    """For the judges, who see the session's own files."""
+    if not restored:
+        return ()
+    names = joined(", ", restored[:MAX_NAMED])
+    more = f" and {len(restored) - MAX_NAMED} more" if len(restored) > MAX_NAMED else ""
+    sentence = "The session changed protected files, which build and tests saw as they were committed: "
+    return (tools.redact(f"{sentence}{names}{more}."),)
+
+
+async def rejudge(
+    stored: FinishedRun, judging: JudgeFactory, emit: Emit, *, judge_model: str | None = None
+) -> RunResult:
+    """Judge a run again by its own configuration, and put the new verdicts in the place of the old ones.
+
+    A verdict that could not be had again does not replace one that is there.
+
+    Returns:
+        What this judging came to: as stored, but with failures where they replaced nothing.
+
+    Raises:
+        StorageError: The run cannot be read, or its result not be written.
+    """
+    run = stored.result()
+    if judge_model:
+        judge = run.config.judge.model_copy(update={"model": judge_model})
+        run = run.model_copy(
+            update={"config": run.config.model_copy(update={"judge_model": judge_model, "judge": judge})}
+        )
+    transcript, offered = stored.transcript(), stored_manifest(stored.path)
+    context = EvalContext(
+        run.config,
+        None,
+        transcript,
+        run.api,
+        _changes(run, stored),
+        checks=checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
+        manifest=resolve_loaded(offered, transcript, judging.redact) if offered else None,
+    )
+    court = judging.court(run.run_id, context)
+    await court.sit()
+    for notice in court.notices:
+        emit(Warned(notice, run.run_id))
+    fresh = {result.metric: result for result in court.results}
+    judged = run.model_copy(update={"judge": court.usage() or run.judge, "evaluations": run.evaluations | fresh})
+    kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
+    if kept:
+        stored.rewrite(judged.model_copy(update={"evaluations": _ordered(run.evaluations | kept)}))
+    return judged.model_copy(update={"evaluations": _ordered(judged.evaluations)})
+
+
+def _is_worse(new: EvalResult, old: EvalResult | None) -> bool:
+    return new.failed and old is not None and not old.failed
+
+
+def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
+    return {metric: evaluations[metric] for metric in Metric if metric in evaluations}
+
+
+def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
+    if run.changes is None:
+        return None
+    known = run.changes
+    return Changes(
+        files=known.files,
+        insertions=known.insertions,
+        deletions=known.deletions,
+        patch=stored.patch_file,
+        patch_bytes=known.patch_bytes,
+        truncated=known.truncated,
+    )

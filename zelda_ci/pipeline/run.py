@@ -1,5 +1,6 @@
 """The story of a run, readable aloud: workspace, setup, session, changes, evaluation, result."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -10,26 +11,112 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.loading import settle
-from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.snapshot import snapshot
+from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
+from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
-from zelda_ci.evaluators.functional_correctness import check_usable
-from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, Warned
-from zelda_ci.execution.manifest import scan
-from zelda_ci.pipeline import isolation, tripwire
-from zelda_ci.pipeline.evaluation import evaluate, judge
-from zelda_ci.pipeline.protecting import protect
-from zelda_ci.pipeline.session import lead
+from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
+from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.manifest import settings
+from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.metrics.functional_correctness import check_usable
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline.evaluation import evaluate, judge, protect
 from zelda_ci.pipeline.tools import PlannedRun, Tools
-from zelda_ci.storage.ledger import RunLedger
-from zelda_ci.workspace.tripwire import Watched
+from zelda_ci.storage.result_store import RunState
+from zelda_ci.workspace.checkout_monitor import WatchedCheckout
+
+WEB = {"WebFetch", "WebSearch"}
+"""Tools with which a session may make the API turn to addresses."""
+
+TASK_ENDED = "task_notification"
+"""Kind of the notice that a command or sub-agent in the background has ended."""
+
+API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
+"""Of sessions that ended because the API did not answer."""
+
+MAX_DIFFERENCES = 5
+"""Of a replay from its recording that are told one by one."""
 
 
-class Run:
+async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: RunState, emit: Emit) -> None:
+    """Lead the session and enter in the ledger how it went, what was heard and what it used.
+
+    Raises:
+        ZeldaError: It could not even be started.
+    """
+    suite, run_id = planned.suite, ledger.folder.run_id
+    folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
+    places = {name: str(folder) for name, folder in folders.items()}
+    found = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
+    confinement.enter_findings(ledger, found.findings)
+    with tools.proxy.session(
+        run_label=planned.label,
+        budget_usd=suite.execution.max_cost_usd,
+        placeholders=places,
+        models=Models.of(suite.execution.model, suite.execution.extra_models),
+        web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
+    ) as meter:
+
+        def hear(record: SessionRecord) -> None:
+            ledger.hear(record)
+            if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
+                meter.task_ended(record.parent_tool_call_id)
+            emit(SessionProgressed(run_id, record, ledger.turns, meter.cost_usd))
+
+        request = SessionRequest(
+            session_id=str(uuid.uuid4()),
+            prompt=suite.prompt,
+            workspace=workspace,
+            execution=suite.execution,
+            endpoint=_endpoint(suite, workspace, meter),
+            stop=meter.exhausted,
+            pinned=found.variables,
+        )
+        try:
+            _settle(await tools.agent.run(request, hear), meter, tools, ledger)
+        finally:
+            api = meter.usage()
+            ledger.learn(api=api, models=tuple(sorted(api.models)))
+    for model in meter.refused_models:
+        emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
+    for sentence in _about_the_cassette(meter, replayed=tools.replayed):
+        emit(Warned(sentence, run_id))
+
+
+def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> ModelEndpoint:
+    """Where the sandbox has no network, its own name of the proxy's socket."""
+    closed = suite.isolation.network.session == "none"
+    return ModelEndpoint(meter.base_url, meter.token, workspace.confinement.socket if closed else None)
+
+
+def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunState) -> None:
+    ledger.wall_seconds = outcome.wall_seconds
+    status, failure = outcome.status, None
+    if status is not SessionStatus.COMPLETED:
+        reason = outcome.reason or tools.redact(f"The session ended as {status}.")
+        failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
+    if meter.outage and outcome.code in API_CODES:
+        # Claude Code's own words name the proxy's address, which nobody has configured.
+        failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
+    if meter.failure and tools.replayed:
+        status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
+    ledger.end(status, failure)
+
+
+def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
+    """What to know about a recording that failed, or a replay that was not exactly the recording."""
+    if meter.failure:
+        return [] if replayed else [meter.failure]
+    differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+    return [f"the replay was not exactly what was recorded: {text}" for text in differences[:MAX_DIFFERENCES]]
+
+
+class SuiteRun:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
 
     def __init__(self, planned: PlannedRun, batch_id: str, tools: Tools, emit: Emit) -> None:
@@ -38,7 +125,7 @@ class Run:
         self.phase_seconds: dict[str, float] = {}
         self.changes: Changes | None = None
         self.offered: ToolsManifest | None = None
-        self.watched: Watched | None = None
+        self.watched: WatchedCheckout | None = None
         self.result: RunResult | None = None
         self._concluding: anyio.CancelScope | None = None
         self._hurried = False
@@ -54,10 +141,10 @@ class Run:
                     workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                confined = isolation.report(self.suite, workspace.confinement, self.tools.isolation_reasons)
+                confined = confinement.isolation_report(self.suite, workspace.confinement, self.tools.isolation_reasons)
                 self.ledger.learn(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
-                self.watched = await tripwire.arm(self.tools, self.ledger, self.emit)
+                self.watched = await confinement.watch_checkout(self.tools, self.ledger, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
@@ -80,7 +167,7 @@ class Run:
             return
         await anyio.to_thread.run_sync(self.ledger.folder.keep_manifest, self.offered)
 
-    def _begin(self) -> RunLedger:
+    def _begin(self) -> RunState:
         now = datetime.now(UTC)
         folder = self.tools.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
@@ -97,7 +184,7 @@ class Run:
             config=snapshot(self.suite, self.tools.redact),
             replayed=self.tools.replayed,
         )
-        return RunLedger(folder, provisional, self.tools.redact)
+        return RunState(folder, provisional, self.tools.redact)
 
     def _interruption(self) -> Failure:
         return Failure(code="INTERRUPTED", message=self.tools.redact("Zelda was ended before the run was over."))
@@ -107,7 +194,7 @@ class Run:
             try:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
-                    await lead(self.planned, workspace, self.tools, self.ledger, self.emit)
+                    await run_session(self.planned, workspace, self.tools, self.ledger, self.emit)
                     self._heed_bounds(workspace)
             except ZeldaError as exc:
                 self._fail(exc)
@@ -148,13 +235,13 @@ class Run:
             transcript = await anyio.to_thread.run_sync(self.ledger.transcript)
             context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
             if self.ledger.records:
-                had = settle(self.offered, transcript, self.tools.redact) if self.offered else None
+                had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
                 context = await protect(replace(context, manifest=had), self.tools, self.ledger, self.emit)
                 context = await evaluate(context, self.tools, self.ledger)
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
-            await tripwire.read(self.watched, self.tools, self.ledger, self.emit)
+            await confinement.check_checkout(self.watched, self.tools, self.ledger, self.emit)
         await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:

@@ -1,18 +1,143 @@
 """What the story is told with: a planned run, and the tools that runs share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
-from zelda_ci.domain.run import Versions
-from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.evaluators.base import Evaluator
+import anyio
+import anyio.to_thread
+
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.run import CommandResult, JudgeUsage, Versions
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.workspace import CommandPhase, Workspace
+from zelda_ci.errors import JudgeError, ProxyError, StorageError
+from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.agent import CodingAgent
+from zelda_ci.judge.base import AbsentJudge, Judge
+from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Step, run_evaluator
+from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.pipeline.bench import WorkspaceBench
-from zelda_ci.pipeline.judging import Judging
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
+
+PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
+WALLS: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
+"""How each command is confined."""
+
+
+class WorkspaceCommandRunner:
+    """Runs commands in workspaces, and tells of it."""
+
+    def __init__(self, workspaces: Workspaces, store: ResultStore, emit: Emit) -> None:
+        self._workspaces, self._store, self._emit = workspaces, store, emit
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        """Run a command that decides, and collect the reports it wrote."""
+        self._emit(PhaseStarted(workspace.run_id, PHASES[order.step]))
+        watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
+        result = await self.command(workspace, order.step, order.command, order.timeout_seconds)
+        written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
+        return Ran(result, written.files, written.notes)
+
+    async def command(self, workspace: Workspace, step: str, command: Command, timeout_seconds: float) -> CommandResult:
+        """Run a command; its output becomes a file, also where Zelda is interrupted.
+
+        Raises:
+            WorkspaceError: No process could be started at all.
+            StorageError: What it printed could not be kept: a result that rests on it would have no evidence.
+        """
+
+        def keep(done: CommandResult) -> None:
+            try:
+                self._store.keep_log(workspace.run_id, step, done.output)
+            except StorageError as problem:
+                self._emit(Warned(f"what the {step} command printed is not kept: {problem.message}", workspace.run_id))
+
+        done = await self._workspaces.run_command(
+            workspace, command, timeout_seconds, phase=WALLS[step], when_cut_short=keep
+        )
+        await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
+        return done
+
+
+Seat = Callable[[ResolvedSuite, Meter, Callable[[str], None]], Judge]
+"""Makes a run's judge, reached through a meter, who may have something to tell the user."""
+
+Bench = Callable[[ResolvedSuite, Judge, str], Sequence[Evaluator]]
+"""The evaluators of a suite that ask a judge, with the nonce of the run's fences."""
+
+
+@dataclass(frozen=True)
+class JudgeFactory:
+    """What it takes to judge; built by `app`."""
+
+    proxy: ModelProxy
+    seat: Seat
+    bench: Bench
+    redact: Redactor
+
+    def court(self, label: str, context: EvalContext) -> "JudgeRun":
+        """One run before the judge; `label` is the run's."""
+        return JudgeRun(self, label, context)
+
+
+@dataclass
+class JudgeRun:
+    """One run's judging. What was found and used so far is there at any time, also when it was cut short."""
+
+    judging: JudgeFactory
+    label: str
+    context: EvalContext
+    results: list[EvalResult] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    _meter: Meter | None = None
+
+    async def sit(self) -> None:
+        """Judge every metric, in parallel; a metric that fails is unscored and says why."""
+        suite, redact = self.context.suite, self.judging.redact
+        # Made after the session has ended, so that nothing it wrote can hold it.
+        nonce = new_nonce()
+        with self._judge(nonce) as judge:
+            evaluators = self.judging.bench(suite, judge, nonce)
+
+            async def evaluate(evaluator: Evaluator) -> None:
+                self.results.append(await run_evaluator(evaluator, self.context, redact))
+
+            async with anyio.create_task_group() as group:
+                for evaluator in evaluators:
+                    group.start_soon(evaluate, evaluator)
+
+    def usage(self) -> JudgeUsage | None:
+        """What was used so far; nothing where no judge was asked."""
+        api = self._meter.usage() if self._meter else None
+        if api is None or not api.requests:
+            return None
+        return JudgeUsage(**dict(api), notices=tuple(map(self.judging.redact, self.notices)))
+
+    @contextmanager
+    def _judge(self, nonce: str) -> Iterator[Judge]:
+        suite = self.context.suite
+        places = {**self._places(), "nonce": nonce, "mark": mark_of(nonce)}
+        with ExitStack() as stack:
+            session = self.judging.proxy.session(run_label=f"{self.label}.judge", budget_usd=None, placeholders=places)
+            try:
+                self._meter = stack.enter_context(session)
+                judge = self.judging.seat(suite, self._meter, self.notices.append)
+            except ProxyError as problem:
+                # A replay without a recorded judge matters only to those who ask it.
+                why = JudgeError(problem.message, hint=problem.hint, code=problem.code)
+                judge = AbsentJudge(suite.judge_model, suite.judge.context_tokens, why)
+            yield judge
+
+    def _places(self) -> Mapping[str, str]:
+        workspace = self.context.workspace
+        if workspace is None:
+            return {}
+        return {"workspace": str(workspace.path), "home": str(workspace.home), "tmp": str(workspace.tmp)}
 
 
 @dataclass(frozen=True)
@@ -29,13 +154,13 @@ class Tools:
     """What runs work with; built by `app`."""
 
     workspaces: Workspaces
-    bench: WorkspaceBench
+    bench: WorkspaceCommandRunner
     proxy: ModelProxy
     agent: CodingAgent
     store: ResultStore
     evaluators: Callable[[ResolvedSuite], Sequence[Evaluator]]
     """Those that need no judge."""
-    judging: Judging
+    judging: JudgeFactory
     redact: Redactor
     versions: Versions
     replayed: bool

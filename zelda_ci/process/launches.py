@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-LONGEST = 200
+MAX_MESSAGE_LENGTH = 200
 BEGUN, ENDED = "begun", "ended"
 
 
@@ -52,6 +52,6 @@ def read(file: Path) -> Launch:
 def said_in(opened: BinaryIO) -> Launch:
     """What was said in a file, from its beginning."""
     opened.seek(0)
-    words = (opened.read(LONGEST) or b"").decode("ascii", "replace").split()
+    words = (opened.read(MAX_MESSAGE_LENGTH) or b"").decode("ascii", "replace").split()
     known = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
     return Launch(words[:1] == [BEGUN], int(words[2]) if known else None)

@@ -1,16 +1,24 @@
 """Results, transcripts and journal lines as bytes. Pure: no disk."""
 
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Any, Final, Literal, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Calibration
+from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, FulfillmentDetails, Metric, ToolUsageDetails
+from zelda_ci.domain.history import History, StoredRun, at_a_glance, word_of
 from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain.outcome import Outcome, Undecided, outcome_of
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
-from zelda_ci.domain.session import SessionRecord, SessionTranscript
+from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
@@ -159,3 +167,121 @@ def _drop(tree: Any, place: tuple[int | str, ...]) -> None:
     for step in place[:-1]:
         tree = tree[step]
     del tree[place[-1]]
+
+
+_PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
+_ELSEWHERE = (KeyError, TypeError, ValueError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
+
+
+def summarize_run(data: bytes, name: str) -> StoredRun:
+    """What a list shows of a result: the same as `at_a_glance` of the whole result, at a third of its price.
+
+    Args:
+        data: The whole file.
+        name: What a message calls the file.
+
+    Raises:
+        UnreadableError: The file is damaged, foreign or of a newer Zelda.
+    """
+    try:
+        return _dated(StoredRun.model_validate(_facts(orjson.loads(data))))
+    except _ELSEWHERE:
+        # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
+        run = at_a_glance(decode_result(data, name))
+    try:
+        return _dated(run)
+    except OverflowError:
+        raise UnreadableError(f"{name} tells of a time that no calendar has.", code="RESULT_FOREIGN") from None
+
+
+def _dated(run: StoredRun) -> StoredRun:
+    """The run, if the moment it began exists in every time zone: shown, sorted and chosen by it."""
+    run.started_at.astimezone(UTC)
+    return run
+
+
+def _evaluations(stored: dict[str, Any]) -> Iterator[tuple[Metric, EvalResult]]:
+    """As much of them as an outcome rests on."""
+    for metric, found in stored.items():
+        facts = {"score": found.get("score"), "details": found["details"], "failed": found["failed"]}
+        yield Metric(metric), EvalResult.model_construct(**facts)
+
+
+def _outcome(tree: dict[str, Any]) -> Outcome:
+    undecided: Undecided = "ignore" if tree["config"].get("undecided") == "ignore" else "fail"
+    return outcome_of(SessionStatus(tree["status"]), dict(_evaluations(tree["evaluations"])), undecided)
+
+
+def _facts(tree: dict[str, Any]) -> dict[str, Any]:
+    if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
+        raise KeyError
+    evaluations = tree["evaluations"]
+    details = evaluations["efficiency"]["details"]
+    source = tree.get("source")
+    return {
+        **{key: tree[key] for key in _PLAIN},
+        "outcome": word_of(_outcome(tree)),
+        "scores": {metric: found["score"] for metric, found in evaluations.items() if "score" in found},
+        "costUsd": details["costUsd"],
+        "costKnown": details["costKnown"],
+        "turns": details["turns"],
+        "replayed": tree["replayed"],
+        "commit": source.get("commit") if source else None,
+    }
+
+
+FILE = "zelda.result.schema.json"
+LIST_FILE = "zelda.list.schema.json"
+BATCH_FILE = "zelda.results.schema.json"
+PROVENANCE_FILE = "zelda.ci.schema.json"
+
+
+class _AsWritten(GenerateJsonSchema):
+    """A key is absent, never null, where its value is not known; unknown keys are allowed."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        described = super().default_schema(schema)
+        return {key: value for key, value in described.items() if key != "default" or value is not None}
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        described = super().model_schema(schema)
+        return {key: value for key, value in described.items() if key != "additionalProperties"}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def result_schema() -> dict[str, Any]:
+    """The schema as it is published; the `…Details` describe the `details` of the metrics."""
+    return _with_details(RunResult)
+
+
+def batch_schema() -> dict[str, Any]:
+    """The schema of zelda-results.json: all runs of one invocation."""
+    return _with_details(BatchResult)
+
+
+def provenance_schema() -> dict[str, Any]:
+    """The schema of zelda-ci.json: where an artifact's results come from."""
+    described = Provenance.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
+
+
+def list_schema() -> dict[str, Any]:
+    """The schema of what `zelda list --json` prints."""
+    described = History.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
+
+
+def _with_details(root: type[Record]) -> dict[str, Any]:
+    details = (EfficiencyDetails, CorrectnessDetails, FulfillmentDetails, ToolUsageDetails)
+    wanted: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in (root, *details)]
+    _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        **definitions["$defs"].pop(root.__name__),
+        "$defs": definitions["$defs"],
+    }

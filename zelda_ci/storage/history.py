@@ -1,25 +1,105 @@
 """What was stored: all runs at a glance, and each in full."""
 
+import logging
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import orjson
+from pydantic import ValidationError
+
+from zelda_ci import __version__
 from zelda_ci.domain.history import History, SkippedRun, StoredRun
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import StorageError
+from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import read_file
-from zelda_ci.storage.codec import UnreadableError
-from zelda_ci.storage.glance import glance
-from zelda_ci.storage.index import Entry, Index, Stamp
+from zelda_ci.storage.codec import UnreadableError, summarize_run
 from zelda_ci.storage.result_store import RUNS
-from zelda_ci.storage.run_folder import PATCH, RESULT, TRANSCRIPT
-from zelda_ci.storage.run_id import is_run_id
+from zelda_ci.storage.run_folder import PATCH, RESULT, TRANSCRIPT, is_run_id
 
-LARGEST_RESULT = 50_000_000
+INDEX = "index.json"
+FORMAT = f"zelda {__version__} index 2"
+
+YOUNG_NS = 2_000_000_000
+"""The coarsest clock of a common file system ticks every two seconds."""
+
+log = logging.getLogger(__name__)
+
+
+class FileStamp(NamedTuple):
+    """What changes when a file does."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileStamp":
+        """The stamp of a file."""
+        return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+class IndexEntry(NamedTuple):
+    """A result as it was when the file had this stamp."""
+
+    stamp: FileStamp
+    run: StoredRun
+
+
+Entries = Mapping[str, IndexEntry]
+"""By name of the run's folder."""
+
+
+class RunIndex:
+    """The file that holds the entries."""
+
+    def __init__(self, results_dir: Path) -> None:
+        self._file = results_dir / INDEX
+
+    def read(self) -> dict[str, IndexEntry]:
+        """The entries; none where the file is missing, damaged or of another Zelda."""
+        try:
+            tree = orjson.loads(read_file(self._file))
+            if tree["format"] != FORMAT:
+                return {}
+            return {name: _entry(name, *stored) for name, stored in tree["entries"].items()}
+        except StorageError:
+            return {}
+        except (orjson.JSONDecodeError, ValidationError, LookupError, TypeError, AttributeError, ValueError) as problem:
+            log.warning("%s is made anew: %s", self._file, type(problem).__name__)
+            return {}
+
+    def write(self, entries: Entries) -> None:
+        """Replace the index, without what is too young; where it cannot be written, the next list takes longer."""
+        youngest = time.time_ns() - YOUNG_NS
+        lasting = {name: each for name, each in entries.items() if max(each.stamp[:2]) < youngest}
+        tree = {"format": FORMAT, "entries": {name: _stored(each) for name, each in lasting.items()}}
+        try:
+            write_whole(self._file, [orjson.dumps(tree, option=orjson.OPT_NON_STR_KEYS)], durable=False)
+        except StorageError as problem:
+            log.info("the index was not written: %s", problem)
+
+
+def _entry(name: str, stamp: list[int], stored: dict[str, Any]) -> IndexEntry:
+    run = StoredRun.model_validate(stored)
+    if run.run_id != name:
+        raise ValueError(name)
+    return IndexEntry(FileStamp(*stamp), run)
+
+
+def _stored(entry: IndexEntry) -> list[Any]:
+    # Nobody but `_entry` reads this, and it takes names as they are inside: dumping would cost as much as reading.
+    return [list(entry.stamp), vars(entry.run)]
+
+
+MAX_RESULT_BYTES = 50_000_000
 """Bytes; a result holds no transcript and stays far below."""
 
 
@@ -27,7 +107,7 @@ LARGEST_RESULT = 50_000_000
 class _Found:
     """Everything in the folder of runs, by kind."""
 
-    results: dict[str, Stamp]
+    results: dict[str, FileStamp]
     unfinished: tuple[str, ...]
     foreign: tuple[SkippedRun, ...]
 
@@ -37,7 +117,7 @@ class RunHistory:
 
     def __init__(self, results_dir: Path) -> None:
         self._runs = results_dir / RUNS
-        self._index = Index(results_dir)
+        self._index = RunIndex(results_dir)
 
     def overview(self) -> History:
         """All runs, newest first. What cannot be read is named, and no transcript is opened.
@@ -47,12 +127,12 @@ class RunHistory:
         """
         found = self._look()
         known = self._index.read()
-        entries: dict[str, Entry] = {}
+        entries: dict[str, IndexEntry] = {}
         skipped = [*found.foreign]
         for name, stamp in found.results.items():
             entry = known.get(name)
             try:
-                entries[name] = entry if entry and entry.stamp == stamp else Entry(stamp, self._glance(name))
+                entries[name] = entry if entry and entry.stamp == stamp else IndexEntry(stamp, self._glance(name))
             except UnreadableError as problem:
                 skipped.append(SkippedRun(name=name, code=problem.code, message=problem.message))
         if entries.keys() != known.keys() or any(known[name] is not entry for name, entry in entries.items()):
@@ -75,7 +155,7 @@ class RunHistory:
             StorageError: It cannot be read.
         """
         path = self._runs / run_id / RESULT
-        return codec.decode_result(read_file(path, LARGEST_RESULT), str(path))
+        return codec.decode_result(read_file(path, MAX_RESULT_BYTES), str(path))
 
     def transcript(self, run_id: str) -> SessionTranscript:
         """What happened in the session of a run; errors as for `result`."""
@@ -92,7 +172,7 @@ class RunHistory:
         return self._runs / run_id
 
     def _look(self) -> _Found:
-        results: dict[str, Stamp] = {}
+        results: dict[str, FileStamp] = {}
         unfinished, foreign = [], []
         for each in self._entries():
             if not is_run_id(each.name) or not each.is_dir(follow_symlinks=False):
@@ -105,8 +185,8 @@ class RunHistory:
             except OSError as problem:
                 foreign.append(_foreign(each.name, f"{each.name}/{RESULT} cannot be read: {problem.strerror}"))
             else:
-                if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_RESULT:
-                    results[each.name] = Stamp.of(status)
+                if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_RESULT_BYTES:
+                    results[each.name] = FileStamp.of(status)
                 else:
                     foreign.append(_foreign(each.name, f"{each.name}/{RESULT} is no file, or too large"))
         return _Found(results, tuple(sorted(unfinished)), tuple(foreign))
@@ -123,7 +203,7 @@ class RunHistory:
 
     def _glance(self, name: str) -> StoredRun:
         short = f"{name}/{RESULT}"
-        run = glance(self._read_result(name), short)
+        run = summarize_run(self._read_result(name), short)
         if run.run_id != name:
             # Its id could not be told from that of the run it was copied from.
             raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
@@ -131,7 +211,7 @@ class RunHistory:
 
     def _read_result(self, name: str) -> bytes:
         try:
-            return read_file(f"{self._runs}/{name}/{RESULT}", LARGEST_RESULT)
+            return read_file(f"{self._runs}/{name}/{RESULT}", MAX_RESULT_BYTES)
         except StorageError as problem:
             raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
 
@@ -146,3 +226,35 @@ def _age(run: StoredRun) -> tuple[float, str]:
 
 def _name(skipped: SkippedRun) -> str:
     return skipped.name
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The folder of a finished run."""
+
+    path: Path
+
+    @property
+    def patch_file(self) -> Path:
+        """What the session changed; absent where it changed nothing."""
+        return self.path / PATCH
+
+    def result(self) -> RunResult:
+        """Read the result.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return codec.decode_result(read_file(self.path / RESULT), str(self.path / RESULT))
+
+    def transcript(self) -> SessionTranscript:
+        """Read the transcript; errors as for `result`."""
+        return codec.decode_transcript(read_file(self.path / TRANSCRIPT), str(self.path / TRANSCRIPT))
+
+    def rewrite(self, result: RunResult) -> None:
+        """Put another result in the place of the old one, whole.
+
+        Raises:
+            StorageError: It could not be written; the old one is as it was.
+        """
+        write_whole(self.path / RESULT, iter([codec.encode_result(result)]))

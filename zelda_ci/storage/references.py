@@ -1,33 +1,83 @@
-"""What a user calls a run: its id, the beginning of its id, or `latest`; and a side of a comparison."""
+"""What is known of the noise of each suite: `.zelda/calibration/<suite>.json`."""
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import orjson
 
+from zelda_ci import ownership
+from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
+from zelda_ci.files.atomic import read_file, storage_errors, write_whole
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import read_file
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.history import MAX_RESULT_BYTES, RunHistory
+from zelda_ci.storage.run_folder import file_name
+
+FOLDER = "calibration"
+
+log = logging.getLogger(__name__)
+
+
+class Calibrations:
+    """The latest calibration of each suite."""
+
+    def __init__(self, results_dir: Path) -> None:
+        self._folder = results_dir / FOLDER
+
+    def save(self, calibration: Calibration) -> Path:
+        """Replace the suite's calibration; where it is.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        path = self._path(calibration.suite)
+        with storage_errors(path):
+            ownership.make_folder(path.parent)
+        write_whole(path, [codec.encode_calibration(calibration)])
+        return path
+
+    def read(self, suites: Iterable[str]) -> dict[str, Calibration]:
+        """Those that exist, by suite; one that cannot be read is as good as none."""
+        found = {}
+        for suite in suites:
+            path = self._path(suite)
+            if path.exists():
+                calibration = self._read(path)
+                # Two names may make one file name.
+                if calibration and calibration.suite == suite:
+                    found[suite] = calibration
+        return found
+
+    def _read(self, path: Path) -> Calibration | None:
+        with suppress(StorageError):
+            return codec.decode_calibration(read_file(path, MAX_RESULT_BYTES), str(path))
+        log.warning("%s cannot be read and is passed over", path)
+        return None
+
+    def _path(self, suite: str) -> Path:
+        return self._folder / f"{file_name(suite)}.json"
+
 
 LATEST = "latest"
-MOST_NAMED = 5
-LARGEST_RESULTS = 1_000_000_000
+MAX_NAMED = 5
+MAX_RESULTS_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Side:
+class SideReference:
     """Runs under one name."""
 
     name: str
     runs: tuple[RunResult, ...]
 
 
-def find(history: RunHistory, reference: str) -> str:
+def find_run(history: RunHistory, reference: str) -> str:
     """The id of the run that is meant.
 
     Raises:
@@ -44,18 +94,18 @@ def find(history: RunHistory, reference: str) -> str:
     raise _ambiguous(reference, matches) if matches else _unknown(history, reference, names)
 
 
-def read_side(history: RunHistory, reference: str) -> Side:
+def read_side(history: RunHistory, reference: str) -> SideReference:
     """The runs of one side: a results file, a run, or all runs of a batch.
 
     Raises:
         StorageError: It is none of these, or cannot be read.
     """
     if os.sep in reference or reference.endswith(".json"):
-        return Side(Path(reference).name, read_results(Path(reference)))
+        return SideReference(Path(reference).name, read_results(Path(reference)))
     known = history.overview().runs if reference != LATEST else ()
     batch = [run.run_id for run in known if run.batch_id == reference]
-    names = batch or [find(history, reference)]
-    return Side(reference if batch else names[0], tuple(history.result(name) for name in names))
+    names = batch or [find_run(history, reference)]
+    return SideReference(reference if batch else names[0], tuple(history.result(name) for name in names))
 
 
 def read_results(path: Path) -> tuple[RunResult, ...]:
@@ -64,7 +114,7 @@ def read_results(path: Path) -> tuple[RunResult, ...]:
     Raises:
         StorageError: It is neither.
     """
-    data = read_file(path, LARGEST_RESULTS)
+    data = read_file(path, MAX_RESULTS_BYTES)
     if _holds_runs(data):
         return codec.decode_batch(data, str(path)).runs
     return (codec.decode_result(data, str(path)),)
@@ -104,5 +154,5 @@ def _unknown(history: RunHistory, reference: str, names: Sequence[str]) -> Stora
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more

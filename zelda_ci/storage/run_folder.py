@@ -1,10 +1,13 @@
 """The folder of one run, from its first moment to its result."""
 
+import fcntl
 import logging
+import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from zelda_ci import ownership
@@ -13,10 +16,114 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError
+from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.atomic import TEMPORARY, read_file, storage_errors, write_whole
-from zelda_ci.storage.journal import Journal
+
+MAX_NAME_LENGTH = 80
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
+
+
+def run_id(suite: str, at: datetime, number: int = 1) -> str:
+    """The name of a run, in UTC, so that names of one suite sort by time on every machine.
+
+    Args:
+        suite: The suite's name; what does not belong in a file name is replaced.
+        at: When the run began, with its time zone.
+        number: From 2 on a suffix for runs of the same suite in the same second.
+    """
+    name = f"{file_name(suite)}-{at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
+    return name if number == 1 else f"{name}-{number}"
+
+
+def is_run_id(name: str) -> bool:
+    """Whether a folder of this name may be a run, and is no path that leads elsewhere."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+def file_name(suite: str) -> str:
+    """A suite's name as far as it can be part of the name of a file."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._")
+    return name or "suite"
+
+
+class Journal:
+    """Lines that survive a kill as soon as they are appended, and a lock that ends with the process.
+
+    The lock belongs to the open file, which no child process inherits.
+    """
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path = path
+        self._handle: int | None = handle
+        self._torn = False
+
+    @classmethod
+    def create(cls, path: Path) -> "Journal":
+        """Begin a journal and lock it."""
+        with storage_errors(path):
+            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            ownership.hand_over(handle, path.parent)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return cls(path, handle)
+
+    @classmethod
+    def claim(cls, path: Path) -> "Journal | None":
+        """Lock the journal of a dead process; nothing where there is none, or where its writer lives."""
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Its writer may have finished, and removed it, between opening and locking.
+            if os.fstat(handle).st_nlink:
+                return cls(path, handle)
+        except OSError:
+            pass
+        os.close(handle)
+        return None
+
+    def append(self, line: bytes) -> None:
+        """Hand a line to the operating system, which keeps it if this process is killed the next moment.
+
+        Raises:
+            StorageError: It could not be written whole; the lines before it are kept.
+        """
+        rest = memoryview(b"\n" + line if self._torn else line)
+        self._torn = True
+        with storage_errors(self.path):
+            while rest:
+                rest = rest[os.write(self._open, rest) :]
+        self._torn = False
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines, even where the file was deleted meanwhile. Not to be mixed with appending."""
+        with storage_errors(self.path), os.fdopen(os.dup(self._open), "rb") as file:
+            file.seek(0)
+            yield from file
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever appended."""
+        return os.fstat(self._open).st_size == 0
+
+    def written_at(self) -> datetime:
+        """When the last line was appended."""
+        return datetime.fromtimestamp(os.fstat(self._open).st_mtime, UTC)
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    @property
+    def _open(self) -> int:
+        if self._handle is None:
+            raise ValueError("the journal is closed")
+        return self._handle
+
 
 RESULT = "result.json"
 TRANSCRIPT = "transcript.json"
@@ -107,7 +214,7 @@ class RunFolder:
         self.tidy()
         self.close()
 
-    def remains(self) -> "Remains | None":
+    def remains(self) -> "InterruptedRun | None":
         """What a killed run left here; what it left beside a result, or before it had anything to tell, is removed."""
         announced = self.path / PROVISIONAL
         if self.result_file.is_file():
@@ -122,13 +229,13 @@ class RunFolder:
             log.warning("%s is left as it is: nobody said which run it was", self.path)
         return None
 
-    def _read(self, announced: Path) -> "Remains | None":
+    def _read(self, announced: Path) -> "InterruptedRun | None":
         try:
             known = codec.decode_provisional(read_file(announced), str(announced))
         except StorageError as problem:
             log.warning("%s is left as it is: %s", self.path, problem)
             return None
-        return Remains(self, known.result, known.prompt, self._journal.written_at())
+        return InterruptedRun(self, known.result, known.prompt, self._journal.written_at())
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
@@ -158,7 +265,7 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
 
 
 @dataclass(frozen=True)
-class Remains:
+class InterruptedRun:
     """What a killed run left: its folder, locked for us, and what it announced."""
 
     folder: RunFolder

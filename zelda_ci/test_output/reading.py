@@ -1,24 +1,132 @@
 """The way in: output and reports of a test command in, a summary out."""
 
+import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output import labels
-from zelda_ci.test_output.recognisers import recognise
-from zelda_ci.test_output.reports import files
-from zelda_ci.test_output.reports.files import TEST_REPORTS, ReportFile
-from zelda_ci.test_output.tally import NAMES_KEPT, Lines, Tally
-from zelda_ci.test_output.text import GAP, Output
+from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_reports
+from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
+from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
+
+_LABEL = re.compile(
+    r"(?:\[(?P<bracket>[\w@./:#-]{1,80})\]"  # concurrently, npm-run-all: [web] ...
+    r"|(?P<task>[\w@./-]{1,80}:[\w.-]{1,80}):"  # turbo: web:test: ...
+    r"|(?P<pnpm>[\w@./-]{1,80} [\w:.-]{1,40})[:$]"  # pnpm: packages/web test: ...
+    r"|(?P<lerna>@?[\w./-]{1,80}):"  # lerna: web: ...
+    r"|(?P<compose>[\w.-]{1,80}) *\|)"  # compose: web-1  | ...
+    r"(?: |$)"
+)
+_NO_LABELS = frozenset(
+    {"INFO", "ERROR", "WARNING", "WARN", "DEBUG", "FATAL", "TRACE", "error", "warn", "info", "debug", "doctest"}
+)
+
+
+def by_label(lines: Lines) -> Mapping[str, list[str]]:
+    """Lines without their label, for every label that a runner could have; a gap is a gap in each."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        if line == GAP:
+            # A label that was not seen yet may have spoken in the gap, so it starts with one.
+            found.default_factory = lambda: [GAP]
+            for kept in found.values():
+                kept.append(GAP)
+        elif parts := split(line):
+            found[parts[0]].append(parts[1])
+    return found
+
+
+def without(lines: Lines, labels: frozenset[str]) -> list[str]:
+    """The lines that carry none of these labels."""
+    return [line for line in lines if (found := split(line)) is None or found[0] not in labels]
+
+
+def split(line: str) -> tuple[str, str] | None:
+    """Label and rest of a line that has a label."""
+    if line[:1] != "[" and ":" not in line and "|" not in line and "$" not in line:
+        return None
+    found = _LABEL.match(line)
+    if not found or not found.lastgroup:
+        return None
+    label = found[found.lastgroup]
+    return None if label in _NO_LABELS else (label, line[found.end() :])
+
+
+@dataclass(frozen=True)
+class Format:
+    """A recogniser is asked only where one of its hallmarks occurs, which is far cheaper to find out."""
+
+    read: Recogniser
+    source: Source
+    hallmarks: tuple[str, ...]
+    whole_lines: bool = False
+
+
+FORMATS = (
+    Format(jest.read_json_output, "stream", ('"numTotalTests"', '"stats"', '"example_count"'), whole_lines=True),
+    Format(go_and_rust.read_json, "stream", ('"Action":',), whole_lines=True),
+    Format(tap.read_tap, "stream", ("TAP version", "1..")),
+    Format(
+        python.read_pytest,
+        "summary",
+        ("passed", "failed", "error", "skipped", "no tests", "xfailed", "xpassed", "deselected"),
+    ),
+    Format(python.read_unittest, "summary", ("Ran ",)),
+    Format(jest.read_jest, "summary", ("Test Suites:",)),
+    Format(jest.read_vitest, "summary", ("Test Files ",)),
+    Format(node.read_mocha, "summary", (" passing (",)),
+    Format(node.read_jasmine, "summary", (" spec", "No specs found")),
+    Format(node.read_ava, "summary", ("  \u2500",)),
+    Format(node.read_node, "summary", ("\u2139 tests ",)),
+    Format(node.read_bun, "summary", ("Ran ",)),
+    Format(node.read_deno, "summary", (" passed",)),
+    Format(node.read_node_tap, "summary", ("# { total: ",)),
+    Format(node.read_playwright, "summary", ("Running ",)),
+    Format(go_and_rust.read_verbose, "summary", ("=== RUN ",)),
+    Format(go_and_rust.read_packages, "summary", ("ok  \t", "FAIL\t", "?   \t")),
+    Format(go_and_rust.read_cargo, "summary", ("test result: ",)),
+    Format(go_and_rust.read_nextest, "summary", (" run: ",)),
+    Format(native.read_ctest, "summary", ("Test project ",)),
+    Format(native.read_googletest, "summary", ("[====",)),
+    Format(native.read_catch2, "summary", ("test cases: ", "All tests passed (", "No tests ran")),
+    Format(ruby_and_php.read_rspec, "summary", (" example",)),
+    Format(ruby_and_php.read_minitest, "summary", (" runs, ",)),
+    Format(ruby_and_php.read_test_unit, "summary", (" notifications",)),
+    Format(ruby_and_php.read_phpunit, "summary", ("PHPUnit ",)),
+    Format(ruby_and_php.read_pest, "summary", (" assertion",)),
+    Format(tap.read_bats, "summary", (" failure",)),
+    Format(tap.read_prove, "summary", ("Files=",)),
+    Format(jvm_and_dotnet.read_surefire, "summary", ("Tests run: ",)),
+    Format(jvm_and_dotnet.read_gradle, "summary", (" completed",)),
+    Format(
+        jvm_and_dotnet.read_dotnet, "summary", ("Failed: ", "Total tests: ", "Test summary: ", "Test run summary: ")
+    ),
+)
+
+
+ANY_HALLMARK = re.compile("|".join(sorted({re.escape(word) for form in FORMATS for word in form.hallmarks})))
+
+
+def recognise(lines: Lines) -> Iterator[tuple[Source, Tally]]:
+    """Everything that any format finds, in the order of the table."""
+    text = "\n".join(lines)
+    if not ANY_HALLMARK.search(text):
+        return
+    short = [line[:MAX_WIDTH] for line in lines]
+    for form in FORMATS:
+        if any(hallmark in text for hallmark in form.hallmarks):
+            for tally in form.read(lines if form.whole_lines else short):
+                yield form.source, tally
+
 
 HOW_TO_GET_COUNTS = (
     "let the test command write a JUnit XML report (for example `pytest --junitxml=report.xml`) "
     "and name it in `testReport`"
 )
-LONGEST_NAME = 300
+MAX_NAME_LENGTH = 300
 _MERGED = frozenset({"Cargo"})
 """Runners that start one program after the other: to the user they are one run."""
 _SUMMARY_BESIDE = {
@@ -47,7 +155,7 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
         exit_code: Of the command; None when it was ended.
         redact: Through which names of tests become `SafeText`.
     """
-    tallies, problems = files.read(reports, succeeded=exit_code == 0)
+    tallies, problems = read_reports(reports, succeeded=exit_code == 0)
     found: list[Found] = [("report", tally) for tally in tallies]
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
     if not any(tally.total for tally in tallies):
@@ -89,10 +197,10 @@ def from_output(lines: Lines) -> tuple[list[Found], list[str]]:
 
 def _by_runner(lines: Lines) -> Iterator[Found]:
     """Runners whose lines carry their label, then all others."""
-    labelled = {label: found for label, own in labels.by_label(lines).items() if (found := _distinct(own))}
+    labelled = {label: found for label, own in by_label(lines).items() if (found := _distinct(own))}
     for label, found in labelled.items():
         yield from ((source, replace(tally, label=label)) for source, tally in found)
-    yield from _distinct(labels.without(lines, frozenset(labelled)) if labelled else lines)
+    yield from _distinct(without(lines, frozenset(labelled)) if labelled else lines)
 
 
 def _distinct(lines: Lines) -> list[Found]:
@@ -153,7 +261,7 @@ def _counts(source: Source, tally: Tally, redact: Redactor, *, several: bool) ->
         errored=tally.errored,
         skipped=tally.skipped,
         flaky=min(tally.flaky, tally.passed),
-        failures=tuple(redact(redact(name[: 10 * LONGEST_NAME])[:LONGEST_NAME]) for name in tally.failures),
+        failures=tuple(redact(redact(name[: 10 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH]) for name in tally.failures),
     )
 
 

@@ -1,24 +1,98 @@
 """What a session changed: the work tree's state now against the commit it started from, whatever git says of itself."""
 
 import os
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio
 
+from zelda_ci import ownership
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace import bare, patch
-from zelda_ci.workspace.folder import Index, RunFolder
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import store
+from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.snapshot import Snapshot
-from zelda_ci.workspace.store import Store
-from zelda_ci.workspace.survey import look_over, set_aside
+from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.tree_scan import Snapshot, look_over, set_aside
 
-LARGEST_RAW = 256 << 20
+MAX_PATCH_BYTES = 20 << 20
+BORDER = b"diff --git "
+BINARY = b"\nGIT binary patch\n"
+"""Lines of a file's own begin with a sign."""
+
+
+def store_patch(
+    raw: Path, target: Path, preface: Sequence[str], redact: Redactor, *, complete: bool
+) -> tuple[int, bool]:
+    """Write the patch whole or not at all; returns its bytes and whether anything was left out.
+
+    Args:
+        raw: Git's own output.
+        target: The file to make.
+        preface: Lines for people, which `git apply` skips.
+        redact: The door for text from outside; bytes that are not UTF-8 are replaced.
+        complete: False where git's output broke off, so that its last section is not whole.
+    """
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with raw.open("rb") as source, draft.open("wb") as file:
+            ownership.hand_over(file.fileno(), target.parent)
+            file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
+            left_out = _copy(source, file, redact, complete=complete)
+            written = file.tell()
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return written, left_out
+
+
+def _copy(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complete: bool) -> bool:
+    left_out = not complete
+    last: bytes | None = None
+    for section in _sections(source):
+        if last is not None:
+            left_out = _append(last, file, redact) or left_out
+        last = section
+    if last is not None and complete:
+        left_out = _append(last, file, redact) or left_out
+    return left_out
+
+
+def _append(section: bytes, file: BinaryIO, redact: Redactor) -> bool:
+    """Add one file's section; true where there is no room for it."""
+    if len(section) > MAX_PATCH_BYTES:
+        return True
+    # Compressed data says nothing, but letters by chance look like a name with a value.
+    careful = redact.known_only() if BINARY in section else redact
+    text = careful(section.decode("utf-8", "replace")).encode()
+    if file.tell() + len(text) > MAX_PATCH_BYTES:
+        return True
+    file.write(text)
+    return False
+
+
+def _sections(source: BinaryIO) -> Iterator[bytes]:
+    """One file's changes after the other; of one that can never fit, only as much as tells so."""
+    section = bytearray()
+    for line in source:
+        if line.startswith(BORDER) and section:
+            yield bytes(section)
+            section.clear()
+        if len(section) <= MAX_PATCH_BYTES:
+            section += line
+    if section:
+        yield bytes(section)
+
+
+MAX_RAW_BYTES = 256 << 20
 DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000")
-MOST_NAMED = 50
+MAX_NAMED = 50
 DEADLINE_SECONDS = 120.0
 CONFIGURATION = {
     "core.attributesfile": os.devnull,
@@ -34,20 +108,6 @@ CONFIGURATION = {
 
 
 @dataclass(frozen=True)
-class Start:
-    """The state before the session, beyond its reach."""
-
-    commit: str
-    index: Index
-    """Of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
-    store: Store
-    object_format: str
-    settings: Mapping[str, str]
-    whole: Store | None = None
-    """With what the session does not see, where build and test commands do."""
-
-
-@dataclass(frozen=True)
 class Measured:
     """A repository whose index is the work tree's state; `git` no longer sees the tree."""
 
@@ -57,7 +117,7 @@ class Measured:
 
 
 async def compute(
-    folder: RunFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
+    folder: WorkspaceFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
 ) -> Changes:
     """Write the patch to `target` and count what is in it, with an empty folder to work in.
 
@@ -68,7 +128,7 @@ async def compute(
     return await _written(taken.git, start.commit, taken.left_out, scratch, target, redact)
 
 
-async def measured(folder: RunFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
+async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
     """Take the state of a run's work tree into a repository in `scratch`, an empty folder.
 
     Raises:
@@ -76,7 +136,7 @@ async def measured(folder: RunFolder, start: Start, scratch: Path, plumbing: Git
     """
     repository, nowhere = scratch / "git", scratch / "nowhere"
     settings = {**start.settings, **CONFIGURATION}
-    bare.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
+    store.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
     nowhere.mkdir()
     root = folder.root if folder.is_intact() else nowhere
     git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)
@@ -87,7 +147,9 @@ async def measured(folder: RunFolder, start: Start, scratch: Path, plumbing: Git
     return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out)
 
 
-async def _taken(folder: RunFolder, index: Index, root: Path, git: Git, scratch: Path) -> dict[bytes, str]:
+async def _taken(
+    folder: WorkspaceFolder, index: CheckoutIndex, root: Path, git: Git, scratch: Path
+) -> dict[bytes, str]:
     """Bring the index to the work tree's state; returns what could not be read, and why."""
     survey = await anyio.to_thread.run_sync(look_over, root)
     with set_aside(root, [*survey.nested, *survey.traps], scratch / "aside"):
@@ -115,9 +177,9 @@ async def _written(
 ) -> Changes:
     stats = _counted(await git(*DIFF, "--numstat", "-z", start))
     raw = scratch / "raw.patch"
-    complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, max_bytes=LARGEST_RAW)
+    complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, max_bytes=MAX_RAW_BYTES)
     preface = _preface(left_out)
-    written, cut = await anyio.to_thread.run_sync(lambda: patch.store(raw, target, preface, redact, complete=complete))
+    written, cut = await anyio.to_thread.run_sync(lambda: store_patch(raw, target, preface, redact, complete=complete))
     names = sorted({*(name for name, _, _ in stats), *left_out})
     return Changes(
         files=tuple(redact(os.fsdecode(name)) for name in names),
@@ -131,8 +193,8 @@ async def _written(
 
 def _preface(left_out: Mapping[bytes, str]) -> Sequence[str]:
     lines = [f"not in this patch: {os.fsdecode(name)!r} ({why})" for name, why in sorted(left_out.items())]
-    more = len(lines) - MOST_NAMED
-    return [*lines[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+    more = len(lines) - MAX_NAMED
+    return [*lines[:MAX_NAMED], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _counted(said: bytes) -> list[tuple[bytes, int, int]]:

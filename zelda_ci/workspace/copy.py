@@ -1,27 +1,115 @@
 """The copy of a folder that is not in any repository, made a repository of its own."""
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.from_thread
+from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore import GitIgnorePatternError
 
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import bare
-from zelda_ci.workspace.changes import Start
-from zelda_ci.workspace.folder import Index, RunFolder
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.private_files import Ignored, is_private
-from zelda_ci.workspace.store import Store, notes, some
-from zelda_ci.workspace.withholding import LARGEST_TEXT
+from zelda_ci.workspace.store import Start, Store, create, notes, some
+from zelda_ci.workspace.withholding import MAX_TEXT_BYTES
 
-MOST_FILES = 200_000
-MOST_BYTES = 4 << 30
+MAX_LIST_BYTES = 1 << 20
+HEAD_BYTES = 8192
+
+EXAMPLE = re.compile(r"(^|[._-])(example|sample|template|dist)s?($|[._-])", re.IGNORECASE)
+
+FOLDERS = {".aws", ".azure", ".gnupg", ".kube", ".password-store", ".ssh"}
+
+_DATA = r"(\.(json|ya?ml|toml|ini|cfg|conf|csv|xml|properties|txt|enc|db))?"
+NAMES = re.compile(
+    r"\.env.*|.*\.env|"
+    r".*\.(key|p12|pfx|p8|jks|keystore|kdbx|ppk|ovpn|tfstate|tfstate\.backup|tfvars|kubeconfig)|"
+    r"id_(rsa|dsa|ecdsa|ed25519|ecdsa_sk|ed25519_sk|xmss)(?!.*\.pub$)([._-].*)?|"
+    rf"[._]?(credentials?|secrets?){_DATA}|client_secrets?.*\.json|"
+    r"(.*[._-])?service[._-]?account([._-].*)?\.json|application_default_credentials\.json|"
+    r"[._]netrc|\.pypirc|\.git-credentials|\.pgpass|pgpass\.conf|\.my\.cnf|\.htpasswd|\.dockercfg|\.boto|\.s3cfg|"
+    r"\.vault[-_]?(token|pass.*)|kubeconfig(\.ya?ml)?|secring\..*",
+    re.IGNORECASE | re.DOTALL,
+)
+TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
+"""Files whose head decides."""
+
+PRIVATE = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY|^PuTTY-User-Key-File|"
+    rb'"type"\s*:\s*"service_account"|"auths"\s*:\s*\{\s*"|^\s*(?:-\s+)?client-key-data:|'
+    rb"^[^#;\n]*(?:_authToken|_auth|_password|npmAuthToken|npmAuthIdent)[\"']?\s*[=:]\s*[\"']?(?!\$\{)[^\s\"']{6}|"
+    rb"^[^#;\n]*(?:index-url|registry)[^\n]*://[^\s/@]+:[^\s/@$]+@",
+    re.MULTILINE,
+)
+
+
+def is_private(place: Path, *, is_folder: bool) -> bool:
+    """Whether an entry may hold credentials, by its name or by how it begins."""
+    name = place.name
+    if EXAMPLE.search(name):
+        return False
+    if is_folder:
+        return name in FOLDERS or name.startswith(".env")
+    if NAMES.fullmatch(name):
+        return True
+    return bool(TELLING.fullmatch(name)) and bool(PRIVATE.search(_head(place)))
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """The `.gitignore` files from the top down to a folder; the nearest that says anything decides."""
+
+    lists: tuple[tuple[Path, GitIgnoreSpec], ...] = ()
+
+    def inside(self, folder: Path) -> "Ignored":
+        """With that of a folder below, if it has one."""
+        found = _head(folder / ".gitignore", MAX_LIST_BYTES)
+        spec = GitIgnoreSpec(tuple(_patterns(found)), backend="simple")
+        return Ignored(((folder, spec), *self.lists)) if found else self
+
+    def names(self, place: Path, *, is_folder: bool) -> bool:
+        """Whether git would ignore an entry of a folder that it does not ignore."""
+        for folder, spec in self.lists:
+            path = place.relative_to(folder).as_posix() + ("/" if is_folder else "")
+            decided = spec.check_file(path).include
+            if decided is not None:
+                return bool(decided)
+        return False
+
+
+def _patterns(text: bytes) -> Iterator[Any]:
+    """Those that can be understood; git passes over the others too."""
+    for line in os.fsdecode(text.removeprefix(b"\xef\xbb\xbf")).split("\n"):
+        try:
+            yield from GitIgnoreSpec.from_lines([line.removesuffix("\r")]).patterns
+        except GitIgnorePatternError:
+            continue
+
+
+def _head(place: Path, size: int = HEAD_BYTES) -> bytes:
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+MAX_FILES = 200_000
+MAX_BYTES = 4 << 30
 TOO_LARGE = "Put the project under Git (git init, .gitignore, one commit): then only the commit is copied."
 
 IDENTITY = {
@@ -58,15 +146,15 @@ class _Copy:
     def count(self, status: os.stat_result) -> None:
         self.files += 1
         self.size += status.st_size
-        if self.files > MOST_FILES or self.size > MOST_BYTES:
+        if self.files > MAX_FILES or self.size > MAX_BYTES:
             raise WorkspaceError(
-                f"The folder is too large to be copied for every run (more than {MOST_FILES} files or 4 GB).",
+                f"The folder is too large to be copied for every run (more than {MAX_FILES} files or 4 GB).",
                 hint=TOO_LARGE,
                 code="TOO_LARGE",
             )
 
 
-async def make(folder: RunFolder, order: Order, plumbing: Git) -> Start:
+async def make_copy(folder: WorkspaceFolder, order: Order, plumbing: Git) -> Start:
     """Copy the folder without what must stay behind, and commit it.
 
     Raises:
@@ -85,12 +173,12 @@ async def make(folder: RunFolder, order: Order, plumbing: Git) -> Start:
     store = Store(folder.path / "store", withheld=withheld, notes=(*_notes(copy), *notes(withheld)))
     store = await _commit(store, draft, plumbing)
     await _hang_up(folder, draft, store, plumbing)
-    index = await anyio.to_thread.run_sync(Index.read, folder.session_index)
+    index = await anyio.to_thread.run_sync(CheckoutIndex.read, folder.session_index)
     return Start(store.commit, index, store, "sha1", {}, whole)
 
 
 async def _commit(store: Store, tree: Path, plumbing: Git) -> Store:
-    bare.create(store.folder)
+    create(store.folder)
     git = plumbing.within(tree, GIT_DIR=str(store.folder), GIT_WORK_TREE=str(tree), **IDENTITY)
     await git("add", "-A")
     written = (await git("write-tree")).decode().strip()
@@ -108,7 +196,7 @@ def _found(tree: Path, finder: SuiteFinder) -> Withheld:
                 links[path] = [str(place.readlink())]
             elif name in names:
                 continue
-            elif finder.reads(name) and place.stat().st_size <= LARGEST_TEXT:
+            elif finder.reads(name) and place.stat().st_size <= MAX_TEXT_BYTES:
                 texts[path] = [place.read_bytes()]
             files.add(path)
     return finder.find(Listing(frozenset(files), texts, links), "")
@@ -123,16 +211,16 @@ def _remove(tree: Path, paths: Iterable[str]) -> None:
             place.unlink(missing_ok=True)
 
 
-async def _hang_up(folder: RunFolder, draft: Path, store: Store, plumbing: Git) -> None:
+async def _hang_up(folder: WorkspaceFolder, draft: Path, store: Store, plumbing: Git) -> None:
     """Give the copied files the `.git` of a work tree, with an index that knows them."""
-    bare.create(folder.git_dir, borrow=store.objects)
+    create(folder.git_dir, borrow=store.objects)
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     options = ("worktree", "add", "-q", "--detach", "--no-checkout")
     await git(*options, str(folder.root), store.commit, inherit=(folder.number,))
     await anyio.to_thread.run_sync(_put_in_place, folder, draft, store)
 
 
-def _put_in_place(folder: RunFolder, draft: Path, store: Store) -> None:
+def _put_in_place(folder: WorkspaceFolder, draft: Path, store: Store) -> None:
     (folder.root / ".git").rename(draft / ".git")
     folder.root.rmdir()
     draft.rename(folder.root)

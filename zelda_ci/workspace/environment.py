@@ -7,8 +7,9 @@ from pathlib import Path
 
 from zelda_ci.domain.suite import MODEL_CREDENTIALS
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace.folder import RunFolder
-from zelda_ci.workspace.strays import MARKER
+from zelda_ci.sandbox.readable_paths import TOOLCHAINS
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace.folder import MARKER
 
 TAKEN_OVER = frozenset({
     "COLORTERM", "LANG", "LANGUAGE", "LOGNAME", "TERM", "TZ", "USER",
@@ -19,18 +20,6 @@ TAKEN_OVER = frozenset({
     "ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME",
 })  # fmt: skip
 
-TOOLCHAINS = {
-    "ASDF_DATA_DIR": ".asdf",
-    "MISE_DATA_DIR": ".local/share/mise",
-    "NODENV_ROOT": ".nodenv",
-    "NVM_DIR": ".nvm",
-    "PYENV_ROOT": ".pyenv",
-    "RBENV_ROOT": ".rbenv",
-    "RUSTUP_HOME": ".rustup",
-    "SDKMAN_DIR": ".sdkman",
-    "VOLTA_HOME": ".volta",
-}
-"""Version managers: their programs on PATH look for the rest in HOME, which is another one in a session."""
 
 REFUSED = frozenset({
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
@@ -64,7 +53,9 @@ GIT_IDENTITY = """\
 """
 
 
-def build(folder: RunFolder, project: Path, environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+def build_environment(
+    folder: WorkspaceFolder, project: Path, environ: Mapping[str, str], names: Iterable[str]
+) -> dict[str, str]:
     """The complete environment of a run, and in its HOME the configuration with which git can commit.
 
     Args:
@@ -74,7 +65,7 @@ def build(folder: RunFolder, project: Path, environ: Mapping[str, str], names: I
         environ: The user's environment.
         names: Variables that the suite asks for.
     """
-    check(names)
+    check_names(names)
     configuration = folder.home / ".gitconfig"
     configuration.write_text(GIT_IDENTITY)
     asked = {name: environ[name] for name in names if name in environ}
@@ -98,7 +89,7 @@ def build(folder: RunFolder, project: Path, environ: Mapping[str, str], names: I
     }
 
 
-def check(names: Iterable[str]) -> None:
+def check_names(names: Iterable[str]) -> None:
     """Refuse names that would break the isolation.
 
     Raises:

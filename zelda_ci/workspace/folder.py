@@ -1,4 +1,4 @@
-"""One run's own folder: claimed by a lock that dies with its holder, announced in the project, removed at the end."""
+"""Processes of a run that escaped its supervisor: found by the variable that every process of a run inherits."""
 
 import json
 import logging
@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,15 +15,84 @@ from pathlib import Path
 
 import anyio
 
-from zelda_ci import locks, ownership
+from zelda_ci import ownership
 from zelda_ci.errors import LockError
-from zelda_ci.workspace import removal, strays
+from zelda_ci.files import locks, removal
+from zelda_ci.sandbox import programs
+from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
+
+MARKER = "ZELDA_RUN"
+"""Holds the run's own folder, which no two runs share."""
+
+TIMEOUT_SECONDS = 2.0
+
+
+async def end_orphans(run_folder: Path) -> int:
+    """Kill the strays of one run and wait until they are gone; returns how many there were."""
+    killed = 0
+    with anyio.move_on_after(TIMEOUT_SECONDS):
+        while found := _kill(run_folder):
+            killed += found
+            await anyio.sleep(0.01)
+    return killed
+
+
+def kill_supervised() -> None:
+    """Have every supervisor that this process has started kill at once what it supervises."""
+    for process in _processes():
+        with suppress(OSError, IndexError):
+            handle = os.pidfd_open(int(process.name))
+            try:
+                if _is_supervisor_of_ours(process):
+                    signal.pidfd_send_signal(handle, signal.SIGQUIT)
+            finally:
+                os.close(handle)
+
+
+def _is_supervisor_of_ours(process: Path) -> bool:
+    parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[1]
+    return int(parent) == os.getpid() and os.fsencode(programs.SUPERVISOR) in _argv(process)
+
+
+def _argv(process: Path) -> list[bytes]:
+    return (process / "cmdline").read_bytes().split(b"\0")
+
+
+def _kill(run_folder: Path) -> int:
+    return sum(_killed(process, os.fsencode(f"{MARKER}={run_folder}")) for process in _processes())
+
+
+def _processes() -> Iterator[Path]:
+    with suppress(OSError):  # no /proc: a system without this means
+        for name in os.listdir("/proc"):  # noqa: PTH208  # names only, and there may be thousands
+            if name.isdecimal() and int(name) != os.getpid():
+                yield Path("/proc", name)
+
+
+def _killed(process: Path, mark: bytes) -> bool:
+    """Kill it if it bears the mark. The descriptor, taken before the look, cannot come to mean another process."""
+    try:
+        if mark not in (process / "environ").read_bytes().split(b"\0"):
+            return False
+        handle = os.pidfd_open(int(process.name))
+    except OSError:
+        return False
+    try:
+        if mark not in (process / "environ").read_bytes().split(b"\0"):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Index:
+class CheckoutIndex:
     """A git index, with the time at which git wrote it.
 
     The time matters: git trusts a file's own times only where they are older than the index's.
@@ -32,7 +102,7 @@ class Index:
     written_ns: int
 
     @classmethod
-    def read(cls, file: Path) -> "Index":
+    def read(cls, file: Path) -> "CheckoutIndex":
         """The index in a file of ours."""
         return cls(file.read_bytes(), file.stat().st_mtime_ns)
 
@@ -42,70 +112,8 @@ class Index:
         os.utime(file, ns=(self.written_ns, self.written_ns))
 
 
-@dataclass(frozen=True)
-class RunFolder:
-    """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
-
-    path: Path
-    number: int
-
-    @property
-    def root(self) -> Path:
-        """The work tree."""
-        return self.path / "ws"
-
-    @property
-    def git_dir(self) -> Path:
-        """The run's own repository, from which the work tree hangs."""
-        return self.path / "git"
-
-    @property
-    def session_index(self) -> Path:
-        """The work tree's own index, which is the session's to change."""
-        return self.git_dir / "worktrees" / self.root.name / "index"
-
-    @property
-    def home(self) -> Path:
-        """HOME of the session."""
-        return self.path / "home"
-
-    @property
-    def tmp(self) -> Path:
-        """TMPDIR of the session."""
-        return self.path / "tmp"
-
-    @property
-    def private(self) -> Path:
-        """What the session finds as the system's temporary folders."""
-        return self.path / "private"
-
-    @property
-    def limit_report(self) -> Path:
-        """Where a supervisor says which bound was reached; beyond the session's reach."""
-        return self.path / "limit.json"
-
-    def limit(self) -> str | None:
-        """The sentence that a supervisor left, once."""
-        self._open_again()
-        sentence = _read(self.limit_report).get("sentence")
-        with suppress(OSError):  # nothing, or something that a session has put there
-            self.limit_report.unlink()
-        return sentence if isinstance(sentence, str) else None
-
-    def is_intact(self) -> bool:
-        """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
-        self._open_again()
-        return is_there(self.root)
-
-    def _open_again(self) -> None:
-        """Take the way in back, where a session of the same user has closed it."""
-        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
-            with suppress(OSError):
-                removal.unlock(str(self.path))
-
-
 @asynccontextmanager
-async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIterator[RunFolder]:
+async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIterator[WorkspaceFolder]:
     """A new folder, removed on leaving together with every process that bears its mark."""
     async with locks.locked(_lock(project_home)):
         folder = _create(project_home, run_id, results_dir)
@@ -131,7 +139,7 @@ async def scratch(project_home: Path) -> AsyncIterator[Path]:
 
 
 @contextmanager
-def announced(folder: RunFolder, run_id: str, results_dir: Path) -> Iterator[bool]:
+def announced(folder: WorkspaceFolder, run_id: str, results_dir: Path) -> Iterator[bool]:
     """Link to the work tree from the project and hold a lease there; false where the project cannot be written.
 
     Whoever works on the same project in another container does not see the work tree; the lease's lock it does see.
@@ -184,25 +192,17 @@ def _claimed_remains(path: Path) -> int | None:
         return None
 
 
-def is_there(place: Path) -> bool:
-    """Whether a folder is where it should be; a link there would lead a command out of the workspace."""
-    try:
-        return place.is_dir() and os.path.realpath(place) == str(place)
-    except OSError:  # a folder above it is closed
-        return False
-
-
 def forget_vanished(results_dir: Path) -> None:
     """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
     for lease in _entries(results_dir / "workspaces"):
-        folder = _read(lease).get("folder") if lease.suffix == ".json" else None
+        folder = read_json_object(lease).get("folder") if lease.suffix == ".json" else None
         if isinstance(folder, str) and not os.path.lexists(folder) and not locks.is_held(lease):
             _retract(Path(folder), lease.stem, results_dir)
 
 
 async def _end_remains(path: Path, project_home: Path) -> list[str]:
     """Remove one dead run, or nothing but the folder if it is not known whose it was."""
-    meta = _read(path / "meta.json")
+    meta = read_json_object(path / "meta.json")
     run_id, results = meta.get("runId"), meta.get("results")
     known = isinstance(run_id, str) and isinstance(results, str)
     await _end(path, project_home, str(run_id), Path(str(results)) if known else None)
@@ -210,13 +210,13 @@ async def _end_remains(path: Path, project_home: Path) -> list[str]:
 
 
 async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | None) -> None:
-    await strays.end(path)
+    await end_orphans(path)
     if results_dir is not None:
         _retract(path, run_id, results_dir)
     await removal.discard(path, project_home / "trash")
 
 
-def _create(project_home: Path, run_id: str, results_dir: Path) -> RunFolder:
+def _create(project_home: Path, run_id: str, results_dir: Path) -> WorkspaceFolder:
     path, number = _claim(project_home)
     try:
         (path / "home").mkdir(mode=0o700)
@@ -226,7 +226,7 @@ def _create(project_home: Path, run_id: str, results_dir: Path) -> RunFolder:
         shutil.rmtree(path, ignore_errors=True)
         os.close(number)
         raise
-    return RunFolder(path, number)
+    return WorkspaceFolder(path, number)
 
 
 def _claim(project_home: Path) -> tuple[Path, int]:
@@ -251,7 +251,7 @@ def _retract(path: Path, run_id: str, results_dir: Path) -> None:
         if link.readlink().is_relative_to(path):
             link.unlink()
     with suppress(OSError):
-        if _read(lease).get("folder") == str(path):
+        if read_json_object(lease).get("folder") == str(path):
             lease.unlink()
     with suppress(OSError):
         _draft(path, results_dir).unlink()
@@ -269,17 +269,6 @@ def _lock(project_home: Path) -> Path:
 def _meta(run_id: str) -> Mapping[str, object]:
     """For people: who holds a run is told by its lock alone."""
     return {"runId": run_id, "pid": os.getpid(), "startedAt": datetime.now(UTC).isoformat(timespec="seconds")}
-
-
-def _read(file: Path) -> dict[str, object]:
-    """A small JSON object, or nothing; a session may have put anything in its place."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
-            found = json.loads(opened.read(1 << 16))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _entries(folder: Path) -> list[Path]:

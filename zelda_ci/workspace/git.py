@@ -12,7 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zelda_ci import process
+from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import locks
+from zelda_ci.process import Completed
+from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -225,3 +229,108 @@ def _verb(arguments: Sequence[str]) -> str:
     """The command's name, without options and paths."""
     plain = (word for word, before in zip(arguments, ("", *arguments), strict=False) if before != "-c")
     return next((word for word in plain if not word.startswith("-")), "")
+
+
+SECONDS = 30.0
+
+
+async def head_commit(folder: Path, environ: Mapping[str, str]) -> tuple[str, bytes] | None:
+    """The commit at HEAD, its name and its object; nothing where there is no repository, no commit or no git.
+
+    In a clone of depth 1 only the object knows the commit's parents.
+    """
+    path = environ.get("PATH", os.defpath)
+    program = shutil.which("git", path=path)
+    if program is None:
+        return None
+    environment = {
+        "PATH": path,
+        "LC_ALL": "C",
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_KEY_1": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_1": "false",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+    }
+    answers = []
+    for question in (("rev-parse", "--verify", "-q", "HEAD^{commit}"), ("cat-file", "commit", "HEAD")):
+        try:
+            done = await process.capture(
+                [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS
+            )
+        except (OSError, TimeoutError):
+            return None
+        if done.exit_code != 0:
+            return None
+        answers.append(done.stdout)
+    return answers[0].decode().strip(), answers[1]
+
+
+MAX_REASON_LENGTH = 500
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+IN_THE_WAY = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
+FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A full disk or a missing permission, told as what it is."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename2 or error.filename
+        where = f"{os.fsdecode(named)}: " if isinstance(named, (str, bytes)) else ""
+        raise WorkspaceError(
+            f"The workspace cannot be used: {where}{error.strerror or error}.", hint=_hint(error)
+        ) from error
+
+
+def check_launch(launch: Launch, done: Completed, phase: CommandPhase, limit: str | None) -> None:
+    """See to it that what came back is the command's own doing.
+
+    Raises:
+        WorkspaceError: It never began, or its supervisor did not live to see its end.
+    """
+    said = limit or " ".join(done.output.split())[:MAX_REASON_LENGTH]
+    if not launch.begun:
+        how = "in time" if done.timed_out else f"(exit code {done.exit_code})"
+        raise WorkspaceError(
+            f"The {phase} command did not run, because it could not be confined {how}: {said or 'no reason was given'}",
+            hint="This is no failure of the code. docs/workspace.md has the levels of isolation and what each needs.",
+            code="COMMAND_NOT_CONFINED",
+        )
+    if not done.timed_out and launch.exit_code != done.exit_code:
+        raise WorkspaceError(
+            f"How the {phase} command ended is not known: its supervisor was ended (code {done.exit_code}). {said}",
+            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
+            code="SUPERVISOR_LOST",
+        )
+
+
+def _hint(error: OSError) -> str | None:
+    match error.errno:
+        case code if code in FULL:
+            return MAKE_ROOM
+        case code if code in IN_THE_WAY:
+            found = _obstacle(error)
+            what = f"{found} is {locks.kind_of(found)}, and Zelda keeps something else there: " if found else ""
+            advice = f"{what}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
+            return advice[:1].upper() + advice[1:]
+        case code if code in FORBIDDEN:
+            return "Make it writable, or set ZELDA_WORKSPACES to another folder of your own."
+        case _:
+            return None
+
+
+def _obstacle(error: OSError) -> Path | None:
+    """The lowest that exists of what was asked for: of `a/b/c` the file `b`."""
+    named = error.filename2 or error.filename
+    if not isinstance(named, (str, bytes)):
+        return None
+    path = Path(os.fsdecode(named))
+    return next((place for place in (path, *path.parents) if locks.kind_of(place)), None)

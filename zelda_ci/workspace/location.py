@@ -17,7 +17,7 @@ Not the rest of `.claude`: skills, agents, commands and settings of an outer fol
 HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 
 
-def choose(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
+def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
 
     Args:

@@ -13,13 +13,13 @@ from typing import Any
 from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.test_output.reports.files import ReportFile
+from zelda_ci.test_output.reports import ReportFile
 
-MOST_ENTRIES = 500_000
-MOST_FILES = 10_000
-LARGEST_BYTES = 32 << 20
-MOST_BYTES = 128 << 20
-DEEPEST = 32
+MAX_ENTRIES = 500_000
+MAX_FILES = 10_000
+MAX_FILE_BYTES = 32 << 20
+MAX_TOTAL_BYTES = 128 << 20
+MAX_DEPTH = 32
 SKIPPED = frozenset({".git", "node_modules"})
 """Folders that are not searched, unless a pattern names them."""
 
@@ -127,7 +127,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os.DirEntry[str]"]]:
     """Plain files, those near the top first, up to `MOST_ENTRIES`; a folder that cannot be read is passed over."""
-    left = MOST_ENTRIES
+    left = MAX_ENTRIES
     waiting: deque[Parts] = deque([()] if top is not None else [])
     while waiting:
         folder = waiting.popleft()
@@ -138,7 +138,7 @@ def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os
                     return
                 if entry.is_file(follow_symlinks=False):
                     yield (*folder, entry.name), entry
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in skipped and len(folder) < DEEPEST:
+                elif entry.is_dir(follow_symlinks=False) and entry.name not in skipped and len(folder) < MAX_DEPTH:
                     waiting.append((*folder, entry.name))
 
 
@@ -162,16 +162,16 @@ def _inside(top: int | None, parts: Parts) -> Iterator[int]:
 
 
 def _read(top: int | None, found: Sequence[Parts]) -> Iterator[ReportFile]:
-    if len(found) > MOST_FILES:
+    if len(found) > MAX_FILES:
         raise _TooMuchError(f"there are {len(found)} of them")
-    left = MOST_BYTES
+    left = MAX_TOTAL_BYTES
     for parts in found:
         with _inside(top, parts[:-1]) as folder:
             raw = _content(folder, parts)
         if raw is not None:
             left -= len(raw)
             if left < 0:
-                raise _TooMuchError(f"together they are larger than {MOST_BYTES >> 20} MB")
+                raise _TooMuchError(f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB")
             yield ReportFile("/".join(parts), raw)
 
 
@@ -184,7 +184,7 @@ def _content(folder: int, parts: Parts) -> bytes | None:
     with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
-        raw = file.read(LARGEST_BYTES + 1)
-    if len(raw) > LARGEST_BYTES:
-        raise _TooMuchError(f"{'/'.join(parts)} is larger than {LARGEST_BYTES >> 20} MB")
+        raw = file.read(MAX_FILE_BYTES + 1)
+    if len(raw) > MAX_FILE_BYTES:
+        raise _TooMuchError(f"{'/'.join(parts)} is larger than {MAX_FILE_BYTES >> 20} MB")
     return raw

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.domain.workspace import Source
+from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
@@ -32,7 +32,7 @@ class Project:
     """The project as it is tested; without a repository it is copied."""
 
     folder: Path
-    source: Source
+    source: WorkspaceSource
     repository: Repository | None = None
 
     @property
@@ -57,7 +57,7 @@ async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapp
     git.check_version(await ask("version"))
     repository = await _repository(folder, ask)
     if repository is None:
-        return Project(folder, Source(kind="copy", commit=None, branch=None, dirty=False))
+        return Project(folder, WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False))
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
     source = await _source(repository, results_dir, git.for_status(ask, environ))
@@ -113,7 +113,7 @@ def _setting(entry: str) -> tuple[str, str]:
     return name, value if "\n" in entry else "true"
 
 
-async def _source(repository: Repository, results_dir: Path, ask: Git) -> Source:
+async def _source(repository: Repository, results_dir: Path, ask: Git) -> WorkspaceSource:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
     Zelda's own results do not count, nor what happened inside submodules. No command that the user has configured is
@@ -134,7 +134,9 @@ async def _source(repository: Repository, results_dir: Path, ask: Git) -> Source
             code="NO_COMMIT",
         )
     dirty = any(line and not line.startswith(b"# ") for line in lines)
-    return Source(kind="worktree", commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty)
+    return WorkspaceSource(
+        kind="worktree", commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty
+    )
 
 
 async def _without_commands(ask: Git) -> Git:

@@ -19,12 +19,60 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from zelda_ci import locks
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
-from zelda_ci.workspace import bare, removal, withholding
+from zelda_ci.files import locks, removal
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import withholding
+from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Repository
+
+
+def create(
+    folder: Path,
+    *,
+    object_format: str = "sha1",
+    settings: Mapping[str, str] | None = None,
+    borrow: Path | None = None,
+    shallow: bytes = b"",
+) -> None:
+    """Make an empty repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
+
+    It may borrow the objects of another object folder, which it never writes.
+    """
+    (folder / "refs" / "heads").mkdir(parents=True)
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "info").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text(_configuration(object_format, settings or {}))
+    if borrow is not None:
+        (folder / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
+    if shallow:
+        (folder / "shallow").write_bytes(shallow)
+
+
+def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
+    values = {
+        "core.repositoryformatversion": "0" if object_format == "sha1" else "1",
+        "core.filemode": "true",
+        "core.logallrefupdates": "true",
+        "core.hookspath": "/dev/null",
+        "gc.auto": "0",
+        "maintenance.auto": "false",
+        **settings,
+        "core.bare": "true",
+    }
+    if object_format != "sha1":
+        values["extensions.objectformat"] = object_format
+    return "".join(_line(name, value) for name, value in values.items())
+
+
+def _line(setting: str, value: str) -> str:
+    section, name = setting.split(".", 1)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'[{section}]\n\t{name} = "{escaped}"\n'
+
 
 KEPT = 3
 """Commits kept per project, beside those in use."""
@@ -123,7 +171,7 @@ async def prune(project_home: Path) -> None:
 async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None:
     draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
     try:
-        bare.create(draft, object_format=order.repository.object_format)
+        create(draft, object_format=order.repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, order, number)
         commit, withheld = await _withhold(git, order)
@@ -243,3 +291,49 @@ def _exists(folder: Path) -> bool:
 def _lock(stores: Path) -> Path:
     stores.mkdir(mode=0o700, parents=True, exist_ok=True)
     return stores / "lock"
+
+
+@dataclass(frozen=True)
+class Start:
+    """The state before the session, beyond its reach."""
+
+    commit: str
+    index: CheckoutIndex
+    """Of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
+    store: Store
+    object_format: str
+    settings: Mapping[str, str]
+    whole: Store | None = None
+    """With what the session does not see, where build and test commands do."""
+
+
+async def check_out(folder: WorkspaceFolder, order: Order, lent: Store, whole: Store | None, plumbing: Git) -> Start:
+    """Make the repository, borrowing from the store, and check the commit out.
+
+    Raises:
+        WorkspaceError: There is no room, or a name that this file system cannot hold.
+    """
+    repository = order.repository
+    create(
+        folder.git_dir,
+        object_format=repository.object_format,
+        settings=repository.settings,
+        borrow=lent.objects,
+        shallow=lent.shallow,
+    )
+    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), lent.commit, inherit=(folder.number,))
+    make_folder(folder.root, order.project)
+    index = await anyio.to_thread.run_sync(CheckoutIndex.read, folder.session_index)
+    return Start(lent.commit, index, lent, repository.object_format, repository.settings, whole)
+
+
+def make_folder(root: Path, inside: Path) -> None:
+    """A project of nothing but suites has no folder in the tree; nothing is made beyond a link."""
+    place = root
+    for part in inside.parts:
+        place /= part
+        if not os.path.lexists(place):
+            place.mkdir()
+        if place.is_symlink() or not place.is_dir():
+            return

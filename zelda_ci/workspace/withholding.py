@@ -20,8 +20,8 @@ from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.git import Git
 
-LARGEST_TEXT = 2 << 20
-LARGEST_SUM = 128 << 20
+MAX_TEXT_BYTES = 2 << 20
+MAX_TOTAL_BYTES = 128 << 20
 LINK, FOLDER = b"120000", b"40000"
 GONE = {b"000000", b"160000"}
 """Removed files, and submodules, which hold none."""
@@ -143,9 +143,9 @@ class History:
         said = await self.git(
             "cat-file", "--batch-check=%(objectsize)", stdin="".join(f"{name}\n" for name in names).encode()
         )
-        room, found = LARGEST_SUM, list[str]()
+        room, found = MAX_TOTAL_BYTES, list[str]()
         for name, size in zip(names, said.split(b"\n"), strict=False):
-            if size.isdigit() and int(size) <= min(room, LARGEST_TEXT):
+            if size.isdigit() and int(size) <= min(room, MAX_TEXT_BYTES):
                 room -= int(size)
                 found.append(name)
         return found

@@ -14,38 +14,18 @@ import anyio.to_thread
 from zelda_ci import process
 from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Confinement, Phase, Source, SuiteFinder, Workspace
+from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.process import Completed, launches
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.workspace import (
-    changes,
-    copy,
-    environment,
-    folder,
-    git,
-    guard,
-    levels,
-    location,
-    pristine,
-    reading,
-    sandbox,
-    shells,
-    source,
-    store,
-    strays,
-    users,
-    worktree,
-)
-from zelda_ci.workspace.changes import Start
-from zelda_ci.workspace.failures import check_launch, explained
-from zelda_ci.workspace.folder import RunFolder
-from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.isolation import Isolation
-from zelda_ci.workspace.reading import Grounds
-from zelda_ci.workspace.sandbox import Needs
+from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
+from zelda_ci.sandbox.confine import Isolation, Needs
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import changes, clean_checkout, copy, environment, folder, git, location, source, store
+from zelda_ci.workspace.checkout_monitor import WatchedCheckout
+from zelda_ci.workspace.git import Git, check_launch, explained
 from zelda_ci.workspace.source import Project
-from zelda_ci.workspace.store import Store
-from zelda_ci.workspace.tripwire import Watched
+from zelda_ci.workspace.store import Start, Store
 
 KEPT_BYTES = 400_000
 """Of a command's output: half from its head, half from its tail."""
@@ -57,13 +37,13 @@ NOWHERE = "The working folder is gone, or something else stands in its place."
 class _Open:
     """What it takes to measure a run that is under way."""
 
-    folder: RunFolder
+    folder: WorkspaceFolder
     start: Start
     home: Path
     suite: ResolvedSuite
     prefix: Path
     needs: Needs
-    protected: guard.Guard | None = None
+    protected: clean_checkout.ProtectedFiles | None = None
 
 
 class Workspaces:
@@ -91,13 +71,13 @@ class Workspaces:
 
     @cached_property
     def _base(self) -> Path:
-        return location.choose(self._project, self._environ, passable=self._isolation.offered.level == "uid")
+        return location.choose_location(self._project, self._environ, passable=self._isolation.offered.level == "uid")
 
     @cached_property
     def _plumbing(self) -> Git:
         return git.prepare(self._base, self._environ, self._redact)
 
-    async def inspect(self) -> Source:
+    async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
 
         Raises:
@@ -124,7 +104,7 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        environment.check(suite.execution.env)
+        environment.check_names(suite.execution.env)
         self._isolation.of(suite)
         project = await self._look()
         async with AsyncExitStack() as stack:
@@ -134,7 +114,7 @@ class Workspaces:
                 yield workspace
             finally:
                 del self._open[workspace.base]
-                self._open.pop(workspace.base / pristine.NAME, None)
+                self._open.pop(workspace.base / clean_checkout.NAME, None)
 
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
@@ -142,14 +122,14 @@ class Workspaces:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite, stack)
-        variables = environment.build(run, self._project, self._environ, suite.execution.env)
+        variables = environment.build_environment(run, self._project, self._environ, suite.execution.env)
         needs = self._needs(suite, start.store, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
         announced = stack.enter_context(folder.announced(run, run_id, self._results))
         unlinked = [] if announced else [f"{self._results} cannot be written, so no link is there."]
-        notes = [*start.store.notes, *shells.notes(suite, variables), *unlinked]
+        notes = [*start.store.notes, *confine.notes(suite, variables), *unlinked]
         self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,
@@ -166,8 +146,8 @@ class Workspaces:
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        grounds = Grounds.of(self._project, self._base, self._environ)
-        reading.check(suite.isolation.read_paths, grounds)
+        grounds = PathPolicy.of(self._project, self._base, self._environ)
+        readable_paths.check_readable(suite.isolation.read_paths, grounds)
         return Needs(
             level=self._isolation.of(suite),
             settings=suite.isolation,
@@ -177,30 +157,30 @@ class Workspaces:
             socket=socket,
         )
 
-    async def _confine(self, run: RunFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
-        confinement = await anyio.to_thread.run_sync(sandbox.confine, run, variables, needs)
+    async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
+        confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
-        self, run: RunFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
+        self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
         repository, commit = project.repository, project.source.commit
         if repository is None or commit is None:
             order = copy.Order(project.folder, self._results, self._finder, suite.commands_see_suites)
-            return await copy.make(run, order, self._plumbing)
+            return await copy.make_copy(run, order, self._plumbing)
         wanted = store.Order(repository, commit, suite.history_depth, self._finder, project.prefix)
         lent = await stack.enter_async_context(store.borrowed(home, wanted, self._plumbing))
         everything = store.borrowed(home, store.Order(repository, commit), self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await worktree.check_out(run, wanted, lent, whole, self._plumbing)
+        return await store.check_out(run, wanted, lent, whole, self._plumbing)
 
-    async def watch(self) -> Watched:
+    async def watch(self) -> WatchedCheckout:
         """The state of the developer's own tree and repository, to be compared with a later one."""
         project = await self._look()
         places = [found.top, found.common_dir] if (found := project.repository) else [project.folder]
-        return await anyio.to_thread.run_sync(Watched, places, [self._results], abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(WatchedCheckout, places, [self._results], abandon_on_cancel=True)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -215,7 +195,7 @@ class Workspaces:
             async with folder.scratch(run.home) as scratch:
                 return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
 
-    async def check_out_again(self, workspace: Workspace) -> pristine.Checked:
+    async def check_out_again(self, workspace: Workspace) -> clean_checkout.CheckedOut:
         """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
 
         It is gone with the workspace itself.
@@ -226,15 +206,17 @@ class Workspaces:
         run = self._open[workspace.base]
         with explained():
             async with folder.scratch(run.home) as scratch:
-                fresh = await pristine.check_out(
+                fresh = await clean_checkout.check_out(
                     run.folder, run.start, run.suite.protected_paths, run.prefix.as_posix(), scratch, self._plumbing
                 )
-            variables = environment.build(fresh.folder, self._project, self._environ, run.suite.execution.env)
+            variables = environment.build_environment(
+                fresh.folder, self._project, self._environ, run.suite.execution.env
+            )
             # Strays are found by the folder of the run.
-            variables[strays.MARKER] = str(run.folder.path)
+            variables[folder.MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
         self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.guard)
-        return pristine.checked(workspace, fresh, run.prefix, confinement, self._redact)
+        return clean_checkout.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def run_command(
         self,
@@ -242,7 +224,7 @@ class Workspaces:
         command: Command,
         timeout_seconds: float,
         *,
-        phase: Phase = "test",
+        phase: CommandPhase = "test",
         when_cut_short: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
@@ -258,13 +240,13 @@ class Workspaces:
             if when_cut_short:
                 when_cut_short(CommandResult(command=shown, **vars(done)))
 
-        if not folder.is_there(workspace.path):
+        if not run_folder.is_there(workspace.path):
             said = self._redact(NOWHERE)
             return CommandResult(command=shown, exit_code=1, seconds=0, output=said, output_bytes=len(said))
-        argv = shells.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
+        argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as status:
-            restored = await guard.restored(self._open[workspace.base].protected)
+            restored = await clean_checkout.restored(self._open[workspace.base].protected)
             done = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
                 cwd=workspace.path,

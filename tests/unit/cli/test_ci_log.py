@@ -6,7 +6,7 @@ from tests.builders import result
 from tests.support.runner import commands
 from zelda_ci.cli.ci import _Grouped
 from zelda_ci.events import BatchStarted, Event, RunFinished, RunStarted
-from zelda_ci.github.commands import Log
+from zelda_ci.github.workflow_commands import Log
 
 
 def grouped(*happened: Event) -> list[str]:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from zelda_ci.cli.moments import since
+from zelda_ci.cli.options import since
 
 NOW = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
 

@@ -5,19 +5,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.correctness import CorrectnessDetails
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
-from zelda_ci.domain.judgement import (
+from zelda_ci.domain.evaluation import (
     CriterionJudgement,
     CriterionVerdict,
+    EfficiencyDetails,
+    EvalResult,
     FulfillmentDetails,
     JudgeIdentity,
+    Metric,
     MissedTool,
     ToolUsageDetails,
 )
 from zelda_ci.domain.run import RunResult, TestedSource, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.redact import Redactor
 
 redact = Redactor()

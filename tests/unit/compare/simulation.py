@@ -9,8 +9,8 @@ from statistics import fmean
 from scipy.stats import binomtest
 
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
-from zelda_ci.compare.answers import Key
 from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.deltas import QuestionKey
 from zelda_ci.compare.questions import Question, Sample, ask_number, ask_overall, ask_pass_rate
 from zelda_ci.compare.scales import SCALES
 from zelda_ci.domain.comparison import Comparison, Measure, Verdict
@@ -93,7 +93,7 @@ class Population:
             self._runs[suite, label] = trials(*found, suite=f"suite-{suite}")
         return self._runs[suite, label]
 
-    def questions(self, baseline: tuple[str, Draw], candidate: tuple[str, Draw]) -> dict[Key, Question]:
+    def questions(self, baseline: tuple[str, Draw], candidate: tuple[str, Draw]) -> dict[QuestionKey, Question]:
         """What a comparison asks of trials that have nothing but criteria, without the results between."""
         questions, scores = {}, []
         for (suite, old), (_, new) in zip(baseline[1], candidate[1], strict=True):
@@ -101,12 +101,12 @@ class Population:
             a = tuple(self.pools[suite, baseline[0]][number].verdicts for number in old)
             b = tuple(self.pools[suite, candidate[0]][number].verdicts for number in new)
             scores.append(Sample(tuple(map(score, a)), tuple(map(score, b))))
-            questions[Key(name, FULFILLMENT.value)] = ask_score(scores[-1])
+            questions[QuestionKey(name, FULFILLMENT.value)] = ask_score(scores[-1])
             for criterion in range(self.truth.criteria):
-                key = Key(name, f"criterion {criterion + 1}", criterion=True)
+                key = QuestionKey(name, f"criterion {criterion + 1}", criterion=True)
                 questions[key] = ask_criterion("".join(v[criterion] for v in a), "".join(v[criterion] for v in b))
         overall = ask_overall(SCALES[FULFILLMENT], scores) if len(scores) > 1 else None
-        return questions | ({Key(None, FULFILLMENT.value): overall} if overall else {})
+        return questions | ({QuestionKey(None, FULFILLMENT.value): overall} if overall else {})
 
 
 @cache

@@ -5,11 +5,11 @@ import pytest
 from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, judged, tool_usage, trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
-from zelda_ci.compare.summary import summarize
+from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Measure, Verdict
-from zelda_ci.domain.isolation import IsolationReport
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
+from zelda_ci.domain.workspace import IsolationReport
 
 EVERYTHING = [efficiency(), correctness(), fulfillment("P"), tool_usage()]
 WORSE = [efficiency(score=10, cost=1.0), correctness(0.0), fulfillment("F"), tool_usage(10.0)]

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelda_ci.compare.detectable import (
+from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
+from zelda_ci.compare.power import (
     detectable_difference,
     detectable_paired,
     detectable_pass_drop,
     pooled_deviation,
+    student_t_quantile,
+    student_t_upper,
     trials_for_difference,
     trials_for_pass_rates,
 )
-from zelda_ci.compare.fisher import fisher_exact
-from zelda_ci.compare.permutation import permutation_test
-from zelda_ci.compare.student import student_t_quantile, student_t_upper
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 18, 39, 198])

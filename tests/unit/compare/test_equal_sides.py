@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.unit.compare.runs import START, efficiency, fulfillment, run, trials
+from zelda_ci.ci import outputs
+from zelda_ci.ci.context import CiResult
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import SINGLE_TRIAL
 from zelda_ci.compare.gate import gate
@@ -20,21 +22,18 @@ from zelda_ci.domain.comparison import (
     Measure,
     MeasureDelta,
     MeasureNoise,
-    Summary,
     Trials,
+    TrialStatistics,
     Verdict,
 )
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.pipeline.ci import figures
-from zelda_ci.pipeline.ci.case import Findings
 from zelda_ci.pipeline.comparing import Compared, compare_sides
-from zelda_ci.reporter.ci_markdown import render_comment
-from zelda_ci.reporter.junit import render_junit
-from zelda_ci.reporter.view.ci import ci_view
-from zelda_ci.reporter.view.ci.annotations import annotations
-from zelda_ci.storage.calibrations import Calibrations
-from zelda_ci.storage.references import Side
+from zelda_ci.report.builders.annotations import annotations
+from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.junit import render_junit
+from zelda_ci.report.markdown import render_comment
+from zelda_ci.storage.references import Calibrations, SideReference
 
 COMPARISONS = 60
 SUITES = 10
@@ -53,12 +52,14 @@ def session(chance: random.Random, suite: str, trial: int, label: str) -> RunRes
     return run([used, fulfillment("PPP")], suite=suite, run_id=f"{suite}-{label}-{trial}", at=trial)
 
 
-def side(chance: random.Random, each: int, label: str) -> Side:
+def side(chance: random.Random, each: int, label: str) -> SideReference:
     runs = [session(chance, f"suite-{n}", trial, label) for n in range(SUITES) for trial in range(1, each + 1)]
-    return Side(label, tuple(runs))
+    return SideReference(label, tuple(runs))
 
 
-def equal_sides(tmp_path, each: tuple[int, int], comparisons: int = COMPARISONS) -> Iterator[tuple[Side, Compared]]:
+def equal_sides(
+    tmp_path, each: tuple[int, int], comparisons: int = COMPARISONS
+) -> Iterator[tuple[SideReference, Compared]]:
     chance = random.Random(11)
     known = Calibrations(tmp_path)
     for _ in range(comparisons):
@@ -96,7 +97,7 @@ def test_at_two_trials_nearly_no_comparison_of_equal_sides_is_red(tmp_path):
     )
 
 
-def told(candidate: Side, compared: Compared) -> CiReport:
+def told(candidate: SideReference, compared: Compared) -> CiReport:
     batch = BatchResult(batch_id="b", started_at=START, finished_at=START + timedelta(hours=1), runs=candidate.runs)
     origin = BaselineOrigin(state=BaselineState.FOUND, sentence="It is there.")
     return CiReport(batch=batch, gate=compared.gate, baseline=origin, comparison=compared.comparison)
@@ -105,9 +106,9 @@ def told(candidate: Side, compared: Compared) -> CiReport:
 def test_everything_that_is_told_of_it_is_calm_and_still_shows_the_numbers(tmp_path):
     for candidate, compared in equal_sides(tmp_path, (1, 1), 3):
         report = told(candidate, compared)
-        found = Findings(report.batch, report.baseline, compared=compared)
-        assert figures.verdict(found) == "inconclusive"
-        assert (figures.outputs(found)["regressions"], found.exit_code) == ("0", 0)
+        found = CiResult(report.batch, report.baseline, compared=compared)
+        assert outputs.verdict(found) == "inconclusive"
+        assert (outputs.step_outputs(found)["regressions"], found.exit_code) == ("0", 0)
         assert not annotations(report)
         assert ET.fromstring(render_junit(report)).get("failures") == "0"
         comment = render_comment(ci_view(report))
@@ -120,7 +121,7 @@ def test_a_criterion_that_fails_is_still_a_regression_at_one_trial(tmp_path):
     chance = random.Random(3)
     old, new = side(chance, 1, "a"), side(chance, 1, "b")
     failing = new.runs[0].model_copy(update={"evaluations": run([fulfillment("PPF")]).evaluations})
-    compared = compare_sides(old, Side("b", (failing, *new.runs[1:])), Calibrations(tmp_path), {})
+    compared = compare_sides(old, SideReference("b", (failing, *new.runs[1:])), Calibrations(tmp_path), {})
     assert compared.comparison.verdict is Verdict.REGRESSED
     regressions = [reason.suite for reason in compared.gate.reasons if reason.kind == "regression"]
     assert regressions == ["suite-0", "suite-0"]
@@ -135,7 +136,7 @@ def single(label: str, gate: GateSettings | None = None, **used: Any) -> list[Ru
 
 def test_not_even_a_change_of_all_suites_at_once_or_beyond_a_tolerance_or_a_calibration_counts():
     strict = GateSettings(tolerance=ScoreLimits(efficiency=1))
-    quiet = Summary(trials=10, mean=0.1, minimum=0.09, maximum=0.11, deviation=0.01)
+    quiet = TrialStatistics(trials=10, mean=0.1, minimum=0.09, maximum=0.11, deviation=0.01)
     known = {
         f"s{n}": Calibration(
             suite=f"s{n}",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelda_ci.compare.fisher import fisher_exact
+from zelda_ci.compare.exact_tests import fisher_exact
 
 SIZES = [(1, 1), (1, 10), (2, 2), (3, 3), (3, 10), (5, 5), (7, 4), (10, 10)]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.fisher import OneSided
+from zelda_ci.compare.exact_tests import OneSided
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, holm, significant
 
 probabilities = st.floats(1e-6, 1)

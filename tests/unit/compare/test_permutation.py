@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from zelda_ci.compare.fisher import Tails, fisher_exact
-from zelda_ci.compare.permutation import ENUMERATED, permutation_test, sign_flip_test
+from zelda_ci.compare.exact_tests import ENUMERATED, Tails, fisher_exact, permutation_test, sign_flip_test
 
 
 def difference_of_means(x, y, axis):

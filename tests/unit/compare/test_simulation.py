@@ -10,14 +10,11 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit.compare.simulation import Population, Truth, bounds, first_criterion_regressed, regressed, simulate
-from zelda_ci.compare.answers import Key, settle
-from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.comparison import ask_all, ask_suite, compare
+from zelda_ci.compare.deltas import QuestionKey, resolve_questions
 from zelda_ci.compare.multiplicity import significant
-from zelda_ci.compare.overall import ask_all
-from zelda_ci.compare.questions import Question, Sample, ask_pass_rate
-from zelda_ci.compare.samples import Pair
+from zelda_ci.compare.questions import Pair, Question, Sample, ask_pass_rate
 from zelda_ci.compare.sides import sides
-from zelda_ci.compare.suites import ask_suite
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.run import RunResult
 
@@ -25,9 +22,9 @@ PROMISED = 5.0
 """Percent of comparisons of equal sides that may show any false regression."""
 
 
-def accuses(questions: Mapping[Key, Question]) -> bool:
+def accuses(questions: Mapping[QuestionKey, Question]) -> bool:
     """Whether any answer is significant, without which nothing that was tested regresses."""
-    answers, _ = settle(questions)
+    answers, _ = resolve_questions(questions)
     return any(answer.worse is not None and significant(answer.worse) for answer in answers.values())
 
 
@@ -52,7 +49,7 @@ def test_what_they_are_asked_is_what_whole_comparisons_ask_and_only_what_is_accu
     assert verdicts == ({False} if trials == 3 else {False, True})
 
 
-def asked(baseline: list[RunResult], candidate: list[RunResult]) -> dict[Key, Question]:
+def asked(baseline: list[RunResult], candidate: list[RunResult]) -> dict[QuestionKey, Question]:
     old, new = sides(baseline), sides(candidate)
     suites = [ask_suite(Pair(suite, old[suite], new[suite], mixed=False), None) for suite in old]
     own = {key: question for suite in suites for key, question in (suite.measures | suite.criteria).items()}
@@ -106,8 +103,10 @@ def test_without_correction_the_same_comparisons_would_be_wrong_far_too_often():
             )
             for _ in range(50)
         ]
-        questions = {Key("s", str(n), criterion=True): ask_pass_rate(sample) for n, sample in enumerate(samples)}
-        answers, _ = settle(questions)
+        questions = {
+            QuestionKey("s", str(n), criterion=True): ask_pass_rate(sample) for n, sample in enumerate(samples)
+        }
+        answers, _ = resolve_questions(questions)
         wrong += any(question.tails.lower.p <= 0.05 for question in questions.values() if question.tails)
         corrected += any(answer.worse is not None and answer.worse <= 0.05 for answer in answers.values())
     assert wrong > 60

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from tests.unit.config.folder import GOOD
 from zelda_ci.config import loader, project
-from zelda_ci.config.keys import keys
-from zelda_ci.config.nodes import key_places, value_of
-from zelda_ci.config.problems import Rejected
-from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.config.loader import key_places, value_of
+from zelda_ci.config.messages import Rejected
+from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 from zelda_ci.errors import ConfigError
 
 KEYS = sorted(

@@ -4,9 +4,8 @@ import pytest
 
 from tests.unit.config.folder import GOOD, about_config, about_suite, make, problems
 from zelda_ci.config import project
-from zelda_ci.config.credentials import _NAME, _snake
-from zelda_ci.config.keys import keys
-from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.config.document import _NAME, _snake
+from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 from zelda_ci.errors import ConfigError
 
 ELSEWHERE = "which does not belong in a file: set the environment variable"

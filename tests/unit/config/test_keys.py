@@ -3,8 +3,7 @@
 import pytest
 
 from tests.unit.config.folder import about_config, about_suite
-from zelda_ci.config.keys import keys
-from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from zelda_ci.config.loader import parse
-from zelda_ci.config.nodes import Grouping, at_path, value_of
-from zelda_ci.config.problems import Position, Rejected, ordered
+from zelda_ci.config.loader import MappingNode, at_path, parse, value_of
+from zelda_ci.config.messages import Position, Rejected, ordered
 
 PARSERS = [yaml.SafeLoader, yaml.CSafeLoader]
 
@@ -44,11 +43,11 @@ def test_values_come_out_as_written(parser):
 
 def test_every_node_knows_its_place_in_characters(parser):
     root, _ = parse("# é\nä: [x, 'ö', y]\n\nb:\n  c: 1\n", "f", parser)
-    assert isinstance(root, Grouping)
+    assert isinstance(root, MappingNode)
     assert root.entries["ä"].key_at == Position(2, 1)
     assert at_path(root, ("ä", 2)).at == Position(2, 13)
     group = at_path(root, ("b",))
-    assert isinstance(group, Grouping)
+    assert isinstance(group, MappingNode)
     assert group.entries["c"].key_at == Position(5, 3)
     assert at_path(root, ("b", "c")).at == Position(5, 6)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.config.folder import GOOD, loaded, make, problems
 from zelda_ci.config import project
 from zelda_ci.config.project import load
-from zelda_ci.config.schemas import ProjectConfig
+from zelda_ci.config.schema import ProjectConfig
 from zelda_ci.errors import ConfigError
 
 

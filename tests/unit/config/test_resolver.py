@@ -3,8 +3,8 @@
 import json
 
 from tests.unit.config.folder import GOOD, loaded, only_suite
-from zelda_ci.config.keys import entries, keys
-from zelda_ci.config.resolver import DEFAULT, Origin
+from zelda_ci.config.merge import DEFAULT, Origin
+from zelda_ci.config.schema import entries, keys
 from zelda_ci.domain.suite import DEFAULT_MODEL, ResolvedSuite
 
 PROJECT = """\

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.config.scalars import Surprise, plain_value
+from zelda_ci.config.loader import Surprise, plain_value
 
 
 @pytest.mark.parametrize("text", ["", "~", "null", "Null", "NULL"])

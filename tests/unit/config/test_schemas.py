@@ -14,9 +14,8 @@ import yaml
 
 from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
 from zelda_ci import __version__
-from zelda_ci.config import json_schema, project, templates
-from zelda_ci.config.keys import entries, keys
-from zelda_ci.config.schemas import ProjectConfig, SuiteConfig
+from zelda_ci.config import project, templates
+from zelda_ci.config.schema import ProjectConfig, SuiteConfig, editor_schema, entries, keys
 from zelda_ci.errors import ConfigError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -152,7 +151,7 @@ def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
 
 def test_a_suites_schema_promises_no_defaults():
     assert '"default"' not in json.dumps(committed(SUITE)["properties"])
-    assert json_schema.editor_schema(ProjectConfig)["properties"]["trials"]["default"] == 1
+    assert editor_schema(ProjectConfig)["properties"]["trials"]["default"] == 1
 
 
 def test_the_error_messages_in_the_docs_are_real(tmp_path):

@@ -14,7 +14,7 @@ BASIC = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
 
 
 def found(root: Path, environ: dict[str, str] | None = None, *names: str) -> set[str]:
-    return {secret.reveal() for secret in secret_files.find(root, environ or {}, names).secrets}
+    return {secret.reveal() for secret in secret_files.find_secrets(root, environ or {}, names).secrets}
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -101,7 +101,7 @@ def test_traps_are_passed_over(tmp_path: Path, trap: str) -> None:
 
 def test_more_than_can_be_masked_is_counted_and_still_makes_a_redactor(tmp_path: Path) -> None:
     write(tmp_path, ".env", "".join(f"K{n}=s3cr3t-{n:05d}-abc\n" for n in range(3000)))
-    all_of_it = secret_files.find(tmp_path, {}, ())
+    all_of_it = secret_files.find_secrets(tmp_path, {}, ())
     assert all_of_it.left_out == 3000 - len(all_of_it.secrets)
     assert 300 < len(all_of_it.secrets) < 3000
     assert Redactor(all_of_it.secrets)("is s3cr3t-00001-abc") == "is ***"
@@ -139,6 +139,6 @@ def test_of_very_many_only_so_many_are_looked_for(tmp_path: Path) -> None:
     lines = (f"password{number}: aK8x2mQ9-zL4vW7p{number:06}\n" for number in range(5_000))
     write(tmp_path, "fixtures.yml", "".join(lines))
     secrets = found(tmp_path)
-    assert sum(map(len, secrets)) <= secret_files.MOST_TREE_CHARACTERS
+    assert sum(map(len, secrets)) <= secret_files.MAX_TREE_CHARACTERS
     assert len(secrets) > 100
-    assert secret_files.find(tmp_path, {}, ()).left_out == 0
+    assert secret_files.find_secrets(tmp_path, {}, ()).left_out == 0

@@ -14,7 +14,7 @@ ADDRESS = "is not an http:// or https:// address without user name, query and fr
 
 
 def test_an_empty_environment_has_nothing():
-    read = settings.read({})
+    read = settings.read_environment({})
     assert (read.anthropic_api_key, read.portkey_api_key, read.workspaces) == (None, None, None)
     assert (read.anthropic_base_url, read.portkey_gateway_url) == (None, None)
     assert (read.no_color, read.ci, read.secrets()) == (False, False, ())
@@ -22,11 +22,11 @@ def test_an_empty_environment_has_nothing():
 
 def test_an_empty_value_counts_as_not_set():
     names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PORTKEY_API_KEY", "PORTKEY_GATEWAY_URL", "ZELDA_WORKSPACES")
-    assert settings.read(dict.fromkeys([*names, "NO_COLOR", "CI"], "")) == settings.read({})
+    assert settings.read_environment(dict.fromkeys([*names, "NO_COLOR", "CI"], "")) == settings.read_environment({})
 
 
 def test_values_are_read():
-    read = settings.read(
+    read = settings.read_environment(
         {
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/",
@@ -47,7 +47,7 @@ def test_values_are_read():
 
 @pytest.mark.parametrize(("value", "is_ci"), [("1", True), ("true", True), ("false", False), ("0", False)])
 def test_ci_can_be_denied(value, is_ci):
-    assert settings.read({"CI": value}).ci is is_ci
+    assert settings.read_environment({"CI": value}).ci is is_ci
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_ci_can_be_denied(value, is_ci):
 )
 def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
     with pytest.raises(ConfigError) as caught:
-        settings.read({name: value})
+        settings.read_environment({name: value})
     assert caught.value.message == f"The environment variable {name} {wrong}."
     assert (caught.value.code, caught.value.exit_code) == ("ENVIRONMENT_INVALID", 2)
     assert "hunter2" not in caught.value.user_message
@@ -81,7 +81,7 @@ def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
 
 def test_all_wrong_values_are_told_at_once():
     with pytest.raises(ConfigError) as caught:
-        settings.read({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
+        settings.read_environment({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
     assert caught.value.message.splitlines() == [
         f"The environment variable ANTHROPIC_API_KEY {PASTE}.",
         f"The environment variable PORTKEY_GATEWAY_URL {ADDRESS}.",
@@ -95,7 +95,7 @@ def test_all_wrong_values_are_told_at_once():
      "DB_PASSWORD", "CLIENT_SECRET", "TOKEN"],
 )  # fmt: skip
 def test_values_worth_masking_are_secrets(name):
-    (secret,) = settings.read({name: "value-1234"}).secrets()
+    (secret,) = settings.read_environment({name: "value-1234"}).secrets()
     assert secret.reveal() == "value-1234"
 
 
@@ -105,21 +105,21 @@ def test_values_worth_masking_are_secrets(name):
      ("AWS_PROFILE", "default-profile"), ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
 )  # fmt: skip
 def test_harmless_values_are_not(name, value):
-    assert settings.read({name: value}).secrets() == ()
+    assert settings.read_environment({name: value}).secrets() == ()
 
 
 def test_a_password_in_an_address_is_a_secret():
-    (secret,) = settings.read({"DATABASE_URL": "postgres://me:hunter2@db:5432/x"}).secrets()
+    (secret,) = settings.read_environment({"DATABASE_URL": "postgres://me:hunter2@db:5432/x"}).secrets()
     assert secret.reveal() == "hunter2"
-    assert settings.read({"A": "http://[broken:@"}).secrets() == ()
+    assert settings.read_environment({"A": "http://[broken:@"}).secrets() == ()
 
 
 def test_settings_never_print_a_secret():
-    read = settings.read({"ANTHROPIC_API_KEY": KEY, "GH_TOKEN": "value-1234"})
+    read = settings.read_environment({"ANTHROPIC_API_KEY": KEY, "GH_TOKEN": "value-1234"})
     assert KEY not in repr(read)
     assert "value-1234" not in repr(read)
 
 
 def test_the_secrets_feed_the_redactor():
-    redact = Redactor(settings.read({"DEPLOY_TOKEN": "value-1234"}).secrets())
+    redact = Redactor(settings.read_environment({"DEPLOY_TOKEN": "value-1234"}).secrets())
     assert redact("x value-1234 y") == "x *** y"

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import records, safe, transcript
-from zelda_ci.domain.loading import settle
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import (
     McpServer,
     McpServerState,
@@ -36,7 +35,7 @@ def settled(init: Init | None, *steps: str, **fields: Any) -> ManifestItem:
     manifest = ToolsManifest(items=(ManifestItem(**given),), workspace=safe("/tree"), folder=safe(""))
     happened = [_told(record, init) for record in records(*steps)]
     heard = [record for record in happened if init or not isinstance(record, Started)]
-    (item,) = settle(manifest, transcript(heard), safe).items
+    (item,) = resolve_loaded(manifest, transcript(heard), safe).items
     return item
 
 
@@ -151,7 +150,7 @@ def test_nothing_was_loaded_by_a_session_that_never_came_up() -> None:
 def server_after(*happened: SessionRecord) -> ManifestItem:
     """The server `one` of a manifest, after a session in which this happened."""
     item = ManifestItem(kind=ItemKind.MCP_SERVER, name=safe("one"), file=safe(".mcp.json"))
-    (settled_item,) = settle(ToolsManifest(items=(item,)), transcript(happened), safe).items
+    (settled_item,) = resolve_loaded(ToolsManifest(items=(item,)), transcript(happened), safe).items
     return settled_item
 
 

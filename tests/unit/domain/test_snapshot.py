@@ -2,7 +2,7 @@
 
 from tests.builders import result, suite
 from tests.unit.storage.test_codec import FULL
-from zelda_ci.domain.snapshot import snapshot
+from zelda_ci.domain.run import snapshot
 from zelda_ci.redact import MASK, Redactor, Secret
 
 redact = Redactor([Secret("hunter22")])

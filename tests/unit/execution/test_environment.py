@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import Confinement, Source, Workspace
-from zelda_ci.execution import environment
+from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
+from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
 
 BASE = Path("/runs/one")
@@ -26,7 +26,7 @@ def request(**settings: Any) -> SessionRequest:
         tmp=BASE / "tmp",
         git_dir=BASE / "git",
         start="0" * 40,
-        source=Source(kind="copy", commit=None, branch=None, dirty=False),
+        source=WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False),
         confinement=Confinement(("supervise",), {"PATH": "/usr/bin", "TZ": "UTC"}),
     )
     endpoint = ModelEndpoint("http://127.0.0.1:4711", "token-of-the-run")
@@ -34,7 +34,7 @@ def request(**settings: Any) -> SessionRequest:
 
 
 def complete(asked: SessionRequest, *, as_root: bool = False) -> dict[str, str]:
-    return environment.complete(asked, sdk_version="0.2.186", as_root=as_root)
+    return launch.complete_environment(asked, sdk_version="0.2.186", as_root=as_root)
 
 
 def test_the_environment_is_the_workspaces_and_what_a_hermetic_session_needs() -> None:
@@ -68,21 +68,21 @@ def test_the_cli_is_told_of_a_sandbox_only_where_root_bypasses_permissions(
 
 
 def test_settings_pin_what_zelda_relies_on_and_hold_no_token() -> None:
-    pinned = json.loads(environment.settings(request()))["env"]
+    pinned = json.loads(launch.settings(request()))["env"]
     variables = complete(request())
     assert pinned["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"] == "1"
-    assert [pinned.pop(name) for name in environment.UNSET] == [""] * len(environment.UNSET)
+    assert [pinned.pop(name) for name in launch.UNSET] == [""] * len(launch.UNSET)
     assert {name: variables[name] for name in pinned} == pinned
-    assert "token-of-the-run" not in environment.settings(request())
+    assert "token-of-the-run" not in launch.settings(request())
 
 
 def test_what_a_project_sets_and_may_not_is_pinned_to_what_the_session_has_and_never_to_the_token() -> None:
     names = ("CLAUDE_NEW", "ZELDA_SESSION", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "TZ")
     asked = dataclasses.replace(request(), pinned=names)
-    pinned = json.loads(environment.settings(asked))["env"]
+    pinned = json.loads(launch.settings(asked))["env"]
     assert (pinned["CLAUDE_NEW"], pinned["ZELDA_SESSION"], pinned["TZ"]) == ("", "an-id", "UTC")
     assert pinned["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4711"
-    assert "token-of-the-run" not in environment.settings(asked)
+    assert "token-of-the-run" not in launch.settings(asked)
 
 
 def test_a_confined_session_starts_its_shells_through_zelda_and_has_a_socket_where_one_is_given() -> None:
@@ -92,7 +92,7 @@ def test_a_confined_session_starts_its_shells_through_zelda_and_has_a_socket_whe
     workspace = dataclasses.replace(plain.workspace, confinement=inner)
     asked = dataclasses.replace(plain, workspace=workspace, endpoint=endpoint)
     names = ("CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_SHELL", "ANTHROPIC_UNIX_SOCKET")
-    for variables in (complete(asked), json.loads(environment.settings(asked))["env"]):
+    for variables in (complete(asked), json.loads(launch.settings(asked))["env"]):
         assert [variables[name] for name in names] == ["/z/prefix", "/z/bash", "/run/api"]
     assert [complete(plain)[name] for name in names] == ["", "", ""]
 
@@ -104,15 +104,15 @@ def test_the_worktree_is_trusted_under_both_of_its_names(tmp_path: Path) -> None
     link.symlink_to(real)
     asked = request()
     asked = dataclasses.replace(asked, workspace=dataclasses.replace(asked.workspace, path=link))
-    assert json.loads(environment.trust(asked)) == {
+    assert json.loads(launch.trust(asked)) == {
         "projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in (link, real)}
     }
 
 
 def test_tools_that_reach_beyond_the_run_are_taken_away_unless_the_suite_names_them() -> None:
-    assert "WebFetch" in environment.disallowed_tools(request())
+    assert "WebFetch" in launch.disallowed_tools(request())
     asked = request(allowed_tools=("WebFetch(domain:example.com)", "Bash"), disallowed_tools=("Bash", "CronList"))
-    disallowed = environment.disallowed_tools(asked)
+    disallowed = launch.disallowed_tools(asked)
     assert "WebFetch" not in disallowed
     assert "Bash" in disallowed
     assert disallowed.count("CronList") == 1
@@ -120,7 +120,7 @@ def test_tools_that_reach_beyond_the_run_are_taken_away_unless_the_suite_names_t
 
 @pytest.mark.parametrize(("seconds", "retries"), [(0, 0), (0.5, 0), (0.6, 1), (1.8, 2), (4, 2), (120, 7), (1e9, 15)])
 def test_retries_are_as_many_as_fit_with_doubling_delays(seconds: float, retries: int) -> None:
-    assert environment.retries_within(seconds) == retries
+    assert launch.retries_within(seconds) == retries
 
 
 @pytest.mark.parametrize(("limit", "milliseconds"), [(1800, "120000"), (20, "5000")])

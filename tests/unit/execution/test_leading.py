@@ -11,10 +11,10 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, Tex
 
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import Confinement, Source, Workspace
+from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
-from zelda_ci.execution.leading import BrokenLineError, Leading
-from zelda_ci.execution.outcome import Crash, Evidence, Fall, judge
+from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, judge
+from zelda_ci.execution.session_runner import SessionRunner, TransportError
 from zelda_ci.redact import Redactor
 
 SAID = AssistantMessage(content=[TextBlock("Done.")], model="claude-sonnet-5-5", message_id="msg_1")
@@ -48,7 +48,7 @@ class PaperLine:
         await anyio.lowlevel.checkpoint()
         status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
         if status is None:
-            raise BrokenLineError(Crash(Fall.BROKEN, "it is mute"))
+            raise TransportError(Crash(CrashKind.BROKEN, "it is mute"))
         tools = [{"name": "greet"}] if status == "connected" else []
         return [{"name": "greeter", "status": status, "tools": tools, "config": {"env": {"TOKEN": "secret"}}}]
 
@@ -59,7 +59,7 @@ class PaperLine:
             await anyio.lowlevel.checkpoint()
             yield message
         if self._broken:
-            raise BrokenLineError(self._broken)
+            raise TransportError(self._broken)
         await self._done.wait()
         self.calls.append("input closed")
 
@@ -76,18 +76,18 @@ class PaperLine:
 @pytest.fixture
 def request_() -> SessionRequest:
     place = Path("/nowhere")
-    source = Source(kind="copy", commit=None, branch=None, dirty=False)
+    source = WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False)
     confinement = Confinement((), {})
     workspace = Workspace("run", place, place, place, place, place, place, "0" * 40, source, confinement)
     endpoint = ModelEndpoint("http://127.0.0.1:9", "token")
     return SessionRequest("id", "Work.", workspace, ExecutionSettings(timeout_seconds=60), endpoint, anyio.Event())
 
 
-def lead(request: SessionRequest, line: PaperLine) -> tuple[Evidence, list[SessionRecord]]:
+def lead(request: SessionRequest, line: PaperLine) -> tuple[SessionFacts, list[SessionRecord]]:
     records: list[SessionRecord] = []
 
-    async def through() -> Evidence:
-        leading = Leading(request, records.append, Redactor())
+    async def through() -> SessionFacts:
+        leading = SessionRunner(request, records.append, Redactor())
         await leading.through(line)
         return leading.evidence()
 
@@ -117,7 +117,7 @@ def test_shells_that_still_run_are_stopped_before_the_input_is_closed(request_: 
 
 
 def test_a_line_that_breaks_is_evidence_and_is_let_go_of(request_: SessionRequest) -> None:
-    crash = Crash(Fall.EXITED, exit_code=137)
+    crash = Crash(CrashKind.EXITED, exit_code=137)
     line = PaperLine([SAID], broken=crash)
     evidence, records = lead(request_, line)
     assert evidence.crash == crash
@@ -128,8 +128,8 @@ def test_a_line_that_breaks_is_evidence_and_is_let_go_of(request_: SessionReques
 def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(request_: SessionRequest) -> None:
     records: list[SessionRecord] = []
 
-    async def through() -> Evidence:
-        leading = Leading(request_, records.append, Redactor())
+    async def through() -> SessionFacts:
+        leading = SessionRunner(request_, records.append, Redactor())
         for number in range(205):
             leading.take_stderr(f"line {number}")
         await leading.through(PaperLine([SAID, RESULT, IDLE]))

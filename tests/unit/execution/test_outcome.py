@@ -3,7 +3,7 @@
 import pytest
 
 from zelda_ci.domain.session import Ended, SessionStatus
-from zelda_ci.execution.outcome import Crash, Cut, Evidence, Fall, judge
+from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, StopReason, judge
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -34,7 +34,7 @@ def failed(terminal: str = "api_error", **fields: object) -> Ended:
 
 
 def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_was_asked() -> None:
-    verdict = judge(Evidence(ended=ended(), quiet=True, responses=1, prompted=True))
+    verdict = judge(SessionFacts(ended=ended(), quiet=True, responses=1, prompted=True))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.COMPLETED, None, None)
 
 
@@ -50,7 +50,7 @@ def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_wa
     ids=["error flag", "no reason", "other reason", "other subtype", "no model call"],
 )
 def test_a_session_is_not_complete_if_one_of_them_is_missing(result: Ended, responses: int) -> None:
-    verdict = judge(Evidence(ended=result, quiet=True, responses=responses, prompted=True))
+    verdict = judge(SessionFacts(ended=result, quiet=True, responses=responses, prompted=True))
     assert verdict.status is SessionStatus.FAILED
     assert verdict.code
     assert verdict.reason
@@ -82,13 +82,13 @@ def test_a_session_is_not_complete_if_one_of_them_is_missing(result: Ended, resp
     ],
 )
 def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str | None, status: str, code: str) -> None:
-    verdict = judge(Evidence(ended=result, quiet=True, responses=1, api_error=api_error, prompted=True))
+    verdict = judge(SessionFacts(ended=result, quiet=True, responses=1, api_error=api_error, prompted=True))
     assert (verdict.status, verdict.code) == (status, code)
 
 
 def test_a_failure_quotes_the_cli_in_one_line() -> None:
     result = failed(status=401, text="Invalid API key\n\nFix it")
-    verdict = judge(Evidence(ended=result, quiet=True, prompted=True))
+    verdict = judge(SessionFacts(ended=result, quiet=True, prompted=True))
     assert verdict.reason == "The API refused the key (401). Claude Code says: Invalid API key Fix it"
 
 
@@ -96,21 +96,21 @@ def test_a_failure_quotes_the_cli_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("cut", "status"),
     [
-        (Cut.DEADLINE, SessionStatus.TIMED_OUT),
-        (Cut.BUDGET, SessionStatus.BUDGET_EXCEEDED),
-        (Cut.RECORDING, SessionStatus.FAILED),
-        (Cut.CANCELLED, SessionStatus.INTERRUPTED),
+        (StopReason.DEADLINE, SessionStatus.TIMED_OUT),
+        (StopReason.BUDGET, SessionStatus.BUDGET_EXCEEDED),
+        (StopReason.RECORDING, SessionStatus.FAILED),
+        (StopReason.CANCELLED, SessionStatus.INTERRUPTED),
     ],
 )
 def test_what_zelda_did_weighs_more_than_what_the_cli_said(
-    cut: Cut, status: SessionStatus, result: Ended | None
+    cut: StopReason, status: SessionStatus, result: Ended | None
 ) -> None:
-    crash = Crash(Fall.EXITED, exit_code=143)
-    assert judge(Evidence(ended=result, quiet=True, responses=1, cut=cut, crash=crash)).status is status
+    crash = Crash(CrashKind.EXITED, exit_code=143)
+    assert judge(SessionFacts(ended=result, quiet=True, responses=1, cut=cut, crash=crash)).status is status
 
 
 def test_a_recording_failure_has_the_code_of_its_cause() -> None:
-    verdict = judge(Evidence(cut=Cut.RECORDING, recording_failure=("DISK_FULL", "The disk is full.")))
+    verdict = judge(SessionFacts(cut=StopReason.RECORDING, recording_failure=("DISK_FULL", "The disk is full.")))
     assert verdict.code == "DISK_FULL"
     assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
 
@@ -119,23 +119,23 @@ def test_a_recording_failure_has_the_code_of_its_cause() -> None:
     ("crash", "stderr", "prompted", "code", "reason"),
     [
         (
-            Crash(Fall.EXITED, exit_code=1),
+            Crash(CrashKind.EXITED, exit_code=1),
             ["--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"],
             False,
             "ROOT_REFUSED",
             "Claude Code refuses to bypass permissions as root outside a sandbox.",
         ),
         (
-            Crash(Fall.EXITED, exit_code=1),
+            Crash(CrashKind.EXITED, exit_code=1),
             ["error: option '--permission-mode <mode>' is invalid."],
             False,
             "CLI_START_FAILED",
             "Claude Code ended with exit code 1 while starting: error: option '--permission-mode <mode>' is invalid.",
         ),
-        (Crash(Fall.EXITED, exit_code=137), [], True, "CLI_KILLED", "Claude Code was killed by signal 9."),
-        (Crash(Fall.EXITED, exit_code=-11), ["oh"], True, "CLI_KILLED", "Claude Code was killed by signal 11: oh"),
+        (Crash(CrashKind.EXITED, exit_code=137), [], True, "CLI_KILLED", "Claude Code was killed by signal 9."),
+        (Crash(CrashKind.EXITED, exit_code=-11), ["oh"], True, "CLI_KILLED", "Claude Code was killed by signal 11: oh"),
         (
-            Crash(Fall.EXITED, exit_code=3),
+            Crash(CrashKind.EXITED, exit_code=3),
             ["one", "two"],
             True,
             "CLI_CRASHED",
@@ -149,38 +149,44 @@ def test_a_recording_failure_has_the_code_of_its_cause() -> None:
             "Claude Code ended with exit code 0 before the session was over.",
         ),
         (
-            Crash(Fall.NOT_STARTED, "Working directory does not exist: /gone"),
+            Crash(CrashKind.NOT_STARTED, "Working directory does not exist: /gone"),
             [],
             False,
             "CLI_START_FAILED",
             "Claude Code could not be started: Working directory does not exist: /gone",
         ),
-        (Crash(Fall.SILENT_START), [], False, "CLI_START_TIMED_OUT", "Claude Code did not get ready within a minute."),
         (
-            Crash(Fall.LINE_TOO_LONG, "more than 64 MiB."),
+            Crash(CrashKind.SILENT_START),
+            [],
+            False,
+            "CLI_START_TIMED_OUT",
+            "Claude Code did not get ready within a minute.",
+        ),
+        (
+            Crash(CrashKind.LINE_TOO_LONG, "more than 64 MiB."),
             [],
             True,
             "CLI_OUTPUT_TOO_LONG",
             "Claude Code wrote a message too long to read: more than 64 MiB.",
         ),
-        (Crash(Fall.BROKEN, "OSError: no"), [], True, "SESSION_FAILED", "The session broke off: OSError: no"),
+        (Crash(CrashKind.BROKEN, "OSError: no"), [], True, "SESSION_FAILED", "The session broke off: OSError: no"),
     ],
 )
 def test_every_breakdown_has_a_code_and_a_sentence(
     crash: Crash | None, stderr: list[str], *, prompted: bool, code: str, reason: str
 ) -> None:
-    verdict = judge(Evidence(crash=crash, stderr_tail=stderr, prompted=prompted))
+    verdict = judge(SessionFacts(crash=crash, stderr_tail=stderr, prompted=prompted))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.FAILED, code, reason)
 
 
 def test_a_cli_that_dies_after_a_first_good_result_has_not_completed_the_session() -> None:
-    crash = Crash(Fall.EXITED, exit_code=137)
-    verdict = judge(Evidence(ended=ended(), quiet=False, responses=1, crash=crash, prompted=True))
+    crash = Crash(CrashKind.EXITED, exit_code=137)
+    verdict = judge(SessionFacts(ended=ended(), quiet=False, responses=1, crash=crash, prompted=True))
     assert verdict.code == "CLI_KILLED"
 
 
 def test_a_cli_that_exits_on_its_own_error_result_is_judged_by_the_result() -> None:
-    crash = Crash(Fall.EXITED, exit_code=1)
+    crash = Crash(CrashKind.EXITED, exit_code=1)
     result = ended("error_max_turns", "max_turns", error=True)
-    verdict = judge(Evidence(ended=result, quiet=False, responses=2, crash=crash, prompted=True))
+    verdict = judge(SessionFacts(ended=result, quiet=False, responses=2, crash=crash, prompted=True))
     assert verdict.status is SessionStatus.MAX_TURNS

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.answer import Answer, refusal
+from zelda_ci.github.schemas import ApiResponse, refusal
 from zelda_ci.redact import Redactor, Secret
 
 TOKEN = "token-of-the-workflow"
@@ -15,7 +15,7 @@ TOKEN = "token-of-the-workflow"
 def refused(status: int, body: Any = b"", **headers: str) -> GitHubError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return refusal(Answer(status, named, data, "GET api.github.com/x"), Redactor([Secret(TOKEN)]))
+    return refusal(ApiResponse(status, named, data, "GET api.github.com/x"), Redactor([Secret(TOKEN)]))
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_hostile_words_are_one_short_line_without_secrets() -> None:
 
 def test_an_answer_that_is_no_json_says_so() -> None:
     with pytest.raises(GitHubError, match=r"The answer to GET api\.github\.com/x cannot be used: not JSON"):
-        Answer(200, {}, b"<html>", "GET api.github.com/x").json()
+        ApiResponse(200, {}, b"<html>", "GET api.github.com/x").json()

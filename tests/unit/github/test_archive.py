@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zelda_ci.errors import ArtifactError
-from zelda_ci.github.archive import read_members
+from zelda_ci.github.archives import read_members
 
 FILES = {"zelda-ci.json": b'{"a": 1}', "runs/r/transcript.json": b"x" * 5000}
 

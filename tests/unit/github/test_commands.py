@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.runner import REGISTERED, Command, commands, outputs, parse_command
-from zelda_ci.github.command_files import OutputFile, Summary, empty
-from zelda_ci.github.commands import MOST_PER_LEVEL, Annotation, Log, Neutral, command, neutralise, worst
+from zelda_ci.github.workflow_commands import (
+    MAX_PER_LEVEL,
+    Annotation,
+    Log,
+    Neutral,
+    OutputFile,
+    StepSummary,
+    command,
+    empty,
+    neutralise,
+    worst,
+)
 from zelda_ci.redact import Secret
 
 PIECES = st.sampled_from(
@@ -123,7 +133,7 @@ def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
     remarks = [Annotation("warning", f"w{n}") for n in range(30)] + [Annotation("error", f"e{n}") for n in range(9)]
     kept = list(worst(remarks))
     assert [remark.message for remark in kept[:9]] == [f"e{n}" for n in range(9)]
-    assert len(kept) == 9 + MOST_PER_LEVEL + 1
+    assert len(kept) == 9 + MAX_PER_LEVEL + 1
     assert kept[-1].message.startswith("and 21 more")
 
 
@@ -146,7 +156,7 @@ def test_a_name_that_could_be_read_otherwise_is_refused(tmp_path, name: str) -> 
 
 def test_a_summary_that_is_too_long_is_cut_between_lines(tmp_path) -> None:
     path = tmp_path / "summary"
-    summary = Summary(path, limit=1000)
+    summary = StepSummary(path, limit=1000)
     summary.write("\n".join(["ä" * 40] * 50))
     assert len(path.read_bytes()) <= 1000
     assert path.read_text().startswith("ä" * 40 + "\n")
@@ -164,9 +174,9 @@ def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
     assert plain.read_text() == ""
     assert elsewhere.read_text() == "keep"
     with pytest.raises(OSError, match="symbolic"):
-        Summary(linked).write("text")
+        StepSummary(linked).write("text")
 
 
 def test_outside_a_workflow_there_is_nothing_to_write_to() -> None:
     OutputFile(None).write("verdict", "improved")
-    Summary(None).write("text")
+    StepSummary(None).write("text")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
+from zelda_ci.ci.event import Checkout, Decision, Wanted, decide
+from zelda_ci.ci.settings import read_action_settings
 from zelda_ci.errors import ConfigError
-from zelda_ci.github.events import Checkout, Decision, Wanted, decide
-from zelda_ci.github.settings import read
 
 MERGED = Checkout(MERGE, (BASE, HEAD))
 KEY = "sk-ant-fake-key"
@@ -21,7 +21,7 @@ def decided(
 ) -> Decision:
     given = {"INPUT_" + each.replace("_", "-").upper(): value for each, value in inputs.items()}
     environ = {**variables(name, event), **given, **dict(more), "INPUT_ANTHROPIC-API-KEY": key, "GITHUB_WORKSPACE": "/"}
-    return decide(read(environ, lambda _: json.dumps(event).encode()), checkout)
+    return decide(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout)
 
 
 def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:

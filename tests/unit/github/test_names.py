@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.github.names import LONGEST, artifact_name, is_artifact_name, is_member_name
+from zelda_ci.github.archives import MAX_ARTIFACT_NAME_LENGTH, artifact_name, is_artifact_name, is_member_name
 
 HOSTILE = ['a/b"c:d<e>f|g*h?i', "line\r\nbreak", "..", ".", "", " ", "\\\\", "x" * 500, "\x00\u202e\ud800", "-.-"]
 
@@ -19,7 +19,7 @@ def test_any_text_becomes_a_legal_name(text: str) -> None:
     name = artifact_name(text)
     assert is_artifact_name(name)
     assert name.isprintable()
-    assert len(name) <= LONGEST
+    assert len(name) <= MAX_ARTIFACT_NAME_LENGTH
 
 
 def test_texts_that_look_alike_stay_apart() -> None:
@@ -31,7 +31,7 @@ def test_a_name_is_stable(text: str) -> None:
     name = artifact_name(text)
     assert is_artifact_name(name)
     assert artifact_name(name) == name
-    assert len(name) <= LONGEST
+    assert len(name) <= MAX_ARTIFACT_NAME_LENGTH
 
 
 @pytest.mark.parametrize("name", ["zelda-ci.json", "runs/a-1/result.json", ".hidden", "ä b"])

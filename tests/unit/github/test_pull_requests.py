@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.github.pull_requests import merge_parents
+from zelda_ci.github.revisions import merge_parents
 
 ONE, TWO, TREE = "1" * 40, "2" * 40, "3" * 40
 

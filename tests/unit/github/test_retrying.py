@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from zelda_ci.github.answer import Answer
-from zelda_ci.github.retrying import after_answer, after_silence
+from zelda_ci.github.http import after_answer, after_silence
+from zelda_ci.github.schemas import ApiResponse
 
 NOW = 1_800_000_000.0
 
 
-def answer(status: int, message: str = "", **headers: str) -> Answer:
+def answer(status: int, message: str = "", **headers: str) -> ApiResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, named, json.dumps({"message": message}).encode(), "GET api")
+    return ApiResponse(status, named, json.dumps({"message": message}).encode(), "GET api")
 
 
 @pytest.mark.parametrize("status", [200, 201, 302, 304, 400, 401, 403, 404, 409, 410, 422, 501])
@@ -55,7 +55,9 @@ def test_the_secondary_limit_gets_a_minute_and_then_more() -> None:
 
 
 def test_a_used_up_quota_is_not_waited_for() -> None:
-    told = Answer(429, {}, b'{"code": "resource_exhausted", "msg": "insufficient usage to create artifact"}', "POST x")
+    told = ApiResponse(
+        429, {}, b'{"code": "resource_exhausted", "msg": "insufficient usage to create artifact"}', "POST x"
+    )
     assert after_answer(told, 0, NOW) is None
 
 

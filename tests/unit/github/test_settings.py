@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Level, Mode
+from zelda_ci.ci.settings import ActionSettings, credentials, read_action_settings
 from zelda_ci.errors import ConfigError
-from zelda_ci.github.inputs import CommentWhen, Level, Mode
-from zelda_ci.github.names import artifact_name
-from zelda_ci.github.settings import INPUTS, OUTPUTS, ActionSettings, credentials, read
+from zelda_ci.github.archives import artifact_name
 
 TOKEN = "ghs_faketoken0123456789012345678901234567"
 
@@ -28,7 +28,7 @@ def environ(workspace: Path, **inputs: str) -> dict[str, str]:
 
 def settings(workspace: Path, event: object = None, **inputs: str) -> ActionSettings:
     variables = environ(workspace, **inputs) | {"GITHUB_EVENT_PATH": "/github/workflow/event.json"}
-    return read(variables, lambda _: json.dumps(event or {}).encode())
+    return read_action_settings(variables, lambda _: json.dumps(event or {}).encode())
 
 
 def test_without_inputs_everything_has_its_default(tmp_path: Path) -> None:
@@ -132,9 +132,9 @@ def test_a_link_does_not_lead_out_of_the_workspace(tmp_path: Path) -> None:
 
 
 def test_hyphens_stay_in_the_names_of_inputs(tmp_path: Path) -> None:
-    assert read(environ(tmp_path) | {"INPUT_FAIL-ON": "never"}, Path.read_bytes).fail_on == ()
+    assert read_action_settings(environ(tmp_path) | {"INPUT_FAIL-ON": "never"}, Path.read_bytes).fail_on == ()
     with pytest.raises(ConfigError, match=r"INPUT_FAIL_ON is not read: .* \(INPUT_FAIL-ON\)"):
-        read(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes)
+        read_action_settings(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes)
 
 
 @pytest.mark.parametrize("name", ["anthropic_api_key", "github_token", "portkey_api_key"])
@@ -152,20 +152,20 @@ def test_comment_ids_that_look_alike_store_apart(tmp_path: Path) -> None:
 
 def test_outside_a_workflow_the_error_says_what_is_missing() -> None:
     with pytest.raises(ConfigError, match="GITHUB_EVENT_NAME, GITHUB_REPOSITORY, GITHUB_RUN_ID") as caught:
-        read({"HOME": "/root"}, Path.read_bytes)
+        read_action_settings({"HOME": "/root"}, Path.read_bytes)
     assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("content", [b"[1]", b"\xff", b"{", b"[" * 100_000])
 def test_an_event_that_is_no_object_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ConfigError, match="GITHUB_EVENT_PATH"):
-        read(environ(tmp_path) | {"GITHUB_EVENT_PATH": "/x"}, lambda _: content)
+        read_action_settings(environ(tmp_path) | {"GITHUB_EVENT_PATH": "/x"}, lambda _: content)
 
 
 def test_credentials_go_where_zelda_looks_and_never_print(tmp_path: Path) -> None:
     variables = environ(tmp_path, anthropic_api_key="sk-ant-fake-from-input", github_token=TOKEN)
     variables |= {"ANTHROPIC_API_KEY": "sk-ant-fake-from-environment"}
-    found = read(variables, Path.read_bytes)
+    found = read_action_settings(variables, Path.read_bytes)
     assert "sk-ant-fake" not in repr(found)
     assert TOKEN not in repr(found)
     passed = credentials(variables, found)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.github.sticky import Order, is_marked, length, marker, order_in, sealed, visible
+from zelda_ci.github.comments import CommentOrder, is_marked, length, marker, order_in, sealed, visible_text
 
 HEAD = "a" * 40
-ORDER = Order(run_id=12, run_attempt=1, head_sha=HEAD)
+ORDER = CommentOrder(run_id=12, run_attempt=1, head_sha=HEAD)
 
 
 def test_the_marker_is_the_exact_first_line() -> None:
@@ -54,7 +54,7 @@ def test_a_comment_saved_in_a_browser_is_still_found() -> None:
     text = sealed("k", ORDER, "one\ntwo").replace("\n", "\r\n")
     assert is_marked(text, "k")
     assert order_in(text) == ORDER
-    assert visible(text) == "one\ntwo"
+    assert visible_text(text) == "one\ntwo"
 
 
 @pytest.mark.parametrize(
@@ -76,20 +76,20 @@ def test_a_spoilt_order_is_none(line: str) -> None:
 
 def test_a_marker_alone_has_no_order_and_no_body() -> None:
     assert order_in(marker("k")) is None
-    assert visible(marker("k")) == ""
+    assert visible_text(marker("k")) == ""
 
 
 @pytest.mark.parametrize(
     ("later", "earlier"),
     [
-        (Order(13, 1, HEAD), ORDER),
-        (Order(12, 2, HEAD), ORDER),
-        (Order(13, 1, HEAD), Order(12, 9, HEAD)),
-        (Order(13, 1, ""), ORDER),
-        (Order(13, 1, HEAD), Order(12, 1, "")),
+        (CommentOrder(13, 1, HEAD), ORDER),
+        (CommentOrder(12, 2, HEAD), ORDER),
+        (CommentOrder(13, 1, HEAD), CommentOrder(12, 9, HEAD)),
+        (CommentOrder(13, 1, ""), ORDER),
+        (CommentOrder(13, 1, HEAD), CommentOrder(12, 1, "")),
     ],
 )
-def test_a_later_run_or_attempt_is_after_an_earlier_one(later: Order, earlier: Order) -> None:
+def test_a_later_run_or_attempt_is_after_an_earlier_one(later: CommentOrder, earlier: CommentOrder) -> None:
     assert later.is_after(earlier)
     assert not earlier.is_after(later)
 
@@ -99,7 +99,7 @@ def test_nothing_is_after_itself() -> None:
 
 
 def test_a_run_of_another_head_is_after_nothing() -> None:
-    assert not Order(13, 1, "b" * 40).is_after(ORDER)
+    assert not CommentOrder(13, 1, "b" * 40).is_after(ORDER)
 
 
 @pytest.mark.parametrize(("text", "units"), [("", 0), ("abc", 3), ("\u00e4", 1), ("\U0001d11e", 2), ("\ud800", 1)])

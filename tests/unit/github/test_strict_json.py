@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.github import strict_json
+from zelda_ci.github import schemas
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from zelda_ci.github import strict_json
     ],
 )
 def test_json_is_read(data: bytes | str, value: object) -> None:
-    found = strict_json.read(data)
+    found = schemas.parse_strict(data)
     assert value is None or found == value
 
 
@@ -41,5 +41,5 @@ def test_json_is_read(data: bytes | str, value: object) -> None:
     ],
 )
 def test_what_is_no_json_for_everybody_is_refused(data: bytes) -> None:
-    with pytest.raises(strict_json.NotStrictJsonError):
-        strict_json.read(data)
+    with pytest.raises(schemas.NotStrictJsonError):
+        schemas.parse_strict(data)

@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
+from zelda_ci.ci.baseline_search import distrust_of_provenance, distrust_of_run, is_of_branch
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.github.schemas import ArtifactRun, Repository, Run
-from zelda_ci.github.trust import distrust_of_provenance, distrust_of_run, is_of_branch
+from zelda_ci.github.schemas import ArtifactRun, GitHubRepository, WorkflowRun
 
 HERE, FORK = 100, 200
 SHA = "a" * 40
 
 LISTED = ArtifactRun(id=7, repository_id=HERE, head_repository_id=HERE, head_branch="main", head_sha=SHA)
-RUN = Run(id=7, workflow_id=5, event="push", head_branch="main", head_sha=SHA, head_repository=Repository(id=HERE))
+RUN = WorkflowRun(
+    id=7, workflow_id=5, event="push", head_branch="main", head_sha=SHA, head_repository=GitHubRepository(id=HERE)
+)
 TOLD = Provenance(
     repository="o/r",
     repository_id=HERE,
@@ -58,7 +60,7 @@ def test_a_run_of_the_own_workflow_on_a_branch_is_trusted(event: str) -> None:
         ({"event": "merge_group"}, "by a merge_group run"),
         ({"workflow_id": 6}, "by another workflow"),
         ({"head_repository": None}, "for another repository"),
-        ({"head_repository": Repository(id=FORK)}, "for another repository"),
+        ({"head_repository": GitHubRepository(id=FORK)}, "for another repository"),
         ({"head_sha": "b" * 40}, "two things"),
         ({"head_branch": "dev"}, "two things"),
         ({"id": 8}, "two things"),

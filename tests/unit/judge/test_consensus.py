@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.judge.consensus import majority
+from zelda_ci.judge.base import majority
 
 
 @pytest.mark.parametrize(

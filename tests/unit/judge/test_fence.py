@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.hostile import HOSTILE
-from zelda_ci.judge.fence import fence, mark_of, new_nonce
+from zelda_ci.judge.prompts import fence, mark_of, new_nonce
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from zelda_ci.model_proxy.fingerprint import Fingerprint, Fingerprints
-from zelda_ci.model_proxy.placeholders import Placeholders
+from zelda_ci.model_proxy.cassettes.match import Fingerprint, Fingerprints
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.redact import Redactor, Secret
 
 PLACES = {"workspace": "/ws", "home": "/home/zelda"}

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.cassette import (
+from zelda_ci.model_proxy.cassettes.cassette import (
     Cassette,
     Exchange,
     RecordedRequest,

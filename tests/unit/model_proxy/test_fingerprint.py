@@ -14,7 +14,7 @@ from tests.unit.model_proxy.requests import (
     returned,
     said,
 )
-from zelda_ci.model_proxy.fingerprint import NOTHING_SAID
+from zelda_ci.model_proxy.cassettes.match import NOTHING_SAID
 
 PROMPT = said("Add a route.")
 CALL = called("Bash", command="ls /ws")

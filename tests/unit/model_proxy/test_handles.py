@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import body, returned, said
-from zelda_ci.model_proxy.handles import named
+from zelda_ci.model_proxy.cassettes.normalise import named
 from zelda_ci.model_proxy.wire import Call
 
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import body, called, fingerprint, noted, returned, said
-from zelda_ci.model_proxy.cassette import Exchange, RecordedRequest, RecordedResponse
-from zelda_ci.model_proxy.matching import Match, Matcher, Mismatch
+from zelda_ci.model_proxy.cassettes.cassette import Exchange, RecordedRequest, RecordedResponse
+from zelda_ci.model_proxy.cassettes.match import Match, Matcher, Mismatch
 from zelda_ci.redact import Redactor
 
 PROMPT = said("Add a route.")

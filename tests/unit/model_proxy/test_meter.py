@@ -5,10 +5,10 @@ import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
 from tests.unit.model_proxy.requests import PLACES, body, called, noted, returned, said
-from zelda_ci.model_proxy.cassette import Cassette
+from zelda_ci.model_proxy.cassettes.cassette import Cassette
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
-from zelda_ci.model_proxy.placeholders import Placeholders
-from zelda_ci.model_proxy.replay import ReplaySource
 from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.model_proxy.models import Models
+from zelda_ci.model_proxy.pricing import Models
 
 SONNET = "claude-sonnet-5-5"
 

@@ -4,17 +4,27 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from zelda_ci.model_proxy.order import Place, RecordedOrder
+from zelda_ci.model_proxy.cassettes.replay import OrderPosition, RecordedOrder
 
 pytestmark = pytest.mark.anyio
 
 FOREGROUND = [
-    Place("agent-1", 1, 2),  # its whole life passes while the main thread's first answer streams
-    Place("main", 0, 2),
-    Place("main", 2, 3),
+    OrderPosition("agent-1", 1, 2),  # its whole life passes while the main thread's first answer streams
+    OrderPosition("main", 0, 2),
+    OrderPosition("main", 2, 3),
 ]
-BACKGROUND = [Place("main", 0, 2), Place("main", 2, 3), Place("agent-1", 1, 3), Place("main", 3, 4)]
-TWO_REPORTS = [Place("agent-1", 0, 2), Place("agent-2", 1, 3), Place("main", 2, 3), Place("main", 3, 4)]
+BACKGROUND = [
+    OrderPosition("main", 0, 2),
+    OrderPosition("main", 2, 3),
+    OrderPosition("agent-1", 1, 3),
+    OrderPosition("main", 3, 4),
+]
+TWO_REPORTS = [
+    OrderPosition("agent-1", 0, 2),
+    OrderPosition("agent-2", 1, 3),
+    OrderPosition("main", 2, 3),
+    OrderPosition("main", 3, 4),
+]
 
 
 @pytest.fixture
@@ -40,7 +50,7 @@ async def is_let_through(wait: Callable[[], object]) -> bool:
 
 
 async def test_one_thread_never_waits() -> None:
-    order = RecordedOrder([Place("main", 0, 1), Place("main", 1, 2)])
+    order = RecordedOrder([OrderPosition("main", 0, 1), OrderPosition("main", 1, 2)])
     assert await is_let_through(lambda: order.wait_to_begin(1))
     assert await is_let_through(lambda: order.wait_to_end(1))
 
@@ -86,20 +96,24 @@ async def test_nobody_waits_once_the_replay_has_failed() -> None:
 A, B = {"toolu_a": "1"}, {"toolu_b": "1"}
 AGENTS = {"toolu_a": "agent-1", "toolu_b": "agent-2"}
 TOLD_APART = [
-    Place("main", 0, 1),
-    Place("agent-1", 1, 3),
-    Place("agent-2", 2, 3),  # ended before the end of the other had been told
-    Place("main", 3, 4, A, AGENTS, only_tells=True),
-    Place("main", 4, 5, A | B, AGENTS, only_tells=True),
+    OrderPosition("main", 0, 1),
+    OrderPosition("agent-1", 1, 3),
+    OrderPosition("agent-2", 2, 3),  # ended before the end of the other had been told
+    OrderPosition("main", 3, 4, A, AGENTS, only_tells=True),
+    OrderPosition("main", 4, 5, A | B, AGENTS, only_tells=True),
 ]
 TOLD_TOGETHER = [
-    Place("main", 0, 3),
-    Place("agent-1", 1, 3),
-    Place("agent-2", 2, 3),
-    Place("main", 3, 4, A | B, AGENTS, only_tells=True),
+    OrderPosition("main", 0, 3),
+    OrderPosition("agent-1", 1, 3),
+    OrderPosition("agent-2", 2, 3),
+    OrderPosition("main", 3, 4, A | B, AGENTS, only_tells=True),
 ]
-TOLD_WITH_A_RESULT = [Place("main", 0, 2), Place("agent-1", 1, 2), Place("main", 2, 3, A, AGENTS)]
-TOLD_OF_A_COMMAND = [Place("main", 0, 1), Place("main", 1, 2, A)]
+TOLD_WITH_A_RESULT = [
+    OrderPosition("main", 0, 2),
+    OrderPosition("agent-1", 1, 2),
+    OrderPosition("main", 2, 3, A, AGENTS),
+]
+TOLD_OF_A_COMMAND = [OrderPosition("main", 0, 1), OrderPosition("main", 1, 2, A)]
 
 
 async def test_an_end_that_a_request_does_not_tell_waits_for_that_request() -> None:
@@ -131,7 +145,7 @@ async def test_ends_that_are_told_together_come_while_the_request_before_is_open
 
 
 @pytest.mark.parametrize("places", [TOLD_WITH_A_RESULT, TOLD_OF_A_COMMAND], ids=["agent", "command"])
-async def test_an_end_that_is_told_with_a_result_is_known_before_the_call_is_made(places: list[Place]) -> None:
+async def test_an_end_that_is_told_with_a_result_is_known_before_the_call_is_made(places: list[OrderPosition]) -> None:
     order = RecordedOrder(places)
     for index in range(len(places)):
         order.arrive(index)
@@ -143,7 +157,7 @@ async def test_an_end_that_is_told_with_a_result_is_known_before_the_call_is_mad
 
 async def test_an_agent_that_reports_twice_is_waited_for_twice() -> None:
     again = {"toolu_a": "2"}
-    order = RecordedOrder([*TOLD_OF_A_COMMAND, Place("main", 2, 3, again)])
+    order = RecordedOrder([*TOLD_OF_A_COMMAND, OrderPosition("main", 2, 3, again)])
     order.tell("toolu_a")
     assert await is_let_through(lambda: order.wait_to_end(0))
     assert not await is_let_through(lambda: order.wait_to_end(1))

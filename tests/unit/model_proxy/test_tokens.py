@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.model_proxy.tokens import Tokens, from_usage, merged
+from zelda_ci.model_proxy.pricing import Tokens, from_usage, merged
 
 
 def test_cache_writes_are_split_by_lifetime() -> None:

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.builders import START, result, safe, suite
+from zelda_ci.ci import outputs
+from zelda_ci.ci.context import CiResult
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import Comparison, Counts, FamilySize, GateReason, GateResult, Verdict
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
-from zelda_ci.pipeline.ci import figures
-from zelda_ci.pipeline.ci.case import Findings
 from zelda_ci.pipeline.comparing import Compared
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
@@ -58,59 +58,59 @@ def compared(verdict: Verdict, *reasons: GateReason) -> Compared:
 
 def test_the_score_is_the_mean_of_suites_whatever_their_trials_and_metrics() -> None:
     runs = scored("a", 100, 50), scored("a", 100, None), scored("b", 0), scored("c", None)
-    assert figures.score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
-    assert figures.score(batch(scored("c", None))) is None
-    assert figures.score(batch()) is None
+    assert outputs.mean_score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
+    assert outputs.mean_score(batch(scored("c", None))) is None
+    assert outputs.mean_score(batch()) is None
 
 
 def test_what_was_judged_does_not_speak_for_what_was_not() -> None:
-    assert figures.score(batch(scored("a", 100), incomplete())) is None
-    assert figures.score(batch(failed(), incomplete())) is None
+    assert outputs.mean_score(batch(scored("a", 100), incomplete())) is None
+    assert outputs.mean_score(batch(failed(), incomplete())) is None
 
 
 def test_sessions_and_judges_cost_together() -> None:
     spent = {"m": ModelUsage(cost_usd=0.25)}
     run = result(api=ApiUsage(models=spent), judge=JudgeUsage(models=spent))
-    assert figures.outputs(Findings(batch(run), NO_BASELINE))["cost-usd"] == "0.5000"
+    assert outputs.step_outputs(CiResult(batch(run), NO_BASELINE))["cost-usd"] == "0.5000"
 
 
 @pytest.mark.parametrize(
     ("found", "code", "verdict"),
     [
-        (Findings(batch(scored("a", 100)), NO_BASELINE), 0, "measured"),
-        (Findings(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "passed"),
-        (Findings(batch(commands_ended(passed=False)), NO_BASELINE), 1, "failed"),
+        (CiResult(batch(scored("a", 100)), NO_BASELINE), 0, "measured"),
+        (CiResult(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "passed"),
+        (CiResult(batch(commands_ended(passed=False)), NO_BASELINE), 1, "failed"),
         (
-            Findings(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.UNCHANGED, RED)),
+            CiResult(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.UNCHANGED, RED)),
             1,
             "failed",
         ),
         (
-            Findings(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.IMPROVED, RED)),
+            CiResult(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.IMPROVED, RED)),
             1,
             "failed",
         ),
-        (Findings(batch(commands_ended(passed=True)), NO_BASELINE, compared=compared(Verdict.IMPROVED)), 0, "improved"),
-        (Findings(batch(failed()), NO_BASELINE), 2, "broken"),
-        (Findings(batch(), NO_BASELINE), 2, "broken"),
-        (Findings(batch(incomplete(), scored("a", 100)), NO_BASELINE), 2, "incomplete"),
-        (Findings(batch(incomplete()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "incomplete"),
-        (Findings(batch(incomplete(), failed()), NO_BASELINE), 2, "broken"),
-        (Findings(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),
-        (Findings(batch(scored("a", 100)), NO_BASELINE, cancelled=True), 130, "cancelled"),
-        (Findings(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),
-        (Findings(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED)), 0, "regressed"),
-        (Findings(batch(failed()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "broken"),
+        (CiResult(batch(commands_ended(passed=True)), NO_BASELINE, compared=compared(Verdict.IMPROVED)), 0, "improved"),
+        (CiResult(batch(failed()), NO_BASELINE), 2, "broken"),
+        (CiResult(batch(), NO_BASELINE), 2, "broken"),
+        (CiResult(batch(incomplete(), scored("a", 100)), NO_BASELINE), 2, "incomplete"),
+        (CiResult(batch(incomplete()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "incomplete"),
+        (CiResult(batch(incomplete(), failed()), NO_BASELINE), 2, "broken"),
+        (CiResult(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),
+        (CiResult(batch(scored("a", 100)), NO_BASELINE, cancelled=True), 130, "cancelled"),
+        (CiResult(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),
+        (CiResult(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED)), 0, "regressed"),
+        (CiResult(batch(failed()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "broken"),
     ],
 )
 def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
-    found: Findings, code: int, verdict: str
+    found: CiResult, code: int, verdict: str
 ) -> None:
-    assert (found.exit_code, figures.verdict(found)) == (code, verdict)
-    assert str(code) in figures.ending(found) or code == 0
+    assert (found.exit_code, outputs.verdict(found)) == (code, verdict)
+    assert str(code) in outputs.closing_line(found) or code == 0
 
 
 def test_figures_that_are_not_known_are_left_out() -> None:
-    assert set(figures.outputs(Findings(batch(), NO_BASELINE))) == {"verdict", "cost-usd"}
-    told = figures.outputs(Findings(batch(), NO_BASELINE, compared=compared(Verdict.REGRESSED), artifact_id=7))
+    assert set(outputs.step_outputs(CiResult(batch(), NO_BASELINE))) == {"verdict", "cost-usd"}
+    told = outputs.step_outputs(CiResult(batch(), NO_BASELINE, compared=compared(Verdict.REGRESSED), artifact_id=7))
     assert (told["regressions"], told["improvements"], told["artifact-id"]) == ("2", "1", "7")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.redact import DEEPEST_JSON, MASK, Redactor, Secret
+from zelda_ci.redact import MASK, MAX_JSON_DEPTH, Redactor, Secret
 
 redact = Redactor([Secret("hunter22"), Secret("123456789")])
 
@@ -45,7 +45,7 @@ def test_what_no_json_file_can_hold_becomes_text(value: object, stored: object) 
     assert orjson.loads(orjson.dumps(safe)) == safe
 
 
-@pytest.mark.parametrize("depth", [DEEPEST_JSON, DEEPEST_JSON + 1, 400, 100_000])
+@pytest.mark.parametrize("depth", [MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 400, 100_000])
 @pytest.mark.parametrize("wrap", [lambda inner: {"a": inner}, lambda inner: {"a": [inner]}])
 def test_deep_nesting_is_stored_masked_and_harmless(depth: int, wrap) -> None:
     value: dict[str, Any] = {"secret": "hunter22"}

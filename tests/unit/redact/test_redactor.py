@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zelda_ci.errors import ConfigError
-from zelda_ci.redact import MASK, SHORTEST_SECRET, Redactor, Secret, joined
+from zelda_ci.redact import MASK, MIN_SECRET_LENGTH, Redactor, Secret, joined
 
 PASSWORD = "p&ss/w\"örd\\ <1>'x"
 KEY = "sk-ant-fake-" + "Ab3_" * 24
@@ -217,7 +217,7 @@ def test_text_that_cannot_be_written_as_utf8_is_made_writable() -> None:
 
 
 maskable = st.text(st.characters(exclude_characters="*", exclude_categories=["Cs"])).filter(
-    lambda text: len(text.strip()) >= SHORTEST_SECRET
+    lambda text: len(text.strip()) >= MIN_SECRET_LENGTH
 )
 
 

@@ -13,7 +13,7 @@ from tests.golden.ci_reports import REPORTS
 from tests.unit.storage.test_result_reference import keys
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.storage import result_schema
+from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]
 WHERE = Provenance(
@@ -41,19 +41,19 @@ def stored(record: BaseModel) -> Any:
 @pytest.mark.parametrize("name", sorted(REPORTS))
 def test_results_and_comparisons_of_every_kind_are_valid(name: str) -> None:
     report = REPORTS[name]()
-    checker(result_schema.BATCH_FILE).validate(stored(report.batch))
+    checker(codec.BATCH_FILE).validate(stored(report.batch))
     if report.comparison:
         checker("zelda.comparison.schema.json").validate(stored(report.comparison))
 
 
 @pytest.mark.parametrize("more", [{}, {"base_sha": "abc", "base_branch": "main", "pull_request": 7, "complete": False}])
 def test_a_provenance_is_valid(more: dict[str, Any]) -> None:
-    checker(result_schema.PROVENANCE_FILE).validate(stored(WHERE.model_copy(update=more)))
+    checker(codec.PROVENANCE_FILE).validate(stored(WHERE.model_copy(update=more)))
 
 
 @pytest.mark.parametrize("change", [{"runId": "x"}, {"baseSha": None}, {"complete": "yes"}, {"schemaVersion": 2}])
 def test_another_provenance_is_not(change: dict[str, Any]) -> None:
-    assert not checker(result_schema.PROVENANCE_FILE).is_valid(stored(WHERE) | change)
+    assert not checker(codec.PROVENANCE_FILE).is_valid(stored(WHERE) | change)
 
 
 @pytest.mark.parametrize(("model", "elsewhere"), [(BatchResult, frozenset({RunResult})), (Provenance, frozenset())])

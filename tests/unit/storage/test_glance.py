@@ -9,8 +9,7 @@ from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import UnreadableError
-from zelda_ci.storage.glance import glance
+from zelda_ci.storage.codec import UnreadableError, summarize_run
 
 NAME = "alpha-2026-02-13T14-30-00"
 FULL = run([efficiency(cost=0.5, turns=7), correctness(50), fulfillment("PF"), tool_usage()], run_id=NAME)
@@ -32,11 +31,11 @@ RESULTS = {
 
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
-    assert glance(codec.encode_result(result), NAME) == at_a_glance(result)
+    assert summarize_run(codec.encode_result(result), NAME) == at_a_glance(result)
 
 
 def test_numbers_of_the_session_are_there() -> None:
-    seen = glance(codec.encode_result(FULL), NAME)
+    seen = summarize_run(codec.encode_result(FULL), NAME)
     assert (seen.cost_usd, seen.turns, seen.commit) == (0.5, 7, "c0ffee")
     assert seen.scores == {
         Metric.EFFICIENCY: 80.0,
@@ -47,7 +46,7 @@ def test_numbers_of_the_session_are_there() -> None:
 
 
 def test_cost_is_taken_from_the_wire_where_the_session_told_none() -> None:
-    seen = glance(codec.encode_result(RESULTS["wire only"]), NAME)
+    seen = summarize_run(codec.encode_result(RESULTS["wire only"]), NAME)
     assert (seen.cost_usd, seen.cost_known, seen.turns) == (0.25, False, None)
 
 
@@ -74,7 +73,7 @@ def changed(**fields: object) -> bytes:
 )
 def test_what_is_no_result_is_called_so(data: bytes, code: str) -> None:
     with pytest.raises(UnreadableError) as caught:
-        glance(data, "result.json")
+        summarize_run(data, "result.json")
     assert caught.value.code == code
 
 

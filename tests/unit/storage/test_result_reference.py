@@ -11,13 +11,12 @@ from pydantic import BaseModel
 
 from tests.builders import result, session, suite
 from tests.unit.storage.test_codec import FULL
-from zelda_ci.domain.correctness import CorrectnessDetails
-from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
-from zelda_ci.domain.judgement import ToolUsageDetails
+from zelda_ci.domain.evaluation import EfficiencyDetails, Metric, ToolUsageDetails
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.storage import codec, result_schema
+from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -76,13 +75,13 @@ def test_the_page_names_every_status_and_metric(values: type[SessionStatus] | ty
 
 
 def test_the_schema_in_the_repository_is_current() -> None:
-    written = json.loads((REPOSITORY / "schemas" / result_schema.FILE).read_text("utf-8"))
-    assert written == result_schema.result_schema()
+    written = json.loads((REPOSITORY / "schemas" / codec.FILE).read_text("utf-8"))
+    assert written == codec.result_schema()
 
 
 @pytest.mark.parametrize("stored", [result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))])
 def test_results_are_valid_by_the_schema(stored: RunResult) -> None:
-    checker = jsonschema.Draft202012Validator(result_schema.result_schema())
+    checker = jsonschema.Draft202012Validator(codec.result_schema())
     checker.validate(json.loads(codec.encode_result(stored)))
 
 
@@ -90,9 +89,9 @@ def test_results_are_valid_by_the_schema(stored: RunResult) -> None:
     "change", [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}, {"failure": None}]
 )
 def test_other_files_are_not_valid_by_the_schema(change: dict[str, Any]) -> None:
-    checker = jsonschema.Draft202012Validator(result_schema.result_schema())
+    checker = jsonschema.Draft202012Validator(codec.result_schema())
     assert not checker.is_valid({**json.loads(codec.encode_result(FULL)), **change})
 
 
 def test_the_schema_describes_the_details_of_efficiency() -> None:
-    assert "toolCalls" in result_schema.result_schema()["$defs"]["EfficiencyDetails"]["properties"]
+    assert "toolCalls" in codec.result_schema()["$defs"]["EfficiencyDetails"]["properties"]

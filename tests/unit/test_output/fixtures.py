@@ -9,8 +9,8 @@ from typing import Any
 from zelda_ci.domain.test_run import TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reading import read_tests
-from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
 
 REDACT = Redactor()
 FOLDER = Path(__file__).parents[2] / "data/test_output"

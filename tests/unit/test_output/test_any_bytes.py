@@ -8,8 +8,8 @@ from zelda_ci.domain.test_run import TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests
-from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
 
 REDACT = Redactor()
 LINES = sorted({line for fixture in fixtures() for line in fixture.output.split(b"\n") if len(line) < 200})

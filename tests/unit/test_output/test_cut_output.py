@@ -5,7 +5,7 @@ from itertools import combinations
 from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import REDACT, Fixture, expected_numbers, fixtures, numbers
 from zelda_ci.test_output.reading import read_tests
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.tally import Output
 
 PRINTED = [fixture for fixture in fixtures() if not fixture.reports or fixture.only_coverage]
 PLACES = 7

@@ -5,9 +5,8 @@ import pytest
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.reading import read_tests
-from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.reports.xml import MOST_ELEMENTS, RefusedXmlError, parse
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.reports import MAX_ELEMENTS, RefusedXmlError, ReportFile, parse_xml
+from zelda_ci.test_output.tally import Output
 
 NOTHING = Output("")
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "ha"}">' for n in range(10))
@@ -46,12 +45,12 @@ def test_a_report_that_should_not_be_parsed_gives_no_number_and_is_named(attack:
 
 def test_a_mere_reference_to_a_dtd_elsewhere_is_not_refused_since_nothing_is_fetched() -> None:
     doctype = '<!DOCTYPE coverage SYSTEM "http://127.0.0.1:1/coverage-04.dtd">'
-    assert parse(f'{doctype}<coverage line-rate="0.5"/>'.encode()).tag == "coverage"
+    assert parse_xml(f'{doctype}<coverage line-rate="0.5"/>'.encode()).tag == "coverage"
 
 
 def test_entities_are_refused_with_a_reason() -> None:
     with pytest.raises(RefusedXmlError, match="document type of its own"):
-        parse(HOSTILE["a billion laughs"].encode())
+        parse_xml(HOSTILE["a billion laughs"].encode())
 
 
 def test_a_bad_report_does_not_hide_a_good_one_and_is_told() -> None:
@@ -131,6 +130,6 @@ def test_hostile_coverage_gives_no_number() -> None:
 
 
 def test_a_report_of_a_million_elements_is_refused_before_it_fills_the_memory() -> None:
-    raw = b"<testsuite>" + b"<a/>" * MOST_ELEMENTS + b"</testsuite>"
+    raw = b"<testsuite>" + b"<a/>" * MAX_ELEMENTS + b"</testsuite>"
     with pytest.raises(RefusedXmlError, match="too many elements"):
-        parse(raw)
+        parse_xml(raw)

@@ -6,8 +6,8 @@ from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests, well_known_reports
-from zelda_ci.test_output.reports.files import ReportFile
-from zelda_ci.test_output.text import Output
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
 
 
 def summary(**counts: int) -> TestSummary:

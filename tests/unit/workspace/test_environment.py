@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import environment
-from zelda_ci.workspace.folder import RunFolder
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunFolder:
-    folder = RunFolder(tmp_path / "run", -1)
+def run(tmp_path: Path) -> WorkspaceFolder:
+    folder = WorkspaceFolder(tmp_path / "run", -1)
     folder.home.mkdir(parents=True)
     return folder
 
 
-def build(run: RunFolder, environ: dict[str, str], *names: str) -> dict[str, str]:
-    return environment.build(run, run.path.parent / "project", environ, names)
+def build(run: WorkspaceFolder, environ: dict[str, str], *names: str) -> dict[str, str]:
+    return environment.build_environment(run, run.path.parent / "project", environ, names)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def build(run: RunFolder, environ: dict[str, str], *names: str) -> dict[str, str
 )
 def test_names_that_would_break_the_isolation_are_refused(name: str) -> None:
     with pytest.raises(WorkspaceError, match=f"execution.env lists {name}") as caught:
-        environment.check(["JAVA_OPTS", name])
+        environment.check_names(["JAVA_OPTS", name])
     assert caught.value.code == "ENVIRONMENT_REFUSED"
 
 
@@ -53,7 +53,7 @@ def test_programs_of_the_project_are_not_on_the_path(tmp_path: Path) -> None:
     assert environment.search_path(path, project) == f"/usr/bin:{tmp_path}/projects"
 
 
-def test_version_managers_find_what_they_installed(run: RunFolder, tmp_path: Path) -> None:
+def test_version_managers_find_what_they_installed(run: WorkspaceFolder, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / ".rustup").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
@@ -63,7 +63,7 @@ def test_version_managers_find_what_they_installed(run: RunFolder, tmp_path: Pat
     assert "NVM_DIR" not in built
 
 
-def test_the_way_to_zelda_does_not_lead_through_a_proxy(run: RunFolder) -> None:
+def test_the_way_to_zelda_does_not_lead_through_a_proxy(run: WorkspaceFolder) -> None:
     environ = {"HTTPS_PROXY": "http://proxy.example", "NO_PROXY": "example.com"}
     assert not {"HTTPS_PROXY", "NO_PROXY"} & set(build(run, environ))
     built = build(run, environ, "HTTPS_PROXY", "NO_PROXY")
@@ -71,7 +71,7 @@ def test_the_way_to_zelda_does_not_lead_through_a_proxy(run: RunFolder) -> None:
     assert built["NO_PROXY"] == built["no_proxy"] == "127.0.0.1,localhost,example.com"
 
 
-def test_an_empty_environment_is_enough(run: RunFolder) -> None:
+def test_an_empty_environment_is_enough(run: WorkspaceFolder) -> None:
     built = build(run, {})
     assert built["PATH"] == os.defpath
     assert built["HOME"] == str(run.home)

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.workspace.guard import Guard
+from zelda_ci.workspace.clean_checkout import ProtectedFiles
 
 NAME = "tests/deep/test_a.py"
 
 
 @pytest.fixture
-def guard(tmp_path: Path) -> Guard:
+def guard(tmp_path: Path) -> ProtectedFiles:
     root = tmp_path / "root"
     (root / "tests/deep").mkdir(parents=True)
     (root / NAME).write_text("strict")
     (root / "run.sh").write_text("#!/bin/sh")
     (root / "run.sh").chmod(0o755)
     (root / "link").symlink_to("nowhere")
-    return Guard.over(root, tmp_path / "kept", [NAME.encode(), b"run.sh", b"link"])
+    return ProtectedFiles.over(root, tmp_path / "kept", [NAME.encode(), b"run.sh", b"link"])
 
 
 def put(file: Path, kind: str) -> None:
@@ -39,7 +39,7 @@ def put(file: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["removed", "text", "longer", "link", "pipe", "folder"])
-def test_whatever_has_taken_the_place_of_a_file_gives_way(guard: Guard, kind: str) -> None:
+def test_whatever_has_taken_the_place_of_a_file_gives_way(guard: ProtectedFiles, kind: str) -> None:
     put(guard.root / NAME, kind)
     assert guard.restore() == [NAME]
     assert (guard.root / NAME).read_text() == "strict"
@@ -47,7 +47,7 @@ def test_whatever_has_taken_the_place_of_a_file_gives_way(guard: Guard, kind: st
     assert guard.restore() == []
 
 
-def test_a_link_in_place_of_a_folder_is_not_followed(guard: Guard, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_folder_is_not_followed(guard: ProtectedFiles, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     (guard.root / "tests").rename(victim)
     (guard.root / "tests").symlink_to(victim)
@@ -59,7 +59,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(guard: Guard, tmp_path: Pat
     assert os.access(guard.root / "run.sh", os.X_OK)
 
 
-def test_what_is_as_it_was_is_left_alone(guard: Guard) -> None:
+def test_what_is_as_it_was_is_left_alone(guard: ProtectedFiles) -> None:
     before = (guard.root / NAME).stat()
     assert guard.restore() == []
     assert (guard.root / NAME).stat() == before

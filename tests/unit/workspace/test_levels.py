@@ -4,7 +4,7 @@ import pytest
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.workspace.levels import STRENGTH, Offered, choose
+from zelda_ci.sandbox.levels import STRENGTH, Offered, choose_level
 
 WEAK = Offered(frozenset({"none", "degraded", "landlock"}), ("Allow user namespaces.",))
 ALL = Offered(frozenset(STRENGTH))
@@ -25,7 +25,7 @@ NOTHING = Offered(frozenset({"none"}), ("The kernel has no Landlock.",))
 def test_the_best_or_what_is_asked_for(
     offered: Offered, wanted: str, require: IsolationLevel | None, level: str
 ) -> None:
-    assert choose(offered, wanted, require, unsafe=False) == level
+    assert choose_level(offered, wanted, require, unsafe=False) == level
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_less_than_asked_for_is_refused_even_where_unsafe_is_allowed(
     offered: Offered, wanted: str, require: IsolationLevel | None, sentence: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        choose(offered, wanted, require, unsafe=True)
+        choose_level(offered, wanted, require, unsafe=True)
     assert (caught.value.message, caught.value.code) == (sentence, "ISOLATION_UNAVAILABLE")
     assert caught.value.hint
     assert all(reason in caught.value.hint for reason in offered.reasons)
@@ -50,8 +50,8 @@ def test_less_than_asked_for_is_refused_even_where_unsafe_is_allowed(
 @pytest.mark.parametrize(("offered", "wanted"), [(NOTHING, "auto"), (ALL, "none")])
 def test_no_isolation_must_be_said_out_loud(offered: Offered, wanted: str) -> None:
     with pytest.raises(ConfigError, match="would run as you"):
-        choose(offered, wanted, None, unsafe=False)
-    assert choose(offered, wanted, None, unsafe=True) == "none"
+        choose_level(offered, wanted, None, unsafe=False)
+    assert choose_level(offered, wanted, None, unsafe=True) == "none"
 
 
 def test_the_best_level_is_the_strongest() -> None:

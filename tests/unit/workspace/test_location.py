@@ -22,7 +22,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 
 
 def test_an_explicit_folder_comes_first(tmp_path: Path, project: Path) -> None:
-    chosen = location.choose(
+    chosen = location.choose_location(
         project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "mine"), RUNNER_TEMP="/nowhere")
     )
     assert chosen == tmp_path / "mine"
@@ -30,12 +30,14 @@ def test_an_explicit_folder_comes_first(tmp_path: Path, project: Path) -> None:
 
 
 def test_a_workflow_uses_the_runners_folder(tmp_path: Path, project: Path) -> None:
-    assert location.choose(project, environ(tmp_path, RUNNER_TEMP=str(tmp_path / "r"))) == tmp_path / "r/zelda"
+    assert location.choose_location(project, environ(tmp_path, RUNNER_TEMP=str(tmp_path / "r"))) == tmp_path / "r/zelda"
 
 
 def test_a_developer_uses_the_cache(tmp_path: Path, project: Path) -> None:
-    assert location.choose(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
-    assert location.choose(project, environ(tmp_path, XDG_CACHE_HOME=str(tmp_path / "c"))) == tmp_path / "c/zelda"
+    assert location.choose_location(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
+    assert (
+        location.choose_location(project, environ(tmp_path, XDG_CACHE_HOME=str(tmp_path / "c"))) == tmp_path / "c/zelda"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_a_folder_below_steering_files_is_passed_over(tmp_path: Path, project: P
     file = tmp_path / "home" / name
     file.parent.mkdir(parents=True)
     file.write_text("be brief")
-    assert location.choose(project, environ(tmp_path)) == tmp_path / f"tmp/zelda-{os.getuid()}"
+    assert location.choose_location(project, environ(tmp_path)) == tmp_path / f"tmp/zelda-{os.getuid()}"
 
 
 def test_a_users_other_claude_files_do_not_matter(tmp_path: Path, project: Path) -> None:
@@ -55,13 +57,13 @@ def test_a_users_other_claude_files_do_not_matter(tmp_path: Path, project: Path)
         file = tmp_path / "home/.claude" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
-    assert location.choose(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
+    assert location.choose_location(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
 
 
 def test_an_explicit_folder_below_a_steering_file_is_an_error_that_names_it(tmp_path: Path, project: Path) -> None:
     (tmp_path / "work/AGENTS.md").write_text("x")
     with pytest.raises(WorkspaceError) as caught:
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "work/ws/deep")))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "work/ws/deep")))
     assert str(tmp_path / "work/AGENTS.md") in caught.value.message
     assert caught.value.code == "WORKSPACE_LOCATION"
     assert not (tmp_path / "work/ws").exists()
@@ -71,17 +73,17 @@ def test_an_explicit_folder_below_a_steering_file_is_an_error_that_names_it(tmp_
 def test_workspaces_and_project_never_lie_in_one_another(tmp_path: Path, project: Path, place: str) -> None:
     (tmp_path / "link").symlink_to(project)
     with pytest.raises(WorkspaceError, match="lie in one another"):
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
     assert list(project.iterdir()) == []
 
 
 def test_a_cache_inside_the_project_is_passed_over(tmp_path: Path, project: Path) -> None:
-    chosen = location.choose(project, environ(tmp_path, XDG_CACHE_HOME=str(project / "cache")))
+    chosen = location.choose_location(project, environ(tmp_path, XDG_CACHE_HOME=str(project / "cache")))
     assert chosen == tmp_path / f"tmp/zelda-{os.getuid()}"
 
 
 def test_a_relative_folder_is_meant_from_the_project(tmp_path: Path, project: Path) -> None:
-    assert location.choose(project, environ(tmp_path, ZELDA_WORKSPACES="../ws")) == tmp_path / "work/ws"
+    assert location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES="../ws")) == tmp_path / "work/ws"
 
 
 def test_what_is_not_a_private_folder_is_not_used(tmp_path: Path, project: Path) -> None:
@@ -89,10 +91,10 @@ def test_what_is_not_a_private_folder_is_not_used(tmp_path: Path, project: Path)
     shared.mkdir()
     shared.chmod(0o777)
     with pytest.raises(WorkspaceError, match="can be written by other users"):
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(shared)))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(shared)))
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match="File exists"):
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "file")))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "file")))
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
     (tmp_path / "victim").mkdir()
     (tmp_path / f"tmp/zelda-{os.getuid()}").symlink_to(tmp_path / "victim")
     (tmp_path / "home").write_text("not a folder")
-    chosen = location.choose(project, environ(tmp_path))
+    chosen = location.choose_location(project, environ(tmp_path))
     assert chosen.parent in {Path("/tmp"), Path("/var/tmp")}
     assert list((tmp_path / "victim").iterdir()) == []
 
@@ -111,12 +113,12 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path, project: Path) -> 
     (tmp_path / "theirs").mkdir(mode=0o700)
     os.chown(tmp_path / "theirs", 65534, 65534)
     with pytest.raises(WorkspaceError, match="belongs to another user"):
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "theirs")))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "theirs")))
 
 
 def test_a_name_that_would_break_gits_own_files_is_not_used(tmp_path: Path, project: Path) -> None:
     with pytest.raises(WorkspaceError, match="not a plain absolute path"):
-        location.choose(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "new\nline")))
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "new\nline")))
 
 
 def test_projects_are_kept_apart_by_short_names(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.workspace import patch
+from zelda_ci.workspace import changes
 
 
 def stored(tmp_path: Path, raw: bytes, *preface: str, complete: bool = True) -> tuple[str, int, bool]:
     (tmp_path / "raw").write_bytes(raw)
     target = tmp_path / "changes.patch"
-    written, left_out = patch.store(
+    written, left_out = changes.store_patch(
         tmp_path / "raw", target, preface, Redactor([Secret("hunter2hunter2")]), complete=complete
     )
     assert {path.name for path in tmp_path.iterdir()} == {"raw", "changes.patch"}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from zelda_ci.errors import ConfigError
-from zelda_ci.workspace import reading
-from zelda_ci.workspace.reading import Grounds
+from zelda_ci.sandbox import readable_paths
+from zelda_ci.sandbox.readable_paths import PathPolicy
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def grounds(home: Path) -> Grounds:
-    return Grounds.of(home / "project", home / ".cache/zelda", {"HOME": str(home)})
+def grounds(home: Path) -> PathPolicy:
+    return PathPolicy.of(home / "project", home / ".cache/zelda", {"HOME": str(home)})
 
 
 def seen(home: Path, path: str, *, ours: tuple[Path, ...] = (), **more: str) -> list[str]:
     """Readable folders below the home, relative to it."""
     environment = {"PATH": os.pathsep.join(str(home / entry) for entry in path.split(":")), **more}
-    found = reading.readable(environment, grounds(home), ours)
+    found = readable_paths.readable(environment, grounds(home), ours)
     return [str(place.relative_to(home)) for place in found if place.is_relative_to(home)]
 
 
@@ -61,7 +61,7 @@ def test_what_is_ours_is_readable_even_there(home: Path) -> None:
 
 
 def test_no_key_of_the_system_is_readable() -> None:
-    found = reading.readable({"PATH": "/usr/bin"}, Grounds(Path("/p"), Path("/h"), Path("/b")), [])
+    found = readable_paths.readable({"PATH": "/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
     assert Path("/etc") not in found
     assert Path("/usr") in found
     for secret in ("shadow", "gshadow", "ssh", "ssl/private", "sudoers", "environment"):
@@ -69,45 +69,45 @@ def test_no_key_of_the_system_is_readable() -> None:
 
 
 def test_a_project_inside_a_system_folder_stays_hidden() -> None:
-    inside = Grounds(Path("/usr/lib/app"), None, Path("/var/tmp/zelda"))
-    found = list(reading.without(Path("/usr"), inside))
+    inside = PathPolicy(Path("/usr/lib/app"), None, Path("/var/tmp/zelda"))
+    found = list(readable_paths.without(Path("/usr"), inside))
     assert Path("/usr/bin") in found
     assert not any(Path("/usr/lib/app").is_relative_to(place) for place in found)
 
 
 def test_folders_of_programs_at_the_top_do_not_open_opt() -> None:
-    found = reading.readable({"PATH": "/bin:/sbin:/usr/bin"}, Grounds(Path("/p"), Path("/h"), Path("/b")), [])
+    found = readable_paths.readable({"PATH": "/bin:/sbin:/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
     assert Path("/opt") not in found
     assert not any(Path("/opt").is_relative_to(place) for place in found)
 
 
 def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: Path) -> None:
     """As in a container of GitHub's, with HOME=/github/home, or under sudo."""
-    elsewhere = Grounds(tmp_path / "p", tmp_path / "github/home", tmp_path / "b", (home,))
+    elsewhere = PathPolicy(tmp_path / "p", tmp_path / "github/home", tmp_path / "b", (home,))
     environment = {"PATH": f"{home}/.cargo/bin:{home}/.local/bin:{home}/bin:{home}"}
-    found = reading.readable(environment, elsewhere, [])
+    found = readable_paths.readable(environment, elsewhere, [])
     assert home / ".cargo/bin" in found
     secrets = [home / ".cargo/credentials.toml", home / ".local/share/keyrings", home / ".ssh"]
     assert not [secret for secret in secrets if any(secret.is_relative_to(place) for place in found)]
     for path in (home, home / ".ssh"):
         with pytest.raises(ConfigError):
-            reading.check([str(path)], elsewhere)
+            readable_paths.check_readable([str(path)], elsewhere)
 
 
 def test_what_a_version_manager_needs_is_readable_in_whosever_home_it_lies(home: Path, tmp_path: Path) -> None:
     for place in (".pyenv/shims", ".pyenv/versions/3.13", "shims", ".config/shims"):
         (home / place).mkdir(parents=True)
-    elsewhere = Grounds(tmp_path / "p", tmp_path / "h", tmp_path / "b", (home,))
-    for grounds in (elsewhere, Grounds(tmp_path / "p", home, tmp_path / "b")):
+    elsewhere = PathPolicy(tmp_path / "p", tmp_path / "h", tmp_path / "b", (home,))
+    for grounds in (elsewhere, PathPolicy(tmp_path / "p", home, tmp_path / "b")):
         environment = {"PATH": f"{home}/.pyenv/shims:{home}/shims:{home}/.config/shims"}
-        found = reading.readable(environment, grounds, [])
+        found = readable_paths.readable(environment, grounds, [])
         assert home / ".pyenv" in found
         assert home not in found
         assert home / ".config" not in found
 
 
 def test_the_homes_of_the_system_are_known() -> None:
-    assert Path(os.path.realpath(Path("~root").expanduser())) in Grounds.of(Path("/p"), Path("/b"), {}).homes
+    assert Path(os.path.realpath(Path("~root").expanduser())) in PathPolicy.of(Path("/p"), Path("/b"), {}).homes
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_the_homes_of_the_system_are_known() -> None:
 )
 def test_a_suite_may_not_ask_for_everything(home: Path, path: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem) as caught:
-        reading.check([path.replace("{home}", str(home))], grounds(home))
+        readable_paths.check_readable([path.replace("{home}", str(home))], grounds(home))
     assert caught.value.code == "READ_PATH_REFUSED"
 
 
 def test_a_suite_may_ask_for_more(home: Path) -> None:
     asked = [str(home / "notes"), "/usr/share"]
-    reading.check(asked, grounds(home))
-    assert home / "notes" in reading.readable({}, grounds(home), [], asked)
+    readable_paths.check_readable(asked, grounds(home))
+    assert home / "notes" in readable_paths.readable({}, grounds(home), [], asked)

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from zelda_ci.workspace import removal
+from zelda_ci.files import removal
 
 
 def discard(path: Path) -> list[str]:
@@ -88,7 +88,7 @@ def test_two_processes_may_empty_the_same_trash(tree: Path, tmp_path: Path) -> N
     trash = tmp_path / "trash"
     trash.mkdir()
     tree.rename(trash / "tree")
-    program = "import sys; from pathlib import Path; from zelda_ci.workspace import removal;"
+    program = "import sys; from pathlib import Path; from zelda_ci.files import removal;"
     program += "sys.exit(removal.empty_now(Path(sys.argv[1])))"
     argv = [sys.executable, "-c", program, str(trash)]
     children = [subprocess.Popen(argv, cwd=Path(__file__).parents[3]) for _ in range(3)]
@@ -109,7 +109,7 @@ import shlex
 import sys
 from pathlib import Path
 import anyio
-from zelda_ci.workspace import removal
+from zelda_ci.files import removal
 anyio.run(removal.discard, Path(sys.argv[1]), Path(sys.argv[2]))
 ' {tree} {trash}
 """

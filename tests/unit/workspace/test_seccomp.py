@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from zelda_ci.workspace import seccomp
-from zelda_ci.workspace.seccomp import ALLOW, ARCHITECTURES, ERRNO, KILL
+from zelda_ci.sandbox import kernel
+from zelda_ci.sandbox.kernel import ALLOW, ARCHITECTURES, ERRNO, KILL
 
 READ = {"x86_64": 0, "aarch64": 63}
 MOUNT = {"x86_64": 165, "aarch64": 40}
@@ -18,7 +18,7 @@ def verdict(machine: str, number: int, *arguments: int, architecture: int | None
     """What the kernel does with a call."""
     found = ARCHITECTURES[machine] if architecture is None else architecture
     data = struct.pack("=IIQ6Q", number, found, 0, *arguments, *[0] * (6 - len(arguments)))
-    program = seccomp.program(machine, internet=internet)
+    program = kernel.program(machine, internet=internet)
     steps = [struct.unpack_from("=HBBI", program, place) for place in range(0, len(program), 8)]
     value, place = 0, 0
     for _ in range(len(steps)):
@@ -41,26 +41,26 @@ def machine(request: pytest.FixtureRequest) -> str:
 
 def test_ordinary_calls_are_allowed(machine: str) -> None:
     assert verdict(machine, READ[machine], 0, 0, 100) == ALLOW
-    assert verdict(machine, seccomp.CLONE[machine], FORK) == ALLOW
-    assert verdict(machine, seccomp.CLONE[machine], THREAD) == ALLOW
-    assert verdict(machine, seccomp.UNSHARE[machine], 0x400) == ALLOW
-    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5413) == ALLOW
+    assert verdict(machine, kernel.CLONE[machine], FORK) == ALLOW
+    assert verdict(machine, kernel.CLONE[machine], THREAD) == ALLOW
+    assert verdict(machine, kernel.UNSHARE[machine], 0x400) == ALLOW
+    assert verdict(machine, kernel.IOCTL[machine], 0, 0x5413) == ALLOW
 
 
 def test_what_would_leave_the_sandbox_is_refused(machine: str) -> None:
     assert verdict(machine, MOUNT[machine]) == REFUSED
-    for number in seccomp.FORBIDDEN[machine]:
+    for number in kernel.FORBIDDEN[machine]:
         assert verdict(machine, number) == REFUSED
     for flag in (NEW_USER, NEW_NET, 0x20000, 0x20000000 | FORK):
-        assert verdict(machine, seccomp.CLONE[machine], flag) == REFUSED
-        assert verdict(machine, seccomp.UNSHARE[machine], flag) == REFUSED
-    assert verdict(machine, seccomp.UNSHARE[machine], 0x80) == REFUSED
-    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5412) == REFUSED
-    assert verdict(machine, seccomp.IOCTL[machine], 0, 0x5412 | 1 << 40) == REFUSED
+        assert verdict(machine, kernel.CLONE[machine], flag) == REFUSED
+        assert verdict(machine, kernel.UNSHARE[machine], flag) == REFUSED
+    assert verdict(machine, kernel.UNSHARE[machine], 0x80) == REFUSED
+    assert verdict(machine, kernel.IOCTL[machine], 0, 0x5412) == REFUSED
+    assert verdict(machine, kernel.IOCTL[machine], 0, 0x5412 | 1 << 40) == REFUSED
 
 
 def test_the_call_whose_flags_cannot_be_seen_does_not_exist(machine: str) -> None:
-    assert verdict(machine, seccomp.CLONE3) == ERRNO | errno.ENOSYS
+    assert verdict(machine, kernel.CLONE3) == ERRNO | errno.ENOSYS
 
 
 def test_other_ways_to_make_a_call_are_closed(machine: str) -> None:
@@ -74,11 +74,11 @@ def test_other_ways_to_make_a_call_are_closed(machine: str) -> None:
      (40, True, False), (38, True, False), (17, True, False)],
 )  # fmt: skip
 def test_sockets_are_of_few_families(machine: str, family: int, internet: bool, allowed: bool) -> None:  # noqa: FBT001  # a table
-    found = verdict(machine, seccomp.SOCKET[machine], family, 1, 0, internet=internet)
+    found = verdict(machine, kernel.SOCKET[machine], family, 1, 0, internet=internet)
     assert found == (ALLOW if allowed else ERRNO | errno.EAFNOSUPPORT)
 
 
 def test_the_kernels_own_names_of_the_forbidden_calls() -> None:
-    assert {165, 166, 155, 308, 321, 323, 425, 304, 175, 246} <= set(seccomp.FORBIDDEN["x86_64"])
-    assert {40, 39, 41, 268, 280, 282, 425, 265, 105, 104} <= set(seccomp.FORBIDDEN["aarch64"])
-    assert len(seccomp.FORBIDDEN["x86_64"]) == len(seccomp.FORBIDDEN["aarch64"]) + 2  # two for I/O ports
+    assert {165, 166, 155, 308, 321, 323, 425, 304, 175, 246} <= set(kernel.FORBIDDEN["x86_64"])
+    assert {40, 39, 41, 268, 280, 282, 425, 265, 105, 104} <= set(kernel.FORBIDDEN["aarch64"])
+    assert len(kernel.FORBIDDEN["x86_64"]) == len(kernel.FORBIDDEN["aarch64"]) + 2  # two for I/O ports

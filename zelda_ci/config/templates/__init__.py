@@ -7,10 +7,8 @@ from textwrap import wrap
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.config import json_schema
-from zelda_ci.config.json_schema import REPOSITORY
-from zelda_ci.config.keys import Key, keys
-from zelda_ci.config.schemas import ProjectConfig
+from zelda_ci.config import schema
+from zelda_ci.config.schema import REPOSITORY, ConfigKey, ProjectConfig, keys
 
 DOCUMENTATION = f"https://github.com/{REPOSITORY}/blob/v{__version__}/docs/configuration.md"
 _WIDTH = 100
@@ -29,11 +27,11 @@ def project_config() -> str:
 def example_suite() -> str:
     """A suite that makes sense in nearly every project."""
     text = files(__name__).joinpath("test-example.yaml").read_text("utf-8")
-    return text.replace("{schema}", json_schema.address("zelda.suite.schema.json"))
+    return text.replace("{schema}", schema.address("zelda.suite.schema.json"))
 
 
 def _project_lines() -> Iterator[str]:
-    yield f"# yaml-language-server: $schema={json_schema.address('zelda.config.schema.json')}"
+    yield f"# yaml-language-server: $schema={schema.address('zelda.config.schema.json')}"
     yield "#"
     yield from _comment(_HEAD, "")
     yield f"# Reference: {DOCUMENTATION}"
@@ -41,7 +39,7 @@ def _project_lines() -> Iterator[str]:
         yield from _lines(key)
 
 
-def _lines(key: Key) -> Iterator[str]:
+def _lines(key: ConfigKey) -> Iterator[str]:
     """A key with its comment; the top level is spaced out."""
     indentation = "  " * (len(key.path) - 1)
     if not indentation:
@@ -57,7 +55,7 @@ def _lines(key: Key) -> Iterator[str]:
         yield f"{indentation}{key.name}: {_written(default)}"
 
 
-def _example(key: Key) -> Any:
+def _example(key: ConfigKey) -> Any:
     """The key's own example, or its part of the group's."""
     if key.field.examples:
         return key.field.examples[0]

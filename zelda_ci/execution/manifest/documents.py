@@ -1,14 +1,90 @@
 """Skills, commands, sub-agents and rules: the Markdown files of a `.claude` folder."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
+import yaml
+
 from zelda_ci.domain.manifest import ItemKind
-from zelda_ci.execution.manifest import front_matter
-from zelda_ci.execution.manifest.findings import Findings
-from zelda_ci.execution.manifest.front_matter import Document
-from zelda_ci.execution.manifest.settings import Settings
-from zelda_ci.execution.manifest.tree import Entry
+from zelda_ci.execution.manifest.settings import ClaudeSettings
+from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
+
+try:
+    LOADER: Any = yaml.CSafeLoader
+except AttributeError:  # PyYAML built without libyaml
+    LOADER = yaml.SafeLoader
+
+MAX_FRONT_MATTER_LENGTH = 32_000
+MAX_EVENTS = 2_000
+MAX_YAML_DEPTH = 20
+
+_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_LINE = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class MarkdownDocument:
+    """A Markdown file: what its head says, and its text."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    body: str = ""
+
+    def text(self, key: str) -> str | None:
+        """A field that holds words; anything else there counts as not given."""
+        value = self.fields.get(key)
+        return value.strip() or None if isinstance(value, str) else None
+
+    def says(self, key: str, *, default: bool) -> bool:
+        """A field that says yes or no, also where broken YAML made a word of it."""
+        value = str(self.fields.get(key, default)).strip().lower()
+        return value == "true" if value in ("true", "false") else default
+
+    def globs(self, key: str) -> tuple[str, ...]:
+        """A field that lists globs, or has them in one text with commas between, but not those inside of braces."""
+        value = self.fields.get(key)
+        listed = value if isinstance(value, list) else _pieces(value) if isinstance(value, str) else []
+        return tuple(glob.strip() for glob in listed if isinstance(glob, str) and glob.strip())
+
+    @property
+    def first_line(self) -> str | None:
+        """What stands for a description where none is given: the first line with words, a heading without its marks."""
+        lines = (line.strip().lstrip("#").strip() for line in self.body[:MAX_FRONT_MATTER_LENGTH].splitlines())
+        return next((line for line in lines if line), None)
+
+
+def parse(text: str) -> MarkdownDocument:
+    """Head and text of a file; the head must begin on the first line and end."""
+    head = _HEAD.match(text)
+    if head is None or len(head[1]) > MAX_FRONT_MATTER_LENGTH:
+        return MarkdownDocument({}, text)
+    return MarkdownDocument(_fields(head[1]), text[head.end() :])
+
+
+def _fields(head: str) -> dict[str, Any]:
+    try:
+        _refuse_bombs(head)
+        found = yaml.load(head, Loader=LOADER)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        return dict(_LINE.findall(head))
+    if not isinstance(found, dict):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(key, str)}
+
+
+def _refuse_bombs(head: str) -> None:
+    """Repeated and deeply nested values cost little to write and much to build."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(head, Loader=LOADER)):
+        opens = isinstance(event, yaml.CollectionStartEvent)
+        depth += opens - isinstance(event, yaml.CollectionEndEvent)
+        if count > MAX_EVENTS or depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+            raise ValueError("too much for the head of a Markdown file")
+
+
+def _pieces(value: str) -> list[str]:
+    return re.findall(r"(?:[^,{]|\{[^}]*\}?)+", value)
+
 
 SKILL_FILE = "SKILL.md"
 RESERVED = "synced"
@@ -19,8 +95,8 @@ NESTED_ONLY = "Claude Code loads {what} only from the .claude folder of the proj
 class Documents:
     """Reads one `.claude` folder after the other, the nearest to the session first; names are taken once."""
 
-    findings: Findings
-    settings: Settings
+    findings: ScanFindings
+    settings: ClaudeSettings
 
     def __post_init__(self) -> None:
         self._taken: dict[tuple[ItemKind, str], str] = {}
@@ -42,7 +118,7 @@ class Documents:
             else:
                 self._no_skill(entry)
 
-    def _skill(self, entry: Entry, base: str, below: str) -> None:
+    def _skill(self, entry: TreeEntry, base: str, below: str) -> None:
         file = f"{entry.path}/{SKILL_FILE}"
         document = self._document(ItemKind.SKILL, entry.name, file)
         if document is None:
@@ -69,12 +145,12 @@ class Documents:
             return {"problem": "the project's settings switch it off (skillOverrides)"}
         return {} if below else self._take(ItemKind.SKILL, name, file)
 
-    def _misplaced(self, entry: Entry) -> None:
+    def _misplaced(self, entry: TreeEntry) -> None:
         if entry.name.endswith(".md"):
             problem = f"a skill is a folder with a {SKILL_FILE} in it, not a file"
             self.findings.add(ItemKind.SKILL, entry.name.removesuffix(".md"), entry.path, problem=problem)
 
-    def _no_skill(self, folder: Entry) -> None:
+    def _no_skill(self, folder: TreeEntry) -> None:
         """A folder without SKILL.md, and what may have been meant by it."""
         tree = self.findings.tree
         inside = tree.entries(folder.path)
@@ -138,9 +214,9 @@ class Documents:
                     announced=False,
                 )
 
-    def _document(self, kind: ItemKind, name: str, file: str) -> Document | None:
+    def _document(self, kind: ItemKind, name: str, file: str) -> MarkdownDocument | None:
         text = self.findings.text(kind, name, file)
-        return None if text is None else front_matter.parse(text)
+        return None if text is None else parse(text)
 
     def _take(self, kind: ItemKind, name: str, file: str) -> dict[str, Any]:
         """The file that has the name already, if one has: skills and commands share theirs."""
@@ -151,7 +227,7 @@ class Documents:
         return {"problem": f"{first} has the same name and takes its place", "shadowed": True}
 
 
-def _waits(document: Document) -> tuple[str, ...]:
+def _waits(document: MarkdownDocument) -> tuple[str, ...]:
     """The globs of files that it waits for: none where they cover everything."""
     globs = document.globs("paths")
     return () if "**" in globs else globs

@@ -1,20 +1,170 @@
 """The scan: from the folder in which a session will work, up to the top of the tree and down to its leaves."""
 
+import posixpath
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
-from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain import globs
+from zelda_ci.domain.manifest import ItemKind, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.execution.manifest import servers, settings
+from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
-from zelda_ci.execution.manifest.findings import Findings
-from zelda_ci.execution.manifest.memory import Memory
-from zelda_ci.execution.manifest.tree import Entry, Exhausted, Tree
+from zelda_ci.execution.manifest.settings import ClaudeSettings, json_object
+from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
 from zelda_ci.redact import Redactor
 
-MOST_FOLDERS = 4_000
-DEEPEST = 12
+
+def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, known: set[str]) -> None:
+    """A finding for each server of a file; one in a nearer folder takes the place of one further up."""
+    servers = json_object(findings, file).get("mcpServers")
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        shadowed = name in known
+        problem = _problem(name, server, settings)
+        if shadowed:
+            problem = "a server of the same name in a nearer folder takes its place"
+        findings.add(
+            ItemKind.MCP_SERVER, name, file, description=_described(server), problem=problem, shadowed=shadowed
+        )
+        known.add(name)
+
+
+def _problem(name: str, server: object, settings: ClaudeSettings) -> str | None:
+    if name in settings.servers_off:
+        return "the project's settings switch it off (disabledMcpjsonServers)"
+    if not isinstance(server, dict) or not isinstance(server.get("command") or server.get("url"), str):
+        return "neither a command nor a url says how to reach it"
+    return None
+
+
+def _described(server: Any) -> str | None:
+    """How it is reached. Arguments, headers and variables may hold secrets of any shape, and are left out."""
+    if not isinstance(server, dict):
+        return None
+    command, url = server.get("command"), server.get("url")
+    if isinstance(command, str):
+        return f"command: {command}"
+    return f"url: {url.partition('?')[0]}" if isinstance(url, str) else None
+
+
+MAX_IMPORT_DEPTH = 4
+MAX_IMPORTS = 100
+
+NAMES = ("CLAUDE.md", ".claude/CLAUDE.md")
+FALLBACKS = ("AGENTS.md", ".claude/AGENTS.md")
+LOCAL = "CLAUDE.local.md"
+
+_IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)", re.MULTILINE)
+_NO_TEXT = re.compile(
+    r"^```.*?(?:^```|\Z)|^~~~.*?(?:^~~~|\Z)|<!--.*?(?:-->|\Z)|`[^`\n]*`|^(?: {4}|\t).*?$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass
+class Memory:
+    """Reads the CLAUDE.md files of one folder after the other."""
+
+    findings: ScanFindings
+    excluded: Sequence[str]
+    _known: set[str] = field(default_factory=set)
+
+    def add_chain(self, folders: Sequence[str]) -> None:
+        """What is there from the start: of the project's folder and those above it."""
+        written = [name for folder in folders for name in NAMES if self._has_text(_in(folder, name))]
+        local = [_in(folder, LOCAL) for folder in folders if self.findings.tree.exists(_in(folder, LOCAL))]
+        for folder in folders:
+            for name in NAMES:
+                self._add(_in(folder, name))
+            for name in FALLBACKS:
+                instead = written[0] if written else local[0] if local else None
+                self._add(_in(folder, name), problem=instead and f"{instead} is there, and takes its place")
+        for file in local:
+            self._add(file, problem="it is one developer's own, and only what a project shares is tested")
+
+    def add_below(self, folder: str) -> None:
+        """What waits for files of a folder further down."""
+        written = [name for name in NAMES if self._has_text(_in(folder, name))]
+        for name in NAMES if written else FALLBACKS:
+            self._add(_in(folder, name), below=folder)
+
+    def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
+        try:
+            text = self.findings.tree.read(file)
+        except Missing:
+            return
+        except Unfit as unfit:
+            self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
+            return
+        if globs.matches(self.excluded, file):
+            problem = "the project's settings exclude it (claudeMdExcludes)"
+        self._found(file, text, below, problem)
+        if not problem:
+            self._imports(file, text, below, 1)
+
+    def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
+        for path in dict.fromkeys(_mentioned(text)):
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
+            if file in self._known or len(self._known) > MAX_IMPORTS:
+                continue
+            if path.startswith(("/", "~")) or file.startswith(".."):
+                self._missed(importer, path, path, "it lies outside the project, which nobody can approve in a test")
+            elif content := self._imported(importer, path, file):
+                problem = (
+                    f"it is imported more than {MAX_IMPORT_DEPTH} files deep" if depth > MAX_IMPORT_DEPTH else None
+                )
+                self._found(file, content, below, problem, f"imported by {importer}")
+                if not problem:
+                    self._imports(file, content, below, depth + 1)
+
+    def _imported(self, importer: str, path: str, file: str) -> str | None:
+        try:
+            return self.findings.tree.read(file)
+        except Unfit as problem:
+            # An @ begins many words that are no import: only what is surely meant as a file is worth a finding.
+            if path.endswith(".md"):
+                self._missed(importer, path, file, str(problem))
+            return None
+
+    def _missed(self, importer: str, path: str, file: str, problem: str) -> None:
+        if path.endswith((".md", ".txt")):
+            self._known.add(file)
+            self.findings.add(ItemKind.MEMORY, file, importer, description=f"imported by {importer}", problem=problem)
+
+    def _found(self, file: str, text: str, below: str, problem: str | None, described: str | None = None) -> None:
+        self._known.add(file)
+        self.findings.add(
+            ItemKind.MEMORY,
+            file,
+            file,
+            description=described,
+            text=text.strip(),
+            below=below,
+            announced=False,
+            problem=problem,
+        )
+
+    def _has_text(self, file: str) -> bool:
+        try:
+            return bool(self.findings.tree.read(file).strip())
+        except Unfit:
+            return False
+
+
+def _mentioned(text: str) -> Iterator[str]:
+    """Paths after an @ in running text: not in code, not in comments."""
+    for found in _IMPORT.finditer(_NO_TEXT.sub("", text)):
+        yield found[1].replace("\\ ", " ").partition("#")[0]
+
+
+def _in(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+MAX_FOLDERS = 4_000
+MAX_DEPTH = 12
 MEMORY_NAMES = {".claude", "CLAUDE.md", "AGENTS.md"}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
@@ -22,11 +172,11 @@ PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     """What the workspace's files offer, before anything has run in it.
 
-    Nothing is loaded yet: `zelda_ci.domain.loading` settles that once the session has told what it had.
+    Nothing is loaded yet: `zelda_ci.domain.manifest` settles that once the session has told what it had.
     """
     start = workspace.path.relative_to(workspace.root).as_posix().removeprefix(".")
     with Tree(workspace.root) as tree:
-        findings = Findings(tree, redact)
+        findings = ScanFindings(tree, redact)
         try:
             _look(findings, start)
         except Exhausted:
@@ -41,16 +191,16 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     )
 
 
-def _look(findings: Findings, start: str) -> None:
+def _look(findings: ScanFindings, start: str) -> None:
     chain = list(_upwards(start))
     settings_file = f"{start}/.claude/settings.json" if start else ".claude/settings.json"
-    project = settings.read(findings, settings_file)
+    project = settings.read_settings(findings, settings_file)
     documents = Documents(findings, project)
     memory = Memory(findings, project.memory_excluded)
     known: set[str] = set()
     for folder in chain:
         documents.add(folder)
-        servers.add(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, known)
+        add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, known)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
     for folder, names in _below(findings, start):
@@ -67,20 +217,20 @@ def _upwards(start: str) -> Iterator[str]:
         yield folder.as_posix().removeprefix(".")
 
 
-def _below(findings: Findings, start: str) -> Iterator[tuple[str, set[str]]]:
+def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:
     """Folders further down, the nearest first, with the names of what lies in them."""
     waiting, count = deque([(start, 0)]), 0
-    while waiting and count < MOST_FOLDERS:
+    while waiting and count < MAX_FOLDERS:
         folder, depth = waiting.popleft()
         count += 1
         entries = findings.tree.entries(folder)
         if folder != start:
             yield folder, {entry.name for entry in entries}
-        if depth < DEEPEST:
+        if depth < MAX_DEPTH:
             waiting += [(entry.path, depth + 1) for entry in entries if _is_entered(entry)]
     if waiting:
-        findings.note(f"Only the first {MOST_FOLDERS} folders of the project were searched.")
+        findings.note(f"Only the first {MAX_FOLDERS} folders of the project were searched.")
 
 
-def _is_entered(entry: Entry) -> bool:
+def _is_entered(entry: TreeEntry) -> bool:
     return entry.is_folder and not entry.is_link and entry.name not in PASSED_OVER

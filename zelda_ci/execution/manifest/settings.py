@@ -1,12 +1,14 @@
 """`.claude/settings.json`: the hooks it sets up, and what it switches off."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from zelda_ci.domain.manifest import ItemKind
-from zelda_ci.execution.manifest.findings import Findings
-from zelda_ci.execution.manifest.tree import Missing, Unfit
+from zelda_ci.domain.workspace import SettingFinding, Workspace
+from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
+from zelda_ci.redact import Redactor
 
 EVENTS = frozenset(
     {
@@ -48,7 +50,7 @@ EVENTS = frozenset(
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClaudeSettings:
     """What the project's settings say about other files."""
 
     skills_off: frozenset[str] = frozenset()
@@ -58,11 +60,11 @@ class Settings:
     hooks: dict[str, Any] = field(default_factory=dict)
 
 
-def read(findings: Findings, file: str) -> Settings:
+def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
     """The settings of the project, as far as they are of the expected shapes."""
     values = json_object(findings, file)
     overrides, hooks = values.get("skillOverrides"), values.get("hooks")
-    return Settings(
+    return ClaudeSettings(
         skills_off=frozenset(name for name, mode in _items(overrides) if mode == "off"),
         servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
         memory_excluded=_texts(values.get("claudeMdExcludes")),
@@ -71,7 +73,7 @@ def read(findings: Findings, file: str) -> Settings:
     )
 
 
-def add_hooks(findings: Findings, settings: Settings, file: str) -> None:
+def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> None:
     """A finding for each hook: what it waits for is its name, what it runs its description."""
     for event, groups in settings.hooks.items():
         for group in groups if isinstance(groups, list) else [None]:
@@ -87,7 +89,7 @@ def add_hooks(findings: Findings, settings: Settings, file: str) -> None:
                 findings.add(ItemKind.HOOK, name, file, description=described, problem=trouble, announced=False)
 
 
-def json_object(findings: Findings, file: str) -> dict[str, Any]:
+def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
     """A JSON file that holds an object; anything else counts as empty, and is noted unless the file is missing."""
     try:
         found = json.loads(findings.tree.read(file))
@@ -100,7 +102,7 @@ def json_object(findings: Findings, file: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hook_problem(event: str, settings: Settings) -> str | None:
+def _hook_problem(event: str, settings: ClaudeSettings) -> str | None:
     if settings.hooks_off:
         return "the project's settings switch all hooks off (disableAllHooks)"
     return None if event in EVENTS else "Claude Code knows no event of this name"
@@ -121,3 +123,109 @@ def _items(value: object) -> list[tuple[str, Any]]:
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+FILES = (".claude/settings.json", ".claude/settings.local.json")
+"""The second is never loaded; who keeps one may wonder why it does nothing."""
+
+MAX_FINDINGS = 50
+
+OURS = ("ANTHROPIC_", "CLAUDE_", "CCR_", "OTEL_", "LD_", "DYLD_", "ZELDA_", "BASH_FUNC_")
+OURS_TOO = frozenset({
+    "ALL_PROXY", "API_FORCE_IDLE_TIMEOUT", "API_TIMEOUT_MS", "BASH_ENV", "ENV", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+})  # fmt: skip
+
+STEERING = frozenset({
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR",
+    "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_CODE_DISABLE_1M_CONTEXT", "CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "CLAUDE_CODE_DISABLE_CLAUDE_MDS",
+    "CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS", "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "CLAUDE_CODE_EFFORT_LEVEL",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_SUBAGENT_EFFORT",
+})  # fmt: skip
+"""How the model works, openly: a project may commit this, and it is part of what is tested."""
+
+ADDRESS = "would have sent model requests elsewhere"
+CREDENTIAL = "would have replaced the session's credential, or run a command to get one"
+REQUEST = "would have changed model requests unseen"
+SHELL = "would have run code outside the confinement of the session's shells"
+TELEMETRY = "would have sent telemetry"
+OTHER = "could have changed how Claude Code reaches its model or is led"
+
+EFFECTS = {
+    "ANTHROPIC_BETAS": REQUEST,
+    "ANTHROPIC_CUSTOM_HEADERS": REQUEST,
+    "BASH_ENV": SHELL,
+    "CLAUDE_CODE_ENABLE_TELEMETRY": TELEMETRY,
+    "CLAUDE_CODE_EXTRA_BODY": REQUEST,
+    "CLAUDE_CODE_EXTRA_METADATA": REQUEST,
+    "CLAUDE_CODE_SHELL": SHELL,
+    "CLAUDE_CODE_SHELL_PREFIX": SHELL,
+    "CLAUDE_ENV_FILE": SHELL,
+}
+BY_SIGN = (
+    (("OTEL_",), TELEMETRY),
+    (("LD_", "DYLD_", "BASH_FUNC_"), SHELL),
+    (("_URL", "_HOST", "_SOCKET", "_PROXY", "CLAUDE_CODE_USE_", "PROVIDER_MANAGED"), ADDRESS),
+    (("_KEY", "_TOKEN", "_HELPER", "AUTH", "CRED", "OAUTH"), CREDENTIAL),
+    (("MODEL",), "would have changed which models are asked"),
+)
+
+KEYS = {
+    "apiKeyHelper": CREDENTIAL,
+    "awsAuthRefresh": CREDENTIAL,
+    "awsCredentialExport": CREDENTIAL,
+    "forceLoginMethod": CREDENTIAL,
+    "forceLoginOrgUUID": CREDENTIAL,
+    "gcpAuthRefresh": CREDENTIAL,
+    "otelHeadersHelper": TELEMETRY,
+    "policyHelper": "would have run a command to get more settings",
+    "policyHelpers": "would have run commands to get more settings",
+    "processWrapper": SHELL,
+    "proxyAuthHelper": CREDENTIAL,
+    "sandbox": "would have put a sandbox of Claude Code's own in place of Zelda's",
+}
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What does not take effect, and the variables that have to be pinned for that."""
+
+    findings: tuple[SettingFinding, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+def find_overrides(workspace: Workspace, redact: Redactor) -> Overrides:
+    """Read the settings that the session will meet; in a folder that is gone there are none."""
+    try:
+        with Tree(workspace.path) as tree:
+            looking = ScanFindings(tree, redact)
+            told = [(file, *one) for file in FILES for one in _told(json_object(looking, file))]
+    except (OSError, Exhausted):
+        told = []
+    findings = [
+        SettingFinding(file=redact(file), setting=redact(setting[:200]), effect=f"It {effect}; it did not take effect.")
+        for file, setting, effect in told[:MAX_FINDINGS]
+    ]
+    variables = {setting.removeprefix("env.") for _, setting, _ in told if setting.startswith("env.")}
+    return Overrides(tuple(findings), tuple(sorted(variables)))
+
+
+def is_ours(variable: str) -> bool:
+    """Whether a variable is not the project's to set; Claude Code takes proxies in lower case too."""
+    name = variable.upper()
+    return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
+
+
+def _told(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Setting and effect."""
+    yield from ((key, effect) for key, effect in KEYS.items() if settings.get(key))
+    variables = settings.get("env")
+    for name in variables if isinstance(variables, dict) else ():
+        if is_ours(name):
+            yield f"env.{name}", _effect(name.upper())
+
+
+def _effect(name: str) -> str:
+    by_sign = (effect for signs, effect in BY_SIGN if any(sign in name for sign in signs))
+    return EFFECTS.get(name) or next(by_sign, OTHER)

@@ -1,21 +1,24 @@
-"""Reading a tree that may be hostile: nothing leads out of it, nothing blocks, nothing is endless."""
+"""What a scan has found so far, each finding redacted and cut to size as it comes."""
 
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-LARGEST_FILE = 256_000
-MOST_BYTES = 20_000_000
-MOST_LOOKS = 200_000
-MOST_NAMES = 2_000
-MOST_LINKS = 16
-DEEPEST = 10
+from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.redact import Redactor, SafeText
+
+MAX_FILE_BYTES = 256_000
+MAX_BYTES = 20_000_000
+MAX_LOOKUPS = 200_000
+MAX_NAMES = 2_000
+MAX_LINKS = 16
+MAX_TREE_DEPTH = 10
 
 _Kind = Literal["folder", "link", "other"]
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,7 +38,7 @@ class Exhausted(Exception):  # noqa: N818 - the end of looking, not a failure
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeEntry:
     """Something in a folder, links followed."""
 
     name: str
@@ -70,15 +73,15 @@ class Tree:
         with _explained():
             data = _content(self._open(self._real(path), _FILE))
         self._bytes += len(data)
-        if len(data) > LARGEST_FILE:
-            raise Unfit(f"it is larger than {LARGEST_FILE // 1000} kB")
-        if self._bytes > MOST_BYTES:
+        if len(data) > MAX_FILE_BYTES:
+            raise Unfit(f"it is larger than {MAX_FILE_BYTES // 1000} kB")
+        if self._bytes > MAX_BYTES:
             raise Exhausted
         if b"\0" in data:
             raise Unfit("it is not a text file")
         return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[TreeEntry]:
         """What lies in a folder, by name; empty where there is no such folder."""
         try:
             with _explained():
@@ -86,9 +89,9 @@ class Tree:
         except Unfit:
             return []
         self._count(len(listed))
-        if len(listed) > MOST_NAMES:
+        if len(listed) > MAX_NAMES:
             self.crowded = True
-        return [self._entry(folder, name, kind) for name, kind in sorted(listed[:MOST_NAMES])]
+        return [self._entry(folder, name, kind) for name, kind in sorted(listed[:MAX_NAMES])]
 
     def exists(self, path: str) -> bool:
         """Whether something is there, whatever it is."""
@@ -106,7 +109,7 @@ class Tree:
         waiting = [(folder, 0)]
         while waiting:
             current, depth = waiting.pop()
-            if depth > DEEPEST or not self._first_visit(current, seen):
+            if depth > MAX_TREE_DEPTH or not self._first_visit(current, seen):
                 continue
             entries = self.entries(current)
             yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
@@ -122,9 +125,11 @@ class Tree:
         seen.add(real)
         return new
 
-    def _entry(self, folder: str, name: str, kind: _Kind) -> Entry:
+    def _entry(self, folder: str, name: str, kind: _Kind) -> TreeEntry:
         path = f"{folder}/{name}" if folder else name
-        return Entry(name, path, kind == "folder" or (kind == "link" and self._leads_to_folder(path)), kind == "link")
+        return TreeEntry(
+            name, path, kind == "folder" or (kind == "link" and self._leads_to_folder(path)), kind == "link"
+        )
 
     def _leads_to_folder(self, link: str) -> bool:
         try:
@@ -152,7 +157,7 @@ class Tree:
         return tuple(real)
 
     def _target(self, link: list[str], count: int) -> str:
-        if count > MOST_LINKS:
+        if count > MAX_LINKS:
             raise Unfit("its links lead in circles")
         target = os.readlink("/".join(link), dir_fd=self._root)
         if target.startswith("/"):
@@ -165,7 +170,7 @@ class Tree:
 
     def _count(self, looks: int) -> None:
         self._looks += looks
-        if self._looks > MOST_LOOKS:
+        if self._looks > MAX_LOOKUPS:
             raise Exhausted
 
     def _open(self, real: tuple[str, ...], flags: int) -> int:
@@ -185,7 +190,7 @@ def _content(descriptor: int) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise Unfit("it is not a regular file")
         with open(descriptor, "rb", closefd=False) as opened:
-            return opened.read(LARGEST_FILE + 1)
+            return opened.read(MAX_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
 
@@ -193,7 +198,7 @@ def _content(descriptor: int) -> bytes:
 def _listed(descriptor: int) -> list[tuple[str, _Kind]]:
     try:
         with os.scandir(descriptor) as listing:
-            return [(entry.name, _kind(entry)) for entry in islice(listing, MOST_NAMES + 1)]
+            return [(entry.name, _kind(entry)) for entry in islice(listing, MAX_NAMES + 1)]
     finally:
         os.close(descriptor)
 
@@ -215,3 +220,57 @@ def _explained() -> Iterator[None]:
         raise Unfit(f"it cannot be read ({error.strerror})") from None
     except ValueError:
         raise Unfit("it has an impossible name") from None
+
+
+MAX_ITEMS = 500
+MAX_DESCRIPTION_LENGTH = 1536
+"""Claude Code's own limit for what it tells the model of a skill."""
+
+MAX_TEXT_LENGTH = 10_000
+MAX_NAME_LENGTH = 300
+MAX_GLOBS = 50
+
+
+@dataclass
+class ScanFindings:
+    """Collects entries of the manifest."""
+
+    tree: Tree
+    redact: Redactor
+    items: list[ManifestItem] = field(default_factory=list)
+    notes: list[SafeText] = field(default_factory=list)
+
+    def add(self, kind: ItemKind, name: str, file: str, **facts: Any) -> None:
+        """Keep a finding; `facts` are fields of `ManifestItem` as plain text."""
+        if len(self.items) >= MAX_ITEMS:
+            return
+        fields = {key: self._safe(key, value) for key, value in facts.items()}
+        self.items.append(ManifestItem(kind=kind, name=self._cut(name), file=self._cut(file), **fields))
+        if len(self.items) == MAX_ITEMS:
+            self.note(f"Only the first {MAX_ITEMS} skills, rules and other items are listed.")
+
+    def note(self, sentence: str) -> None:
+        """Keep what the user should know about the scan itself."""
+        self.notes.append(self._cut(sentence, MAX_DESCRIPTION_LENGTH))
+
+    def text(self, kind: ItemKind, name: str, file: str) -> str | None:
+        """The text of a file; where it cannot be read, that is the finding."""
+        try:
+            return self.tree.read(file)
+        except Unfit as problem:
+            self.add(kind, name, file, problem=f"{problem}")
+            return None
+
+    def _safe(self, key: str, value: Any) -> Any:
+        match value:
+            case str():
+                return self._cut(value, MAX_TEXT_LENGTH if key == "text" else MAX_DESCRIPTION_LENGTH)
+            case tuple():
+                return tuple(self._cut(item) for item in value[:MAX_GLOBS])
+            case _:
+                return value
+
+    def _cut(self, text: str, limit: int = MAX_NAME_LENGTH) -> SafeText:
+        # Redacted before it is cut: half a secret would not be known as one.
+        safe = self.redact(text)
+        return safe if len(safe) <= limit else self.redact(safe[: limit - 1] + "…")

@@ -4,16 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
-from zelda_ci.test_output.tally import (
-    LONGEST_LIST,
-    Lines,
-    Tally,
-    first_names,
-    following,
-    matches,
-    number,
-    numbers,
-)
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, following, matches, number, numbers
 
 _PROJECT = re.compile(r"Test project \S")
 _PERCENT = re.compile(r"\d+% tests passed, (\d+) tests? failed out of (\d+)$")
@@ -96,7 +87,7 @@ def _googletest(lines: Lines, span: tuple[int, int], announced: int | None, ran:
     counts = {"PASSED": 0, "SKIPPED": 0, "FAILED": 0}
     names: list[str] = []
     disabled = 0
-    for line in islice(lines, span[1] + 1, span[1] + LONGEST_LIST):
+    for line in islice(lines, span[1] + 1, span[1] + MAX_LIST_LENGTH):
         if line.startswith("[===="):
             break
         if found := _GTEST_COUNT.match(line):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from zelda_ci.test_output.tally import LONGEST_LIST, Lines, Tally, first_names, matches, number, numbers, preceding
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number, numbers, preceding
 
 _EXAMPLES = re.compile(
     r"(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$"
@@ -35,7 +35,7 @@ def read_rspec(lines: Lines) -> Iterable[Tally]:
     """One tally per `N examples, M failures` right under how long it took."""
     for first, at, found in _timed(lines, _EXAMPLES, 1):
         failed, pending, errored = (number(found, group) for group in (2, 3, 4))
-        names = (name[1] for _, name in matches(lines[at : at + LONGEST_LIST], _RSPEC_FAILED)) if failed else ()
+        names = (name[1] for _, name in matches(lines[at : at + MAX_LIST_LENGTH], _RSPEC_FAILED)) if failed else ()
         passed = max(0, number(found, 1) - failed - pending)
         yield Tally("RSpec", passed, failed, errored, pending, failures=first_names(names), first=first, last=at)
 

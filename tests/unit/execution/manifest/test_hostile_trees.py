@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.steered import head, named, problems, scanned, workspace_in, write
 from zelda_ci.domain.manifest import ItemKind
-from zelda_ci.execution.manifest import scan
+from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.redact import Redactor
 
 redact = Redactor()

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.claude_sessions import make_workspace
-from zelda_ci.execution.manifest import overrides
-from zelda_ci.execution.manifest.overrides import Overrides
+from zelda_ci.execution.manifest.settings import Overrides, find_overrides
 from zelda_ci.redact import Redactor, Secret
 
 REDACT = Redactor([Secret("hunter2-is-secret")])
@@ -18,7 +17,7 @@ REDACT = Redactor([Secret("hunter2-is-secret")])
 
 def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> Overrides:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return overrides.find(make_workspace(tmp_path, {file: text}), REDACT)
+    return find_overrides(make_workspace(tmp_path, {file: text}), REDACT)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_thousands_of_variables_are_all_pinned_and_fifty_told(tmp_path: Path) ->
 def test_a_workspace_that_is_gone_has_no_settings(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     gone = dataclasses.replace(workspace, path=workspace.root / "gone")
-    assert overrides.find(gone, REDACT) == Overrides()
+    assert find_overrides(gone, REDACT) == Overrides()
 
 
 @pytest.mark.parametrize("how", ["fifo", "link out", "folder"])
@@ -95,4 +94,4 @@ def test_a_trap_in_place_of_the_settings_is_no_setting(tmp_path: Path, how: str)
             file.mkdir()
         case _:
             file.symlink_to(tmp_path / "outside.json")
-    assert overrides.find(workspace, REDACT) == Overrides()
+    assert find_overrides(workspace, REDACT) == Overrides()

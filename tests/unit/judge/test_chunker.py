@@ -1,0 +1,58 @@
+"""Cutting transcripts: every unit exactly once, in order, never in pieces."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zelda_ci.judge.rendering import SEPARATOR, chunked, windowed
+
+UNITS = st.lists(st.text(max_size=60), max_size=40)
+BUDGETS = st.integers(min_value=1, max_value=200)
+MARKER_ROOM = 200
+
+
+@given(UNITS, BUDGETS)
+def test_every_unit_is_in_exactly_one_chunk_in_order(units, budget):
+    chunks = chunked(units, budget)
+    assert [position for chunk in chunks for position in chunk.units] == list(range(len(units)))
+
+
+@given(UNITS, BUDGETS)
+def test_a_chunk_holds_its_units_whole_unless_a_single_one_is_too_large(units, budget):
+    for chunk in chunked(units, budget):
+        if chunk.shortened:
+            assert chunk.units == chunk.shortened
+            assert len(chunk.units) == 1
+            assert len(units[chunk.units[0]]) > budget
+        else:
+            assert chunk.text == SEPARATOR.join(units[position] for position in chunk.units)
+            assert len(chunk.text) <= budget
+
+
+@given(UNITS, BUDGETS)
+def test_no_chunk_could_have_taken_the_next_unit_too(units, budget):
+    chunks = [chunk for chunk in chunked(units, budget) if not chunk.shortened]
+    for chunk, following in pairwise(chunks):
+        if following.units[0] == chunk.units[-1] + 1:
+            assert len(chunk.text) + len(SEPARATOR) + len(units[following.units[0]]) > budget
+
+
+@given(st.text(max_size=2000), st.integers(min_value=MARKER_ROOM, max_value=1000))
+def test_a_window_fits_and_says_exactly_what_it_leaves_out(text, budget):
+    shown = windowed(text, budget)
+    assert len(shown) <= budget
+    if len(text) <= budget:
+        assert shown == text
+    else:
+        head, _, rest = shown.partition("\n[... ")
+        told, _, tail = rest.partition(" characters are left out here: this was too long to be shown whole ...]\n")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert len(head) + int(told) + len(tail) == len(text)
+
+
+def test_a_huge_unit_between_small_ones_stands_alone():
+    chunks = chunked(["a", "b", "x" * 5000, "c"], 1000)
+    assert [chunk.units for chunk in chunks] == [(0, 1), (2,), (3,)]
+    assert [chunk.shortened for chunk in chunks] == [(), (2,), ()]

@@ -1,0 +1,79 @@
+"""Citations: the place exists and the quote stands there, or the citation does not hold."""
+
+import pytest
+
+from tests.builders import session
+from zelda_ci.metrics.evidence import Sources, problem_with, sections, turns_of
+
+PATCH = """\
+diff --git a/shop/cart.py b/shop/cart.py
+index 1..2 100644
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -1,2 +1,2 @@
+-    return 1
++    return 2
+diff --git a/old name.txt b/new name.txt
+similarity index 90%
++hello
+"""
+FILE = "".join(f"line {number} of the file\n" for number in range(1, 21))
+SOURCES = Sources(
+    {"shop/cart.py": FILE},
+    sections(PATCH),
+    turns_of(session("Read a.py -> found it", 'Bash "make  test" -> 3 passed')),
+    "testCommand `make test` ended with exit code 0.",
+    {"README.md": "# Shop\nOpen daily.\n"}.get,
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "quote"),
+    [
+        ("shop/cart.py:3-4", "line 3 of the file\nline 4 of the file"),
+        ("shop/cart.py:3", "3 of   the file"),
+        ("file:shop/cart.py:3", "line 3 of the file"),
+        ("`shop/cart.py:3`", "3 | line 3 of the file"),
+        ("shop/cart.py:3", "line 5 of the file"),
+        ("patch:shop/cart.py", "return 2"),
+        ("patch:shop/cart.py", "-    return 1\n+    return 2"),
+        ("patch:shop/cart.py:7", "return 2"),
+        ("patch:new name.txt", "hello"),
+        ("turn 1", "found it"),
+        ("turn 1 call 1", "found it"),
+        ("[turn 2, call 1]", "3 passed"),
+        ("Turn 2 call 1 (Bash)", "3 passed"),
+        ("shop/cart.py", "line 9 of the file"),
+        ("./shop/cart.py:9", "line 9 of the file"),
+        ("README.md:2", "Open daily."),
+        ("new name.txt:1", "hello"),
+        ("build-and-tests", "exit code 0"),
+    ],
+)
+def test_what_is_there_holds(where, quote):
+    assert problem_with(where, quote, SOURCES) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "quote", "problem"),
+    [
+        ("shop/cart.py:3", "line 9 of the file", "The quote is not found at 'shop/cart.py:3'"),
+        ("shop/cart.py:19-25", "line 19", "The cited place 'shop/cart.py:19-25' does not exist."),
+        ("shop/cart.py:0", "line 1", "The cited place 'shop/cart.py:0' does not exist."),
+        ("shop/cart.py:4-3", "line 4", "The cited place 'shop/cart.py:4-3' does not exist."),
+        ("shop/other.py:1", "line 1", "The cited place 'shop/other.py:1' does not exist."),
+        ("patch:other.py", "return 2", "The cited place 'patch:other.py' does not exist."),
+        ("patch:shop/cart.py", "hello", "The quote is not found at 'patch:shop/cart.py'"),
+        ("turn 3", "found", "The cited place 'turn 3' does not exist."),
+        ("turn 1 call 2", "found", "The cited place 'turn 1 call 2' does not exist."),
+        ("turn 1", "3 passed", "The quote is not found at 'turn 1'"),
+        ("README.md:9", "Open daily.", "The cited place 'README.md:9' does not exist."),
+        ("build-and-tests", "exit code 1", "The quote is not found at 'build-and-tests'"),
+        ("everywhere", "found", "The cited place 'everywhere' does not exist."),
+        ("turn 1", "", "The citation of 'turn 1' has no quote."),
+        ("turn 1", " \n", "The citation of 'turn 1' has no quote."),
+        ("turn 99999999999999999999", "x", "does not exist."),
+    ],
+)
+def test_what_is_not_there_is_told(where, quote, problem):
+    assert problem in (problem_with(where, quote, SOURCES) or "")

@@ -1,0 +1,118 @@
+"""The one place where an evaluator may fail, and the table of evaluators."""
+
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from tests.builders import session, suite
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, EvalResult, Metric
+from zelda_ci.domain.session import ApiUsage
+from zelda_ci.domain.suite import MetricSwitches
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import JudgeError
+from zelda_ci.metrics import asked_for
+from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Unscored, run_evaluator
+from zelda_ci.metrics.efficiency import Efficiency
+from zelda_ci.redact import MASK, Redactor, Secret
+
+redact = Redactor([Secret("hunter22")])
+CONTEXT = EvalContext(
+    suite=suite(), workspace=None, transcript=session("Read a.py", '"Done."'), api=ApiUsage(), changes=None
+)
+
+
+class Found(Record):
+    some_text: str
+    absent: str | None = None
+
+
+@dataclass
+class Says:
+    """An evaluator that says what it was told to, or fails with it."""
+
+    outcome: Outcome | BaseException
+    metric: Metric = Metric.TOOL_USAGE
+    version: str = "7"
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        await anyio.lowlevel.checkpoint()
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+class NoBench:
+    """Where nothing is run."""
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        raise NotImplementedError
+
+
+def evaluated(outcome: Outcome | BaseException) -> EvalResult:
+    return anyio.run(run_evaluator, Says(outcome), CONTEXT, redact)
+
+
+def test_a_score_is_stored_with_its_masked_details() -> None:
+    result = evaluated(Scored(50, "because hunter22", Found(some_text="x hunter22")))
+    assert (result.metric, result.version, result.score, result.failed) == (Metric.TOOL_USAGE, "7", 50, False)
+    assert result.reasoning == f"because {MASK}"
+    assert result.details == {"someText": f"x {MASK}"}
+
+
+def test_unscored_keeps_its_reason_and_numbers_and_is_no_failure() -> None:
+    result = evaluated(Unscored("nothing to see", Found(some_text="x")))
+    assert (result.score, result.reasoning, result.details, result.failed) == (
+        None,
+        "nothing to see",
+        {"someText": "x"},
+        False,
+    )
+    assert evaluated(Unscored("nothing")).details == {}
+
+
+@pytest.mark.parametrize(
+    ("failure", "reasoning"),
+    [
+        (SystemExit(0), "The evaluation failed: SystemExit: 0"),
+        (BrokenPipeError(), "The evaluation failed: BrokenPipeError: "),
+        (MemoryError(), "The evaluation failed: MemoryError: "),
+        (ValueError("no hunter22 today"), f"The evaluation failed: ValueError: no {MASK} today"),
+        (JudgeError("The judge is silent.", hint="Ask again."), "The judge is silent."),
+        (
+            ExceptionGroup("several", [ValueError("a")]),
+            "The evaluation failed: ExceptionGroup: several (1 sub-exception)",
+        ),
+        (RecursionError(), "The evaluation failed: RecursionError: "),
+        (Scored(101, "r", Found(some_text="x")), "The evaluation failed: ValueError: a score of 101 is not between"),
+        (Scored(float("nan"), "r", Found(some_text="x")), "The evaluation failed: ValueError: a score of nan is not"),
+    ],
+)
+def test_any_failure_becomes_an_unscored_result(failure: Outcome | BaseException, reasoning: str) -> None:
+    result = evaluated(failure)
+    assert (result.metric, result.score, result.failed) == (Metric.TOOL_USAGE, None, True)
+    assert result.reasoning.startswith(reasoning)
+
+
+def test_cancellation_is_no_failure_of_the_evaluator() -> None:
+    async def cancelled() -> bool:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await run_evaluator(Says(Unscored("never said")), CONTEXT, redact)
+        return scope.cancelled_caught
+
+    assert anyio.run(cancelled)
+
+
+def test_efficiency_needs_neither_workspace_nor_changes() -> None:
+    result = anyio.run(run_evaluator, Efficiency(), CONTEXT, redact)
+    assert (result.metric, result.version, result.failed) == (Metric.EFFICIENCY, "1", False)
+    assert result.score is not None
+    assert EfficiencyDetails.model_validate(result.details).tool_calls == {"Read": 1}
+
+
+def test_the_switches_of_a_suite_choose_the_evaluators() -> None:
+    metrics = [evaluator.metric for evaluator in asked_for(MetricSwitches(), NoBench(), redact)]
+    assert metrics == [Metric.EFFICIENCY, Metric.FUNCTIONAL_CORRECTNESS]
+    assert asked_for(MetricSwitches(efficiency=False, functional_correctness=False), NoBench(), redact) == ()

@@ -1,0 +1,115 @@
+import pytest
+
+from tests.golden.batches import run, safe
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Ended,
+    Noticed,
+    Retried,
+    SessionRecord,
+    ToolCalled,
+    ToolReturned,
+)
+from zelda_ci.events import (
+    BatchStarted,
+    Event,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    RunStarted,
+    SessionProgressed,
+    Warned,
+)
+from zelda_ci.report.terminal.progress import Activity, ProgressState
+
+RUN = run()
+
+
+def board(*events: Event) -> ProgressState:
+    kept = ProgressState()
+    for now, event in enumerate(events):
+        kept.take(event, float(now))
+    return kept
+
+
+def facts(*records: SessionRecord, cost: float = 0.5) -> list[str]:
+    kept = board(
+        RunStarted(RUN.run_id, RUN.suite),
+        PhaseStarted(RUN.run_id, Phase.SESSION),
+        *(SessionProgressed(RUN.run_id, record, 3, cost) for record in records),
+    )
+    return [cell.text for cell in kept.running[RUN.run_id].facts(83.0)]
+
+
+def called(name: str, number: int = 1, **arguments: object) -> ToolCalled:
+    return ToolCalled(
+        at=1, message_id=safe("m"), model=safe("m"), id=safe(f"t{number}"), name=safe(name), input=safe.json(arguments)
+    )
+
+
+def returned(number: int = 1) -> ToolReturned:
+    return ToolReturned(at=2, id=safe(f"t{number}"), output=safe("ok"))
+
+
+def test_a_session_shows_phase_time_turns_cost_and_the_tool_at_work() -> None:
+    assert facts(called("Read", file_path="src/app.py")) == ["session", "1:23", "3 turns", "$0.5000", "Read src/app.py"]
+
+
+@pytest.mark.parametrize(
+    ("records", "doing"),
+    [
+        ([called("Read"), returned()], "thinking"),
+        ([called("Read", 1), called("Bash", 2, command="make  test\n"), returned(1)], "Bash make test"),
+        ([called("Bash", command=""), called("Odd", 2, weird={"x": 1})], "Odd"),
+        (
+            [Retried(at=1, attempt=2, status=529, error=safe("x"), delay_seconds=4)],
+            "trying again in 4.0 s after HTTP 529",
+        ),
+        ([Retried(at=1, attempt=2, error=safe("x"))], "trying again in 0.0 s after a broken connection"),
+        ([AssistantSaid(at=1, message_id=safe("m"), model=safe("m"), text=safe("hello"))], "writing"),
+        ([AssistantSaid(at=1, message_id=safe("m"), model=safe("m"), text=safe("hm"), thinking=True)], "thinking"),
+        ([Ended(at=1, subtype=safe("success"), is_error=False)], "closing"),
+        ([returned(7), Noticed(at=1, kind=safe("k"), text=safe("t"))], "thinking"),
+        ([called("\x1b[2J", command="\x1b[31m")], "\\x1b[2J \\x1b[31m"),
+    ],
+)
+def test_what_the_session_is_at(records: list[SessionRecord], doing: str) -> None:
+    assert facts(*records)[-1] == doing
+
+
+def test_what_the_session_was_at_is_forgotten_when_it_is_over() -> None:
+    kept = Activity("a", 0.0, phase=Phase.EVALUATION, turns=2, doing="Read")
+    assert [cell.text for cell in kept.facts(1.0)] == ["evaluation", "0:01", "2 turns", "$0.0000"]
+
+
+def test_a_finished_run_is_no_longer_under_way_and_its_cost_stays() -> None:
+    kept = board(
+        BatchStarted(("a", "b"), 2),
+        RunStarted(RUN.run_id, "a"),
+        SessionProgressed(RUN.run_id, called("Read"), 1, 0.25),
+        SessionProgressed(RUN.run_id, returned(), 2, 0.5),
+        RunFinished(RUN),
+    )
+    assert kept.running == {}
+    assert kept.progress() == "1 of 2 done, $0.5000 so far"
+
+
+def test_the_plan_says_how_many_at_a_time() -> None:
+    assert board(BatchStarted(("a",), 4)).plan() == "1 run"
+    assert board(BatchStarted(("a", "b"), 1)).plan() == "2 runs"
+    assert board(BatchStarted(("a", "b"), 2)).plan() == "2 runs, 2 at a time"
+
+
+def test_events_are_about_the_run_they_name() -> None:
+    kept = board(RunStarted(RUN.run_id, "rest (trial 2)"))
+    assert kept.subject(RunFinished(RUN)) == "rest (trial 2)"
+    assert kept.subject(Warned("x", RUN.run_id)) == "rest (trial 2)"
+    assert kept.subject(Warned("x", "stranger")) == "stranger"
+    assert kept.subject(Warned("x")) == ""
+
+
+def test_events_of_a_run_that_was_never_announced_do_no_harm() -> None:
+    kept = board(
+        SessionProgressed("stranger", returned(), 1, 0.1), PhaseStarted("other", Phase.SETUP), RunFinished(RUN)
+    )
+    assert list(kept.running) == ["stranger", "other"]

@@ -1,0 +1,80 @@
+import io
+
+from rich.console import Console
+from rich.text import Text
+
+from zelda_ci.report.model import Cell, Row
+from zelda_ci.report.terminal.layout import Page
+
+
+def page(width: int) -> Page:
+    return Page(Console(file=io.StringIO(), width=width, _environ={}))
+
+
+def shown(page: Page) -> list[str]:
+    page.show()
+    assert isinstance(page.console.file, io.StringIO)
+    return page.console.file.getvalue().splitlines()
+
+
+def cells(*texts: str) -> tuple[Cell, ...]:
+    return tuple(map(Cell, texts))
+
+
+def test_facts_go_to_the_next_line_as_a_whole() -> None:
+    sheet = page(40)
+    sheet.beside(Text("Label  "), cells("12,345 in", "2,345 out", "100,000 cache read"))
+    assert shown(sheet) == ["Label  12,345 in · 2,345 out", "       100,000 cache read"]
+
+
+def test_a_sentence_wraps_under_itself() -> None:
+    sheet = page(40)
+    sheet.row(Row("Why", cells("One sentence that is longer than a line of this page.")), indent=2, label_width=4)
+    assert shown(sheet) == ["  Why   One sentence that is longer than", "        a line of this page."]
+
+
+def test_a_word_longer_than_the_line_is_broken_under_its_label() -> None:
+    sheet = page(34)
+    sheet.beside(Text("Label     "), cells("x" * 50))
+    assert shown(sheet) == ["Label     " + "x" * 24, "          " + "x" * 24, "          " + "x" * 2]
+
+
+def test_what_is_to_be_copied_is_never_broken() -> None:
+    sheet = page(40)
+    sheet.beside(Text("Label  "), (Cell("a/" * 100, whole=True),))
+    assert shown(sheet) == ["Label  " + "a/" * 100]
+
+
+def test_a_label_that_leaves_no_room_stands_alone() -> None:
+    sheet = page(40)
+    sheet.beside(Text("  A label that is rather long  "), cells("and its text"))
+    assert shown(sheet) == ["  A label that is rather long", "        and its text"]
+
+
+def test_wide_characters_count_twice() -> None:
+    sheet = page(40)
+    sheet.beside(Text("Label  "), cells("日本語日本語日本語", "日本語日本語日本語"))
+    assert shown(sheet) == ["Label  日本語日本語日本語", "       日本語日本語日本語"]
+
+
+def test_a_quotation_cannot_leave_its_gutter() -> None:
+    sheet = page(30)
+    sheet.quote(["  PASS  forged" + " " * 30 + "PASS  again"], indent=0)
+    assert all(line.startswith("│") for line in shown(sheet))
+
+
+def test_markup_and_emoji_codes_mean_nothing() -> None:
+    sheet = page(60)
+    sheet.beside(Text("Label  "), cells("[red]x[/red] :smile: [link=http://x]y[/link]"))
+    assert shown(sheet) == ["Label  [red]x[/red] :smile: [link=http://x]y[/link]"]
+
+
+def test_blank_lines_do_not_pile_up() -> None:
+    sheet = page(60)
+    for _ in range(3):
+        sheet.blank()
+    sheet.line(Text("one"))
+    for _ in range(3):
+        sheet.blank()
+    sheet.line(Text("two"))
+    assert shown(sheet) == ["one", "", "two"]

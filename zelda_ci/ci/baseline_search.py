@@ -1,0 +1,257 @@
+"""The stored results that a run is compared with: those of the commit that fits best, or of its nearest ancestor."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
+from zelda_ci.errors import ArtifactError, GitHubError, StorageError
+from zelda_ci.github import schemas
+from zelda_ci.github.api import Api
+from zelda_ci.github.archives import read_members
+from zelda_ci.github.revisions import ancestors, behind
+from zelda_ci.github.schemas import Artifact, ArtifactRun, WorkflowRun, understand
+from zelda_ci.report.builders import annotations
+
+TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
+"""What runs on commits that are already on a branch of this repository; pull requests are not."""
+
+
+def is_of_branch(run: ArtifactRun, branch: str, repository_id: int) -> bool:
+    """Whether a run was for this repository's own branch, as far as a list of artifacts tells."""
+    return run.repository_id == run.head_repository_id == repository_id and run.head_branch == branch
+
+
+def distrust_of_run(run: WorkflowRun, listed: ArtifactRun, workflow_id: int) -> str | None:
+    """Why the results of a run are nobody's baseline; absent where they may be one."""
+    if run.event not in TRUSTED_EVENTS:
+        return f"it was stored by a {run.event} run"
+    if run.workflow_id != workflow_id:
+        return "it was stored by another workflow"
+    if run.head_repository is None or run.head_repository.id != listed.repository_id:
+        return "it was stored by a run for another repository"
+    if (run.id, run.head_branch, run.head_sha) != (listed.id, listed.head_branch, listed.head_sha):
+        return "GitHub tells two things of its run"
+    return None
+
+
+def distrust_of_provenance(told: Provenance, run: WorkflowRun) -> str | None:
+    """Why what an artifact tells of itself, which whoever stored it can choose, is not believed.
+
+    A repository may be renamed: its id tells.
+    """
+    if run.head_repository is None or told.repository_id != run.head_repository.id:
+        return "it names another repository than GitHub"
+    if told.run_id != run.id:
+        return "it names another run than GitHub"
+    if run.head_sha != told.sha:
+        return "it names another commit than GitHub"
+    if not told.complete:
+        return "its run was cut short, or not judged completely"
+    return None
+
+
+PROVENANCE = "zelda-ci.json"
+RESULTS = "zelda-results.json"
+
+PAGES_OF_ARTIFACTS = 5
+"""Of 100 each: every pull request stores one under the same name, and GitHub cannot filter by branch."""
+
+MAX_ARCHIVE_BYTES = 256 << 20
+MAX_MEMBER_BYTES = 64 << 20
+MAX_MEMBERS = 20_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An artifact that a run for the branch stored, as far as a list tells."""
+
+    artifact: Artifact
+    run: ArtifactRun
+
+    @property
+    def commit(self) -> str:
+        """The commit that it is about."""
+        return self.run.head_sha
+
+
+def candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Candidate]:
+    """What runs for a branch stored, expired or not; the newest first, since GitHub promises no order."""
+    listed = api.pages("actions/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
+    artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
+    return [
+        Candidate(artifact, run)
+        for artifact in artifacts
+        if (run := artifact.workflow_run) and is_of_branch(run, branch, repository_id)
+    ]
+
+
+def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[[bytes], T]) -> T:
+    """The results in a candidate.
+
+    Raises:
+        ArtifactError: It is no baseline, or damaged; the message says which condition failed.
+        StorageError: `read` could not read the results.
+        GitHubError: GitHub did not give it.
+    """
+    run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
+    _refuse(distrust_of_run(run, candidate.run, workflow_id))
+    told, results = opened(api, candidate.artifact)
+    _refuse(distrust_of_provenance(told, run))
+    return read(results)
+
+
+def _members(api: Api, artifact: Artifact) -> dict[str, bytes]:
+    blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
+    members = read_members(
+        blob,
+        {PROVENANCE, RESULTS},
+        max_member_bytes=MAX_MEMBER_BYTES,
+        max_total_bytes=2 * MAX_MEMBER_BYTES,
+        max_members=MAX_MEMBERS,
+    )
+    for name in (PROVENANCE, RESULTS):
+        _refuse(None if name in members else f"it holds no {name}")
+    return members
+
+
+def _provenance(data: bytes) -> Provenance:
+    try:
+        return Provenance.model_validate(schemas.parse_strict(data))
+    except (schemas.NotStrictJsonError, ValidationError):
+        raise ArtifactError(f"its {PROVENANCE} cannot be read", code="BASELINE_REFUSED") from None
+
+
+def _refuse(reason: str | None) -> None:
+    if reason:
+        raise ArtifactError(reason, code="BASELINE_REFUSED")
+
+
+def opened(api: Api, artifact: Artifact) -> tuple[Provenance, bytes]:
+    """What an artifact tells of itself, and its results, neither of them believed yet.
+
+    Raises:
+        ArtifactError: It holds no such things.
+        GitHubError: GitHub did not give it.
+    """
+    members = _members(api, artifact)
+    return _provenance(members[PROVENANCE]), members[RESULTS]
+
+
+MAX_TRIED = 5
+"""Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26:
+one for the run itself, 5 pages of artifacts, 4 of commits, three per artifact and one for the distance."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which results would fit.
+
+    Attributes:
+        wanted: The commit whose results would fit best; without one, the newest of the branch.
+        branch: The branch that must have stored them.
+        artifact_name: Under which it stores them.
+        repository_id: Of the repository that must have stored them.
+        own_run_id: The run whose results are to be compared: the baseline's must be of the same workflow, and another.
+    """
+
+    wanted: str | None
+    branch: str
+    artifact_name: str
+    repository_id: int
+    own_run_id: int
+
+
+@dataclass(frozen=True)
+class StoredBaseline(Generic[T]):
+    """A baseline, or why there is none; `results` are present exactly where the origin's state is `FOUND`."""
+
+    origin: BaselineOrigin
+    results: T | None
+
+
+def find_baseline(api: Api, search: Search, *, read: Callable[[bytes], T], now: datetime) -> StoredBaseline[T]:
+    """The results to compare with. A missing baseline is a normal state: the origin tells, nothing is raised.
+
+    Args:
+        api: Of the repository that is searched; the token needs `actions: read` and `contents: read`.
+        search: Which results would fit.
+        read: Results from the bytes of their file; raises `StorageError` for what it cannot read.
+        now: For the age.
+    """
+    try:
+        return _Lookup(api, search, read, now).find()
+    except GitHubError as error:
+        return StoredBaseline(annotations.not_told(search.branch, search.wanted, error), None)
+
+
+@dataclass(frozen=True)
+class _Lookup(Generic[T]):
+    api: Api
+    search: Search
+    read: Callable[[bytes], T]
+    now: datetime
+
+    def find(self) -> StoredBaseline[T]:
+        search = self.search
+        own = understand(WorkflowRun, self.api.get(f"actions/runs/{search.own_run_id}"))
+        stored = candidates(self.api, search.artifact_name, search.branch, search.repository_id)
+        others = [each for each in stored if each.run.id != search.own_run_id]
+        if not others:
+            return StoredBaseline(annotations.never_stored(search.branch, search.wanted), None)
+        if all(each.artifact.expired for each in others):
+            return StoredBaseline(annotations.all_expired(search.branch, search.wanted), None)
+        return self._nearest([each for each in others if not each.artifact.expired], own.workflow_id)
+
+    def _nearest(self, stored: list[Candidate], workflow_id: int) -> StoredBaseline[T]:
+        branch = self.search.branch
+        wanted = self.search.wanted or next(ancestors(self.api, branch), branch)
+        refusal = None
+        for candidate in islice(self._in_line(stored, wanted), MAX_TRIED):
+            try:
+                results = results_of(self.api, candidate, workflow_id, self.read)
+            except (ArtifactError, StorageError) as error:
+                refusal = refusal or annotations.refused(branch, wanted, candidate.commit, error)
+            else:
+                return StoredBaseline(self._found(candidate, wanted), results)
+        return StoredBaseline(refusal or annotations.none_related(branch, wanted), None)
+
+    def _in_line(self, stored: list[Candidate], wanted: str) -> Iterator[Candidate]:
+        """Candidates for the wanted commit, then for its ancestors, which are only asked for when those do not do."""
+        by_commit = defaultdict(list)
+        for candidate in stored:
+            by_commit[candidate.commit].append(candidate)
+        yield from by_commit.pop(wanted, ())
+        line = ancestors(self.api, wanted)
+        while by_commit and (commit := next(line, None)):
+            yield from by_commit.pop(commit, ())
+
+    def _found(self, candidate: Candidate, wanted: str) -> BaselineOrigin:
+        created_at = candidate.artifact.created_at
+        distance = self._distance(candidate.commit, wanted)
+        age = self.now - created_at if created_at else None
+        return BaselineOrigin(
+            state=BaselineState.FOUND,
+            sentence=annotations.found(self.search.branch, candidate.commit, distance, age),
+            branch=self.search.branch,
+            wanted=wanted,
+            commit=candidate.commit,
+            behind=distance,
+            created_at=created_at,
+            run_id=candidate.run.id,
+            artifact_id=candidate.artifact.id,
+        )
+
+    def _distance(self, commit: str, wanted: str) -> int | None:
+        """Good to know, but no reason to do without the results."""
+        try:
+            return behind(self.api, commit, wanted)
+        except GitHubError:
+            return None

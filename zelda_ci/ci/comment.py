@@ -1,0 +1,155 @@
+"""The one comment that a pull request gets: found again, updated in place, and never overwritten by an older run."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from zelda_ci.errors import GitHubError
+from zelda_ci.github.api import Api
+from zelda_ci.github.comments import (
+    MAX_BODY_LENGTH,
+    Comment,
+    CommentOrder,
+    comment_in,
+    length,
+    order_in,
+    read_thread,
+    sealed,
+    visible_text,
+)
+from zelda_ci.github.schemas import WorkflowRun, understand
+
+Action = Literal["created", "updated", "unchanged", "outdated"]
+
+_GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of a comment; `outdated` where the pull request has moved on, or a newer run was there first."""
+
+    url: str | None
+    action: Action
+    left_over: int = 0
+    """Further comments of ours that could not be removed."""
+
+
+def publish_comment(api: Api, number: int, *, key: str, order: CommentOrder, body: str) -> Published:
+    """Make the comment of a pull request tell `body`.
+
+    Args:
+        api: Of the repository; the token needs `pull-requests: write`.
+        number: Of the pull request.
+        key: Tells apart the comments of several jobs.
+        order: Of the run that `body` tells of.
+        body: Markdown without the hidden lines.
+
+    Raises:
+        GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
+    """
+    text = sealed(key, order, body)
+    if length(text) > MAX_BODY_LENGTH:
+        raise _too_long()
+    return _Draft(api, number, key, order, text).publish()
+
+
+@dataclass(frozen=True)
+class _Draft:
+    api: Api
+    number: int
+    key: str
+    order: CommentOrder
+    text: str
+
+    def publish(self) -> Published:
+        thread = read_thread(self.api, self.number)
+        found = thread.marked(self.key)
+        if self.order.head_sha not in ("", thread.head_sha):
+            return Published(found[0].url if found else None, "outdated")
+        return self._settle(found) if found else self._create()
+
+    def _create(self) -> Published:
+        """Another job may do so at this moment: look again, since all see the same comments and all keep the oldest."""
+        created = self._post_once()
+        # Who we are, GitHub may have told only now.
+        me = created[0].author if created else None
+        seen = {each.id: each for each in (*self._look(me), *created)}
+        published = self._settle([seen[number] for number in sorted(seen)])
+        return replace(published, action="created") if published.action == "unchanged" else published
+
+    def _post_once(self) -> list[Comment]:
+        """What was created, if anything had to be: a request whose answer was lost may have been carried out."""
+        try:
+            return [self._post()]
+        except GitHubError as error:
+            if error.code != "GITHUB_ANSWER_LOST":
+                raise
+        return [] if self._look() else [self._post()]
+
+    def _settle(self, found: list[Comment]) -> Published:
+        """Tell it in the oldest comment, unless one of them tells of a newer run."""
+        kept, *others = found
+        if self._is_beaten(found):
+            left = self._remove(each for each in others if order_in(each.body) == self.order)
+            return Published(kept.url, "outdated", left)
+        try:
+            action = self._write(kept)
+        except GitHubError as error:
+            if error.code not in _GONE:
+                raise
+            return self._settle(others) if others else self._create()
+        return Published(kept.url, action, self._remove(others))
+
+    def _is_beaten(self, found: list[Comment]) -> bool:
+        claimed = {order for each in found if (order := order_in(each.body))}
+        return any(order.is_after(self.order) and self._exists(order) for order in claimed)
+
+    def _exists(self, claimed: CommentOrder) -> bool:
+        """People can write a run into a comment that never was; it must not silence all that come."""
+        try:
+            run = understand(WorkflowRun, self.api.get(f"actions/runs/{claimed.run_id}"))
+        except GitHubError as error:
+            if error.code not in _GONE | {"GITHUB_NOT_PERMITTED"}:
+                raise
+            return error.code not in _GONE
+        return run.run_attempt >= claimed.run_attempt
+
+    def _look(self, me: str | None = None) -> list[Comment]:
+        return read_thread(self.api, self.number, me).marked(self.key)
+
+    def _post(self) -> Comment:
+        with _lengths():
+            return comment_in(self.api.post(f"issues/{self.number}/comments", {"body": self.text}))
+
+    def _write(self, comment: Comment) -> Action:
+        if visible_text(comment.body) == visible_text(self.text):
+            return "unchanged"
+        with _lengths():
+            self.api.patch(f"issues/comments/{comment.id}", {"body": self.text})
+        return "updated"
+
+    def _remove(self, comments: Iterable[Comment]) -> int:
+        """A comment too many is a blemish, no failure; returns how many stay."""
+        left = 0
+        for comment in comments:
+            try:
+                self.api.delete(f"issues/comments/{comment.id}")
+            except GitHubError as error:
+                left += error.code not in _GONE
+        return left
+
+
+@contextmanager
+def _lengths() -> Iterator[None]:
+    try:
+        yield
+    except GitHubError as error:
+        if error.status == 422 and "too long" in error.detail.lower():
+            raise _too_long() from error
+        raise
+
+
+def _too_long() -> GitHubError:
+    message = f"The comment is longer than the {MAX_BODY_LENGTH} characters that GitHub takes."
+    return GitHubError(message, code="COMMENT_TOO_LONG", status=422)

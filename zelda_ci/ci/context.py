@@ -1,0 +1,103 @@
+"""What the story of a run in CI is told with, and what it has found so far."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from zelda_ci.ci.event import Decision
+from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
+from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.github.api import Api
+from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.workflow_commands import Log
+from zelda_ci.pipeline.comparing import Compared
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class CiContext:
+    """What is known before anything happens; built by `action`."""
+
+    settings: ActionSettings
+    decision: Decision
+    commit: str
+    """What was tested, as GitHub knows it."""
+    api: Api | None
+    """Absent without a token."""
+    artifacts: Callable[[], ArtifactService]
+    """Raises `ArtifactError` where there is no such service."""
+    root: Path
+    """Of the project."""
+    results_dir: Path
+    log: Log
+    now: Callable[[], datetime]
+
+    @property
+    def run_id(self) -> int:
+        """Of this run."""
+        return self.settings.context.run_id
+
+
+@dataclass
+class CiResult:
+    """What is known so far; whatever is missing when the run is cancelled stays missing in what is told."""
+
+    batch: BatchResult
+    baseline: BaselineOrigin
+    stored: BatchResult | None = None
+    compared: Compared | None = None
+    artifact_id: int | None = None
+    run_id: int | None = None
+    """The run that made the results, where that is not this one."""
+    comment_url: str | None = None
+    cancelled: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def gate(self) -> GateResult:
+        """With the baseline where there is one, without it from the runs alone."""
+        if self.compared:
+            return self.compared.gate
+        return gate(self.batch, recorded_settings(self.batch.runs))
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """Absent where there was nothing to compare with."""
+        return self.compared.comparison if self.compared else None
+
+    @property
+    def exit_code(self) -> int:
+        """A cancelled run's, then a broken or incomplete run's, which must not look green, then the gate's."""
+        if self.cancelled or self.batch.interrupted:
+            return INTERRUPTED
+        outcome = batch_outcome(self.batch)
+        return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
+
+    def report(self, settings: ActionSettings, tested: str) -> CiReport:
+        """What is told of it; `tested` is a commit that GitHub knows."""
+        context = settings.context
+        run_url = context.url_of(self.run_id or context.run_id)
+        artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
+        commit = f"{context.server_url}/{context.repository}/commit/{tested}"
+        return CiReport(
+            batch=self.batch,
+            gate=self.gate,
+            baseline=self.baseline,
+            comparison=self.comparison,
+            baseline_batch=self.stored if self.compared else None,
+            links=Links(run=run_url, artifact=artifact, commit=commit),
+            title=f"Zelda: {settings.comment_id}" if settings.comment_id else "Zelda",
+            tested=tested,
+            notes=tuple(self.notes),
+        )
+
+
+def nothing_to_compare(sentence: str) -> BaselineOrigin:
+    """The origin where nobody asked for a comparison."""
+    return BaselineOrigin(state=BaselineState.OFF, sentence=sentence)

@@ -1,0 +1,121 @@
+"""Suites are run, kept, compared, stored and told; each step leaves what the next may fail to add to."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from zelda_ci.ci import baseline, publish
+from zelda_ci.ci.baseline import Found, of_chosen
+from zelda_ci.ci.context import CiContext, CiResult, nothing_to_compare
+from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.github.workflow_commands import empty
+from zelda_ci.pipeline.comparing import compare_sides
+from zelda_ci.storage.references import Calibrations, SideReference
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CANCELLED = nothing_to_compare("Nothing was compared: the run was cancelled.")
+"""Also what stays if the step is killed from here on."""
+
+
+def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
+    """Tell the whole story; returns the exit code.
+
+    Raises:
+        ZeldaError: Nothing could be run, or its results could not be written.
+    """
+    files = Files.of(case)
+    files.clear()
+    given = baseline.given(case)
+    with _handlers_kept():
+        batch = run()
+    found = CiResult(batch, CANCELLED, cancelled=batch.interrupted)
+    with _undisturbed():
+        # Whatever ran in the sessions may have found the files in which we speak to the runner.
+        empty(case.settings.context.command_files.values())
+        try:
+            write(files.results, json_of(batch))
+        finally:
+            publish.record(case, files, CiResult(batch, CANCELLED, cancelled=True))
+    _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
+    with _undisturbed():
+        publish.publish_results(case, files, found)
+    _until_cancelled(case, found, lambda: publish.comment(case, found))
+    with _undisturbed():
+        publish.finish(case, files, found)
+    return found.exit_code
+
+
+def _compare(case: CiContext, files: Files, found: CiResult, given: Found | None) -> None:
+    stored = of_chosen(case, given or baseline.resolve_baseline(case, case.decision.wanted, case.run_id), found.batch)
+    found.baseline, found.stored = stored.origin, stored.results
+    case.log.say(stored.origin.sentence)
+    if stored.results is None or not found.batch.runs:
+        return
+    sides = SideReference("the baseline", stored.results.runs), SideReference("this run", found.batch.runs)
+    found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
+    write(files.comparison, json_of(found.compared.comparison))
+
+
+def _store(case: CiContext, files: Files, found: CiResult) -> None:
+    """Upload; where GitHub does not take it, the files are in the workspace still."""
+    settings = case.settings
+    wanted = found.baseline.wanted or (case.decision.wanted.commit if case.decision.wanted else None)
+    origin = provenance(case, found.batch, wanted)
+    write(files.provenance, json_of(origin))
+    try:
+        uploaded = case.artifacts().upload(
+            settings.artifact_name,
+            members(case, files, found.batch, origin),
+            retention_days=settings.retention_days,
+        )
+    except GitHubError as problem:
+        found.notes.append(f"The results were not stored as an artifact: {problem.message}")
+        # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
+        expected = problem.code == "ARTIFACTS_UNAVAILABLE"
+        message = problem.user_message
+        if expected:
+            message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
+        case.log.tell("notice" if expected else "warning", message, title="The results were not stored as an artifact")
+        return
+    found.artifact_id = uploaded.id
+    case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")
+
+
+def _until_cancelled(case: CiContext, found: CiResult, *steps: Callable[[], None]) -> None:
+    """After a signal nothing more is asked of anybody far away: the runner waits for seconds only."""
+    try:
+        for step in steps if not found.cancelled else ():
+            _attempt(case, found, step)
+    except KeyboardInterrupt:
+        found.cancelled = True
+
+
+def _attempt(case: CiContext, found: CiResult, step: Callable[[], None]) -> None:
+    """What fails here is told beside the results, which are there already."""
+    try:
+        step()
+    except ZeldaError as problem:
+        found.notes.append(problem.message)
+        case.log.tell("warning", problem.user_message, title="Zelda")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What is told on this machine takes an instant, and is told to its end."""
+    with _handlers_kept():
+        for name in SIGNALS:
+            signal.signal(name, signal.SIG_IGN)
+        yield
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """The event loop that heeds signals while suites run leaves them to their defaults: SIGTERM would kill us."""
+    before = {name: signal.getsignal(name) for name in SIGNALS}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

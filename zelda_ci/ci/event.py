@@ -1,0 +1,266 @@
+"""What an event asks for: decided here, from what the runner says and what is checked out, before anything happens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from zelda_ci.ci.inputs import CommentWhen, Mode
+from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.errors import ConfigError
+
+
+def path_in(event: Mapping[str, Any], *path: str) -> Any:
+    """What lies at a path of keys; nothing where any of them is missing."""
+    found: Any = event
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def text(event: Mapping[str, Any], *path: str) -> str:
+    """Text at a path; empty where there is none."""
+    found = path_in(event, *path)
+    return found if isinstance(found, str) else ""
+
+
+def number(event: Mapping[str, Any], *path: str) -> int | None:
+    """A whole number at a path."""
+    found = path_in(event, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+DEPENDABOT = "dependabot[bot]"
+NO_COMMIT = "0" * 40
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
+
+    head: str | None = None
+    parents: tuple[str, ...] = ()
+    project: str | None = None
+    """HEAD of the repository that the project lies in: a second checkout has one of its own."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The baseline that fits best: a commit, or where two lines of history meet, or the newest of the branch."""
+
+    branch: str
+    commit: str | None = None
+    meeting: tuple[str, str] | None = None
+    """Base and head, whose last common commit is wanted."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is done, and in one sentence why."""
+
+    activity: Literal["run", "comment", "skip"]
+    sentence: str
+    wanted: Wanted | None = None
+    """Absent where there is nothing to compare with."""
+    pull_request: int | None = None
+    pull_request_of: str | None = None
+    """The commit whose open pull request gets the comment, where the event names none."""
+    head_sha: str = ""
+    """Of a pull request, its head; empty where the tested commit is nobody's head."""
+    explain_forks: bool = False
+    """Whether the summary says how pull requests of forks can be evaluated."""
+
+    @property
+    def comments(self) -> bool:
+        """Whether there may be a pull request to tell."""
+        return self.pull_request is not None or self.pull_request_of is not None
+
+
+def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
+    """Decide.
+
+    Raises:
+        ConfigError: What is asked for would be unsafe, is not known, or lacks the key that it needs.
+    """
+    decision = _by_event(settings, checkout)
+    if decision.activity == "run":
+        _need_key(settings, decision)
+    if not settings.compare:
+        decision = replace(decision, wanted=None)
+    if settings.comment is CommentWhen.OFF and decision.activity == "run":
+        decision = replace(decision, pull_request=None, pull_request_of=None)
+    return decision
+
+
+def _by_event(settings: ActionSettings, checkout: Checkout) -> Decision:
+    name = settings.context.event_name
+    if settings.mode is Mode.COMMENT or (name == "workflow_run" and settings.mode is Mode.AUTO):
+        return _comment(settings)
+    known = {
+        "pull_request": _pull_request,
+        "pull_request_target": _pull_request_target,
+        "push": _push,
+        "merge_group": _merge_group,
+        "schedule": _on_demand,
+        "workflow_dispatch": _on_demand,
+    }
+    return known.get(name, _other)(settings, checkout)
+
+
+def _comment(settings: ActionSettings) -> Decision:
+    event, name = settings.event, settings.context.event_name
+    if name != "workflow_run":
+        raise _refused(
+            f"mode: comment works in a workflow that is started by workflow_run, and this one was by {name}.",
+            "docs/action.md shows the two workflows.",
+        )
+    cause = text(event, "workflow_run", "event")
+    if not cause.startswith("pull_request"):
+        return Decision(
+            "skip",
+            f"The workflow that ended was started by {cause or 'nobody knows what'}, not by a pull "
+            "request: there is nothing to comment on.",
+        )
+    sentence = "The workflow of a pull request has ended: its stored results are read, compared and told in a comment."
+    return Decision("comment", sentence, head_sha=text(event, "workflow_run", "head_sha"))
+
+
+def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
+    event = settings.event
+    pull, head = number(event, "pull_request", "number"), text(event, "pull_request", "head", "sha")
+    if pull is None or not head:
+        raise _refused("The event says pull_request, but names none.", "GITHUB_EVENT_PATH must be the event's payload.")
+    if text(event, "action") == "closed":
+        return Decision("skip", f"Pull request {pull} was closed: there is nothing to evaluate.")
+    whose = _whose(settings)
+    if whose and not _can_run(settings):
+        sentence = f"Pull request {pull} {whose}, and without secrets no session can run: nothing was evaluated."
+        return Decision("skip", sentence, explain_forks=True)
+    wanted, how = _merge_baseline(settings, checkout, head)
+    sentence = f"Pull request {pull} {whose or 'of this repository'}: suites run and are compared with {how}."
+    return Decision("run", sentence, wanted=wanted, pull_request=pull, head_sha=head)
+
+
+def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[Wanted, str]:
+    """Of the merge commit that is checked out by default, the first parent; else where the lines of history meet."""
+    base = text(settings.event, "pull_request", "base", "ref") or _default_branch(settings)
+    branch = settings.baseline_branch or base
+    if branch == base and len(checkout.parents) == 2 and checkout.parents[1] == head:
+        commit = checkout.parents[0]
+        return Wanted(branch, commit), f"{branch}@{commit[:7]}, into which it is merged"
+    return Wanted(branch, meeting=(branch, head)), f"the commit of {branch} on which it is based"
+
+
+def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decision:
+    """Here the token may write and secrets are there: the code of strangers must not be."""
+    if text(settings.event, "action") == "closed" or "fork" not in _whose(settings):
+        return _pull_request(settings, checkout)
+    why = "This workflow was started by pull_request_target for a fork, and "
+    if checkout.head == settings.context.sha:
+        why += "the base branch is checked out, so that nothing of the pull request would be tested."
+    else:
+        why += (
+            "other code than the base branch's is checked out: sessions, build and tests would run a stranger's code "
+            "with this repository's secrets and a token that may write."
+        )
+    hint = "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both."
+    raise _refused(why, hint)
+
+
+def _push(settings: ActionSettings, _: Checkout) -> Decision:
+    context, event = settings.context, settings.event
+    default = _default_branch(settings)
+    if path_in(event, "deleted") is True:
+        return Decision("skip", f"{context.ref_name} was deleted: there is nothing to evaluate.")
+    if context.ref_type == "tag":
+        sentence = f"Push of the tag {context.ref_name}: suites run and are compared with the results of its commit."
+        return Decision("run", sentence, wanted=Wanted(settings.baseline_branch or default, context.sha))
+    if context.ref_name == (settings.baseline_branch or default):
+        before = text(event, "before")
+        sentence = (
+            f"Push to {context.ref_name}: suites run, are compared with the commit before, and become the baseline."
+        )
+        wanted = Wanted(context.ref_name, before if before.strip("0") else context.sha)
+        return Decision("run", sentence, wanted=wanted, head_sha=context.sha)
+    return _branch(settings, f"Push to {context.ref_name}")
+
+
+def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
+    event = settings.event
+    base = text(event, "merge_group", "base_ref").removeprefix("refs/heads/") or _default_branch(settings)
+    branch, commit = settings.baseline_branch or base, text(event, "merge_group", "base_sha")
+    if branch == base and commit:
+        wanted, how = Wanted(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
+    else:
+        wanted, how = (
+            Wanted(branch, meeting=(branch, settings.context.sha)),
+            f"the commit of {branch} on which it is based",
+        )
+    return Decision("run", f"Merge queue: suites run and are compared with {how}.", wanted=wanted)
+
+
+def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
+    context = settings.context
+    how = {"schedule": "Scheduled run", "workflow_dispatch": "Run on demand"}[context.event_name]
+    branch = settings.baseline_branch or _default_branch(settings)
+    if context.ref_name == branch:
+        sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
+        return Decision("run", sentence, wanted=Wanted(branch, context.sha), head_sha=context.sha)
+    decision = _branch(settings, f"{how} on {context.ref_name}")
+    return replace(decision, pull_request_of=context.sha)
+
+
+def _branch(settings: ActionSettings, what: str) -> Decision:
+    branch, sha = settings.baseline_branch or _default_branch(settings), settings.context.sha
+    sentence = f"{what}: suites run and are compared with the commit of {branch} on which it is based."
+    return Decision("run", sentence, wanted=Wanted(branch, meeting=(branch, sha)), head_sha=sha)
+
+
+def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
+    """Events that Zelda does not know: only when told to run, and only what the event itself stands for."""
+    name, sha = settings.context.event_name, settings.context.sha
+    if settings.mode is not Mode.RUN:
+        raise _refused(
+            f"Zelda does not know what {name} asks for.",
+            "It knows pull_request, push, merge_group, schedule, workflow_dispatch and workflow_run; with mode: run "
+            "the commit of any other event is evaluated.",
+        )
+    other = [head for head in (checkout.head, checkout.project) if head != sha]
+    if other:
+        what = f"The commit {other[0][:7]}" if other[0] else "No commit that git could name"
+        raise _refused(
+            f"{what} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
+            "secrets, and code that anybody may have written must not run with them.",
+            "Evaluate pull requests in a workflow that is started by pull_request.",
+        )
+    return _branch(settings, f"Run for {name}")
+
+
+def _whose(settings: ActionSettings) -> str:
+    """Why secrets may be missing; empty for a pull request of this repository."""
+    head, own = path_in(settings.event, "pull_request", "head", "repo"), settings.context.repository_id
+    if not isinstance(head, dict) or head.get("id") != own:
+        return "comes from a fork"
+    return "was opened by Dependabot" if settings.context.actor == DEPENDABOT else ""
+
+
+def _can_run(settings: ActionSettings) -> bool:
+    return settings.anthropic_api_key is not None or settings.replay is not None
+
+
+def _need_key(settings: ActionSettings, decision: Decision) -> None:
+    if not _can_run(settings):
+        raise ConfigError(
+            f"{decision.sentence} But the input anthropic-api-key is empty, and no session can run without a key.",
+            hint="Store the key as a secret of the repository and pass it: "
+            "anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}",
+            code="API_KEY_MISSING",
+        )
+
+
+def _default_branch(settings: ActionSettings) -> str:
+    told = text(settings.event, "repository", "default_branch")
+    return told or (settings.context.ref_name if settings.context.event_name == "schedule" else "main")
+
+
+def _refused(message: str, hint: str) -> ConfigError:
+    return ConfigError(message, hint=hint, code="EVENT_REFUSED")

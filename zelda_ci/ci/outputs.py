@@ -1,0 +1,212 @@
+"""A run in CI in a few figures and sentences, for outputs and log; pure."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
+from zelda_ci.ci.context import INTERRUPTED, CiContext, CiResult
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.errors import StorageError
+from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.ownership import make_folder
+from zelda_ci.storage import run_folder
+from zelda_ci.storage.result_store import RUNS
+
+MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
+
+
+def step_outputs(found: CiResult) -> dict[str, str]:
+    """The figures among the action's outputs; one that is not known is left out."""
+    given = {
+        "verdict": verdict(found),
+        "score": _one_decimal(mean_score(found.batch)),
+        "cost-usd": f"{cost_usd(found.batch):.4f}",
+        "artifact-id": str(found.artifact_id) if found.artifact_id else None,
+        "baseline-sha": found.baseline.commit,
+    }
+    if found.comparison:
+        counts = found.comparison.counts
+        given |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+    return {name: value for name, value in given.items() if value}
+
+
+def verdict(found: CiResult) -> str:
+    """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
+    if found.exit_code == INTERRUPTED:
+        return "cancelled"
+    outcome = batch_outcome(found.batch)
+    if outcome >= Outcome.INCOMPLETE:
+        return "incomplete" if outcome is Outcome.INCOMPLETE else "broken"
+    if found.comparison and (not found.gate.reasons or found.comparison.verdict is Verdict.REGRESSED):
+        return found.comparison.verdict.value
+    if found.gate.reasons:
+        return "failed"
+    return "measured" if outcome is Outcome.MEASURED else "passed"
+
+
+def mean_score(batch: BatchResult) -> float | None:
+    """The mean over the suites of the mean of their scores.
+
+    Absent where nothing was scored, and where not everything was judged: the rest must not speak for what is missing.
+    """
+    if any(run_outcome(run) is Outcome.INCOMPLETE for run in batch.runs):
+        return None
+    by_suite = defaultdict(list)
+    for run in batch.runs:
+        if (mean := _scored(run)) is not None:
+            by_suite[run.suite].append(mean)
+    return fmean(fmean(means) for means in by_suite.values()) if by_suite else None
+
+
+def cost_usd(batch: BatchResult) -> float:
+    """Of sessions and judges together."""
+    return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in batch.runs)
+
+
+def sentences(found: CiResult) -> Iterator[str]:
+    """What a reader of the log wants to know besides the verdict."""
+    replayed = " (of the recording; nothing was spent)" if any(run.replayed for run in found.batch.runs) else ""
+    yield f"Cost of this run: ${cost_usd(found.batch):.4f}{replayed}"
+    levels = {run.isolation.level for run in found.batch.runs if run.isolation}
+    yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
+    for reason in found.gate.reasons:
+        yield f"gate: {reason.sentence}"
+
+
+def closing_line(found: CiResult) -> str:
+    """Why the step ends as it does."""
+    match found.exit_code:
+        case 0:
+            asked = batch_outcome(found.batch) is not Outcome.MEASURED
+            return "The gate passes." if asked or found.comparison else MEASURED
+        case 1:
+            count = len(found.gate.reasons)
+            return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."
+        case code if code == INTERRUPTED:
+            return "The run was cancelled; what it had found is kept. Exit code 130."
+        case code if batch_outcome(found.batch) is Outcome.INCOMPLETE:
+            return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {code}."
+        case code:
+            return f"Some runs are broken and say nothing of the files they were to test. Exit code {code}."
+
+
+def _scored(run: RunResult) -> float | None:
+    scores = [result.score for result in run.evaluations.values() if result.score is not None]
+    return fmean(scores) if scores else None
+
+
+def _one_decimal(value: float | None) -> str | None:
+    return None if value is None else f"{value:.1f}"
+
+
+COMPARISON = "comparison.json"
+JUNIT = "junit.xml"
+FOLDER = "ci"
+LOGS = ("setup", "setup-again", "build", "test")
+INVALID = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where everything lies; a file that was not written does not exist."""
+
+    results: Path
+    provenance: Path
+    comparison: Path
+    junit: Path
+
+    @classmethod
+    def of(cls, case: CiContext) -> "Files":
+        """In the project's results, and the JUnit XML where the workflow wants it.
+
+        Raises:
+            StorageError: The tested commit holds a link in their place.
+        """
+        folder = case.results_dir / FOLDER
+        if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(case.root)):
+            message = f"{folder} leads out of the project through a symbolic link."
+            raise StorageError(message, hint="Remove the link.", code="STORAGE_IN_THE_WAY")
+        return cls(
+            folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, case.settings.junit_path or folder / JUNIT
+        )
+
+    def clear(self) -> None:
+        """Remove what an earlier step left: a file that is there is of this run.
+
+        Raises:
+            StorageError: It cannot be removed.
+        """
+        for path in (self.results, self.provenance, self.comparison, self.junit):
+            with storage_errors(path):
+                path.unlink(missing_ok=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole, with the folders that it needs.
+
+    Raises:
+        StorageError: There was no room or no permission.
+    """
+    with storage_errors(path):
+        make_folder(path.parent)
+    write_whole(path, [data], durable=False)
+
+
+def json_of(record: Record) -> bytes:
+    """As people and programs read it."""
+    return (record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n").encode()
+
+
+def provenance(case: CiContext, batch: BatchResult, wanted: str | None) -> Provenance:
+    """Where the results come from."""
+    context, decision = case.settings.context, case.decision
+    return Provenance(
+        repository=context.repository,
+        repository_id=context.repository_id,
+        sha=case.commit,
+        head_sha=decision.head_sha or case.commit,
+        base_sha=wanted,
+        base_branch=decision.wanted.branch if decision.wanted else None,
+        event=context.event_name,
+        run_id=context.run_id,
+        run_attempt=context.run_attempt,
+        pull_request=decision.pull_request,
+        batch_id=batch.batch_id,
+        complete=_is_complete(batch),
+        created_at=case.now(),
+    )
+
+
+def _is_complete(batch: BatchResult) -> bool:
+    """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
+    valid = any(run.status not in INVALID for run in batch.runs)
+    judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
+    return valid and judged and not batch.interrupted
+
+
+def members(case: CiContext, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
+    """What goes into the artifact, by path within it; what makes it a baseline comes from us, not from disk."""
+    found: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
+    if files.comparison.is_file():
+        found[COMPARISON] = files.comparison
+    names = [run_folder.RESULT]
+    if case.settings.include_transcripts:
+        names += [run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, *map(run_folder.log_name, LOGS)]
+    return found | dict(_of_runs(case.results_dir / RUNS, batch, names))
+
+
+def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    for run in batch.runs:
+        for name in names:
+            path = runs / run.run_id / name
+            if path.is_file() and not path.is_symlink():
+                yield f"{RUNS}/{run.run_id}/{name}", path

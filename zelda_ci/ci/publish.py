@@ -1,0 +1,222 @@
+"""A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from zelda_ci.ci.comment import publish_comment
+from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.inputs import CommentWhen
+from zelda_ci.ci.outputs import Files, closing_line, sentences, step_outputs, write
+from zelda_ci.ci.settings import Context
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.github import workflow_commands
+from zelda_ci.github.api import Api
+from zelda_ci.github.comments import CommentOrder, read_thread
+from zelda_ci.github.revisions import of_commit
+from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
+from zelda_ci.report.builders.annotations import WRONG_TOKEN, annotations
+from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.junit import render_junit
+from zelda_ci.report.markdown import render_comment, render_summary
+from zelda_ci.report.model import CiView, RunFiles
+from zelda_ci.storage.result_store import RUNS
+
+MAX_OUTPUTS = 20
+MAX_SUITE_BYTES = 1_000_000
+NOT_TOLD = "The pull request was not told"
+
+
+def publish_results(case: CiContext, files: Files, found: CiResult) -> None:
+    """Everything that needs nobody far away."""
+    report = report_of(case, found)
+    try:
+        write(files.junit, render_junit(report).encode())
+    except ZeldaError as problem:
+        found.notes.append(f"There is no JUnit XML: {problem.message}")
+        case.log.tell("warning", problem.user_message, title="No JUnit XML")
+    report = report_of(case, found)
+    warn(case.log, record(case, files, found))
+    case.log.say(ci_view(report).sentence)
+    for sentence in sentences(found):
+        case.log.say(sentence)
+    _show_output(case, found)
+    told = _annotate(case, report)
+    # A step that ends with a code has no message of its own.
+    if found.exit_code and "error" not in told:
+        case.log.tell("error", closing_line(found), title="Zelda")
+
+
+def _show_output(case: CiContext, found: CiResult) -> None:
+    """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
+    problems = ((run, run_problem(run, RunFiles())) for run in found.batch.runs)
+    failed = [(run, told) for run, told in problems if told and told.output]
+    for run, told in failed[:MAX_OUTPUTS]:
+        with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
+            case.log.say("\n".join(told.output))
+            where = case.results_dir / RUNS / run.run_id
+            case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
+    if len(failed) > MAX_OUTPUTS:
+        case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
+
+
+def record(case: CiContext, files: Files, found: CiResult) -> list[str]:
+    """Summary and outputs in the place of those recorded before: whenever the step is killed, its last ones are there.
+
+    Returns:
+        What could not be written.
+    """
+    context = case.settings.context
+    markdown = render_summary(ci_view(report_of(case, found)))
+    outputs = {**step_outputs(found), **_paths(context, files)}
+    if found.comment_url:
+        outputs["comment-url"] = found.comment_url
+    return [*summarise(context, markdown, anew=True), *hand_over(context, outputs)]
+
+
+def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[str]:
+    """Write to the summary; returns why that was not possible, which costs nothing else."""
+    summary = StepSummary(context.command_files.get("STEP_SUMMARY"))
+    try:
+        (summary.replace if anew else summary.write)(markdown)
+    except OSError as problem:
+        return [f"The summary could not be written: {problem.strerror or problem}."]
+    return []
+
+
+def warn(log: Log, problems: Iterable[str]) -> None:
+    """Of what costs nothing else."""
+    for each in problems:
+        log.tell("warning", each, title="Zelda")
+
+
+def comment(case: CiContext, found: CiResult) -> None:
+    """Tell the pull request, if there is one and it wants to hear."""
+    decision = case.decision
+    if not decision.comments:
+        return
+    if case.api is None:
+        refused(case, found, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
+        return
+    order = CommentOrder(case.run_id, case.settings.context.run_attempt, decision.head_sha)
+    try:
+        number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
+        if number is None:
+            case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
+            return
+        publish_to(case, case.api, found, number, order)
+    except GitHubError as problem:
+        refused(case, found, problem)
+
+
+def publish_to(case: CiContext, api: Api, found: CiResult, number: int, order: CommentOrder) -> None:
+    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
+
+    Raises:
+        GitHubError: It does not.
+    """
+    view, when = ci_view(report_of(case, found)), case.settings.comment
+    if when is CommentWhen.OFF or not (_wanted(when, view) or _is_told(case, api, number)):
+        return
+    published = publish_comment(api, number, key=_key(case), order=order, body=render_comment(view))
+    found.comment_url = published.url
+    case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
+    if published.left_over:
+        case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
+
+
+def refused(case: CiContext, found: CiResult, problem: GitHubError) -> None:
+    """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
+    expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
+    found.notes.append(f"{NOT_TOLD}: {problem.message}")
+    hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
+    message = f"{problem.message}\n{hint}" if expected else problem.user_message
+    case.log.tell("notice" if expected else "warning", message, title=NOT_TOLD)
+
+
+def finish(case: CiContext, files: Files, found: CiResult) -> None:
+    """What is known only now, and why the step ends as it does."""
+    record(case, files, found)
+    case.log.say(closing_line(found))
+
+
+def report_of(case: CiContext, found: CiResult) -> CiReport:
+    """What is known so far, in one piece."""
+    return found.report(case.settings, case.commit)
+
+
+def _is_told(case: CiContext, api: Api, number: int) -> bool:
+    """Whether a comment of an earlier run is there: what it says may have ceased to be true."""
+    return bool(read_thread(api, number).marked(_key(case)))
+
+
+def _key(case: CiContext) -> str:
+    """What tells comments apart: the workflow that evaluated, and what its author says."""
+    return hashlib.sha256(f"{_workflow(case)}\0{case.settings.comment_id}".encode()).hexdigest()[:16]
+
+
+def _workflow(case: CiContext) -> str:
+    """The workflow that evaluated: of another workflow's results, that other one."""
+    run = case.settings.event.get("workflow_run") if case.decision.activity == "comment" else None
+    path = run.get("path") if isinstance(run, Mapping) else None
+    return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
+
+
+def _wanted(when: CommentWhen, view: CiView) -> bool:
+    match when:
+        case CommentWhen.ALWAYS:
+            return True
+        case CommentWhen.CHANGES:
+            return view.changed or view.failed
+        case CommentWhen.FAILURES:
+            return view.failed
+        case CommentWhen.OFF:
+            return False
+
+
+def _paths(context: Context, files: Files) -> dict[str, str]:
+    named = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
+    return {name: _relative(path, context.workspace) for name, path in named.items() if path.is_file()}
+
+
+def _relative(path: Path, workspace: Path) -> str:
+    """As later steps find it: in this step's container the workspace has another path than in theirs."""
+    real, top = path.resolve(), workspace.resolve()
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
+
+
+def hand_over(context: Context, outputs: Mapping[str, str]) -> list[str]:
+    """Write outputs for later steps, the last of a name counts; returns why that was not possible."""
+    file = OutputFile(context.command_files.get("OUTPUT"))
+    try:
+        for name, value in outputs.items():
+            file.write(name, value)
+    except OSError as problem:
+        return [f"The outputs could not be written: {problem.strerror or problem}."]
+    return []
+
+
+def _annotate(case: CiContext, report: CiReport) -> set[str]:
+    """Remark on the suites' files; returns the severities that there are."""
+    prefix = _relative(case.root, case.settings.context.workspace)
+    texts = dict(_suite_files(case.root, report.batch))
+    told = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
+    remarks = (
+        workflow_commands.Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in told
+    )
+    worst = list(workflow_commands.worst(remarks))
+    for remark in worst:
+        case.log.annotate(remark)
+    return {remark.level for remark in worst}
+
+
+def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys(run.config.file for run in batch.runs):
+        with suppress(OSError, UnicodeDecodeError):
+            path = project / name
+            if path.is_file() and path.stat().st_size <= MAX_SUITE_BYTES:
+                yield name, path.read_text("utf-8")

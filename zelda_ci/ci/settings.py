@@ -1,0 +1,296 @@
+"""What the runner tells an action: inputs, GITHUB_* variables and the event, read once."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zelda_ci.ci import inputs
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Level, Mode
+from zelda_ci.errors import ConfigError
+from zelda_ci.github.archives import artifact_name
+from zelda_ci.redact import Secret
+
+__all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_action_settings"]
+
+REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_SHA", "GITHUB_WORKSPACE")
+MAX_EVENT_BYTES = 30_000_000
+CONFIG_FILE = "zelda.config.yaml"
+
+Read = Callable[[Path], bytes]
+
+
+@dataclass(frozen=True)
+class Context:
+    """The run of the workflow, as the runner describes it."""
+
+    event_name: str
+    repository: str
+    """`owner/name`."""
+    repository_id: int
+    sha: str
+    ref: str
+    ref_name: str
+    ref_type: str
+    run_id: int
+    run_attempt: int
+    workflow: str
+    """Path of the workflow's file, without repository and ref; its name where the runner is too old to tell."""
+    actor: str
+    server_url: str
+    api_url: str
+    graphql_url: str
+    workspace: Path
+    command_files: Mapping[str, Path]
+    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
+
+    def url_of(self, run_id: int) -> str:
+        """Where people look at a run of this repository."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
+
+
+@dataclass(frozen=True)
+class ActionSettings:
+    """Everything that the runner says; absent where it was not given."""
+
+    mode: Mode
+    suites: tuple[str, ...]
+    project: Path
+    """Folder where the search for the project's configuration begins."""
+    anthropic_api_key: Secret | None
+    portkey_api_key: Secret | None
+    github_token: Secret | None
+    gateway_url: str | None
+    trials: int | None
+    jobs: int
+    max_cost_usd: float | None
+    baseline_branch: str | None
+    baseline: Path | None
+    """A file to compare with, in place of what GitHub stores."""
+    compare: bool
+    artifact_name: str
+    retention_days: int | None
+    comment: CommentWhen
+    comment_id: str
+    fail_on: tuple[str, ...] | None
+    """Kinds of finding that turn the check red, whatever the suites say; empty: none does."""
+    junit_path: Path | None
+    include_transcripts: bool
+    isolation_level: Level | None
+    isolation_require: Level | None
+    replay: Path | None
+    context: Context
+    event: Mapping[str, Any]
+
+    def secrets(self) -> tuple[Secret, ...]:
+        """The credentials that were passed in."""
+        return tuple(filter(None, (self.anthropic_api_key, self.portkey_api_key, self.github_token)))
+
+
+def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionSettings:
+    """Read everything once.
+
+    Args:
+        environ: The environment of the step.
+        read_file: Reads the event's file; raises OSError where it cannot.
+
+    Raises:
+        ConfigError: This is no step of a workflow, or values are wrong: all of them are named at once.
+    """
+    missing = [name for name in REQUIRED if not environ.get(name)]
+    if missing:
+        raise ConfigError(
+            f"`zelda ci` is the step of a GitHub workflow, and this is none: {', '.join(missing)} not set.",
+            hint="Here, `zelda run` runs suites and `zelda compare` compares them; `zelda ci --help` says what a "
+            "workflow looks like and which variables stand in for one.",
+            code="NOT_IN_ACTIONS",
+        )
+    given = Inputs(environ)
+    given.problems += inputs.misspelt(environ)
+    event = _event(environ, read_file, given.problems)
+    context = _context(environ, event, given.problems)
+    settings = _settings(given, context, event, environ)
+    if given.problems:
+        raise ConfigError(
+            "\n".join(given.problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID"
+        )
+    return settings
+
+
+def _settings(given: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]) -> ActionSettings:
+    places = _Places(given, context.workspace)
+    comment_id = given.take("comment-id", inputs.label) or ""
+    baseline = given.text("baseline")
+    return ActionSettings(
+        mode=given.choose("mode", Mode) or Mode.AUTO,
+        suites=given.take("suites", inputs.words) or (),
+        project=places.project(),
+        anthropic_api_key=_secret(given, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
+        portkey_api_key=_secret(given, environ, "portkey-api-key", "PORTKEY_API_KEY"),
+        github_token=_secret(given, environ, "github-token", "GITHUB_TOKEN"),
+        gateway_url=given.take("gateway-url", inputs.web_address),
+        trials=given.take("trials", inputs.whole(1, 1000)),
+        jobs=given.take("jobs", inputs.whole(1, 64)) or 1,
+        max_cost_usd=given.take("max-cost-usd", inputs.amount),
+        baseline_branch=given.take("baseline-branch", inputs.branch),
+        baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
+        compare=baseline != "none",
+        artifact_name=given.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
+        retention_days=given.take("retention-days", inputs.whole(1, 400)),
+        comment=given.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
+        comment_id=comment_id,
+        fail_on=given.take("fail-on", inputs.findings),
+        junit_path=places.inside("junit-path", exists=False),
+        include_transcripts=given.take("include-transcripts", inputs.boolean) is not False,
+        isolation_level=given.choose("isolation-level", Level),
+        isolation_require=_required_level(given),
+        replay=places.inside("replay", exists=True),
+        context=context,
+        event=event,
+    )
+
+
+def _artifact(comment_id: str) -> str:
+    """Jobs that comment apart store apart, too."""
+    return artifact_name(f"zelda-results-{comment_id}") if comment_id else "zelda-results"
+
+
+def _required_level(given: Inputs) -> Level | None:
+    level = given.choose("isolation-require", Level)
+    if level is Level.AUTO:
+        allowed = ", ".join(each for each in Level if each is not Level.AUTO)
+        given.reject("isolation-require", f"allowed are {allowed}", level)
+    return level
+
+
+def _secret(given: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
+    value = given.text(name) or environ.get(fallback, "").strip()
+    if value and not inputs.is_credential(value):
+        given.reject(name, "it holds blanks or characters that no key has; store the secret again", "")
+        return None
+    return Secret(value) if value else None
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Paths in inputs: relative to the working directory, and inside the workspace, links followed."""
+
+    given: Inputs
+    workspace: Path
+
+    def project(self) -> Path:
+        folder = self._folder()
+        named = self.given.text("config")
+        if not named:
+            return folder
+        path = folder / named
+        if not self._is_inside(path):
+            self.given.reject("config", "it must lie in the workspace", named)
+        elif path.is_dir():
+            return path
+        elif path.name != CONFIG_FILE or not path.is_file():
+            self.given.reject("config", f"allowed are the path of a {CONFIG_FILE} that exists, and its folder", named)
+        return path.parent
+
+    def inside(self, name: str, *, exists: bool) -> Path | None:
+        """The path that an input names."""
+        named = self.given.text(name)
+        if not named:
+            return None
+        path = self._folder() / named
+        if not self._is_inside(path):
+            self.given.reject(name, "it must lie in the workspace", named)
+        elif exists and not path.exists():
+            self.given.reject(name, "there is nothing of that name in the workspace", named)
+        return path
+
+    def _folder(self) -> Path:
+        named = self.given.text("working-directory")
+        folder = self.workspace / named
+        wrong = None if self._is_inside(folder) else "it must lie in the workspace"
+        if wrong is None and not folder.is_dir():
+            wrong = "it is no folder of the workspace (is there a checkout step before this one?)"
+        if wrong and not any(problem.startswith("The input working-directory") for problem in self.given.problems):
+            self.given.reject("working-directory", wrong, named)
+        return folder
+
+    def _is_inside(self, path: Path) -> bool:
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.workspace))
+
+
+def _event(environ: Mapping[str, str], read_file: Read, problems: list[str]) -> Mapping[str, Any]:
+    path = environ.get("GITHUB_EVENT_PATH")
+    if not path:
+        return {}
+    try:
+        data = read_file(Path(path))
+        event = json.loads(data) if len(data) <= MAX_EVENT_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        problems.append("GITHUB_EVENT_PATH does not name a readable JSON object.")
+        return {}
+    return event
+
+
+def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: list[str]) -> Context:
+    server = environ.get("GITHUB_SERVER_URL", "").rstrip("/") or "https://github.com"
+    repository = environ["GITHUB_REPOSITORY"]
+    if repository.count("/") != 1:
+        problems.append("GITHUB_REPOSITORY is not of the form owner/name.")
+    ref = environ.get("GITHUB_REF", "")
+    known = event.get("repository")
+    told = str(known.get("id", "")) if isinstance(known, dict) else ""
+    return Context(
+        event_name=environ["GITHUB_EVENT_NAME"],
+        repository=repository,
+        repository_id=_number("GITHUB_REPOSITORY_ID", environ.get("GITHUB_REPOSITORY_ID") or told or "0", problems),
+        sha=environ["GITHUB_SHA"],
+        ref=ref,
+        ref_name=environ.get("GITHUB_REF_NAME") or ref.removeprefix("refs/heads/").removeprefix("refs/tags/"),
+        ref_type=environ.get("GITHUB_REF_TYPE") or ("tag" if ref.startswith("refs/tags/") else "branch"),
+        run_id=_number("GITHUB_RUN_ID", environ["GITHUB_RUN_ID"], problems),
+        run_attempt=_number("GITHUB_RUN_ATTEMPT", environ.get("GITHUB_RUN_ATTEMPT") or "1", problems),
+        workflow=_workflow(environ, repository),
+        actor=environ.get("GITHUB_ACTOR", ""),
+        server_url=server,
+        api_url=environ.get("GITHUB_API_URL", "").rstrip("/") or "https://api.github.com",
+        graphql_url=environ.get("GITHUB_GRAPHQL_URL", "").rstrip("/") or "https://api.github.com/graphql",
+        workspace=Path(environ["GITHUB_WORKSPACE"]),
+        command_files=dict(_command_files(environ)),
+    )
+
+
+def _workflow(environ: Mapping[str, str], repository: str) -> str:
+    path, _, _ = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")
+    return path.removeprefix(f"{repository}/") or environ.get("GITHUB_WORKFLOW", "")
+
+
+def _command_files(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    for name in ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY"):
+        if path := environ.get(f"GITHUB_{name}"):
+            yield name, Path(path)
+
+
+def _number(name: str, value: str, problems: list[str]) -> int:
+    if value.isascii() and value.isdigit():
+        return int(value)
+    problems.append(f"{name} is not a number.")
+    return 0
+
+
+def credentials(environ: Mapping[str, str], settings: ActionSettings) -> dict[str, str]:
+    """The environment with inputs in the places where the rest of Zelda looks for them.
+
+    The token keeps a name that no suite asks for, so that no session gets it; it is there to be masked.
+    """
+    inherited = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
+    found = {
+        "ANTHROPIC_API_KEY": settings.anthropic_api_key,
+        "PORTKEY_API_KEY": settings.portkey_api_key,
+        "ZELDA_ACTION_TOKEN": settings.github_token,
+    }
+    address = {"PORTKEY_GATEWAY_URL": settings.gateway_url} if settings.gateway_url else {}
+    return {**inherited, **address, **{name: secret.reveal() for name, secret in found.items() if secret}}

@@ -1,0 +1,167 @@
+"""Exact tests: Fisher's for two pass rates, permutations for two samples of numbers and for paired differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from math import comb, fsum, sqrt
+from statistics import NormalDist
+
+from zelda_ci.compare.sides import deviation, mean
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """A one-sided test: its p-value and the smallest p-value any arrangement of the same data could have given."""
+
+    p: float
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """Both one-sided tests of one question: is the candidate lower, is it higher?"""
+
+    lower: OneSided
+    higher: OneSided
+
+
+@lru_cache(maxsize=100_000)
+def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> Tails:
+    """Is B's pass rate lower, or higher, than A's?
+
+    Fisher, The Design of Experiments (1935), chapter II: with both margins held, B's passes X are hypergeometric,
+    P(X = x) = C(K, x) C(N - K, n - x) / C(N, n) for n = B's trials, K = all passes, N = all trials;
+    `lower` is P(X <= observed), `higher` is P(X >= observed). All sums are of integers.
+    """
+    total, passes = trials_a + trials_b, passed_a + passed_b
+    least, most = max(0, passes - trials_a), min(passes, trials_b)
+    ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
+    everything = comb(total, trials_b)
+    at = passed_b - least
+    return Tails(
+        lower=OneSided(sum(ways[: at + 1]) / everything, ways[0] / everything),
+        higher=OneSided(sum(ways[at:]) / everything, ways[-1] / everything),
+    )
+
+
+ENUMERATED = 1000
+"""Up to so many arrangements (6 against 6) each is looked at."""
+
+FINE_STEPS = 10**12
+"""Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point."""
+
+SHARED_STEPS = 20_000
+"""Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
+counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is exact
+for the rounded numbers, because they are rounded alike whichever side they are on."""
+
+COUNTED = 200
+"""Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do."""
+
+
+def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
+    """Are B's numbers lower, or higher, than A's? Both sides need at least one.
+
+    Pitman, Significance Tests Which May Be Applied to Samples from Any Populations (1937): the share of all
+    C(n_a + n_b, n_b) ways to call n_b of the pooled numbers "B" whose mean is at most (at least) the observed one.
+    """
+    pooled = [*a, *b]
+    if min(pooled) == max(pooled):
+        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    if len(pooled) > COUNTED:
+        share = len(b) / len(pooled)
+        center = mean(pooled)
+        variance = share * len(a) * deviation(pooled) ** 2
+        return _normal_tails(fsum(value - center for value in b), variance)
+    arrangements = comb(len(pooled), len(b))
+    count = _count_by_enumeration if arrangements <= ENUMERATED else _count_by_polynomial
+    at_most, at_least = count(pooled, len(a))
+    lowest, highest = _extremes(sorted(pooled), len(b)), _extremes(sorted(pooled, reverse=True), len(b))
+    return Tails(
+        lower=OneSided(at_most / arrangements, lowest / arrangements),
+        higher=OneSided(at_least / arrangements, highest / arrangements),
+    )
+
+
+def sign_flip_test(differences: Sequence[float]) -> Tails:
+    """Do paired differences (candidate minus baseline) lie below, or above, zero?
+
+    Fisher, The Design of Experiments (1935), section 21: if the sides are alike, each difference could as well have
+    had the other sign; the share of the 2^n ways to give signs whose sum is at most (at least) the observed one.
+    """
+    changed = [difference for difference in differences if difference]
+    if not changed:
+        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    if len(changed) > COUNTED:
+        return _normal_tails(fsum(changed), fsum(difference**2 for difference in changed))
+    largest = max(map(abs, changed))
+    sizes = [max(1, size) for size in _on_steps([abs(difference) / largest for difference in changed])]
+    observed = sum(size for size, difference in zip(sizes, changed, strict=True) if difference > 0)
+    bits, polynomial = len(sizes) + 1, 1
+    for size in sizes:
+        polynomial += polynomial << size * bits
+    arrangements = 1 << len(sizes)
+    at_least = _tail(polynomial, observed, bits)
+    at_most = arrangements - _tail(polynomial, observed + 1, bits)
+    floor = 1 / arrangements
+    return Tails(OneSided(at_most / arrangements, floor), OneSided(at_least / arrangements, floor))
+
+
+def _normal_tails(total: float, variance: float) -> Tails:
+    normal = NormalDist(0, sqrt(variance))
+    return Tails(OneSided(normal.cdf(total), 0.0), OneSided(normal.cdf(-total), 0.0))
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    """Where each value lies between the least, 0, and the greatest, 1."""
+    least = min(values)
+    width = max(values) - least
+    return [(value - least) / width for value in values]
+
+
+def _on_steps(shares: Sequence[float]) -> list[int]:
+    """Shares as whole numbers: exact where all lie on few enough equal steps, otherwise rounded."""
+    most = max(SHARED_STEPS // len(shares), 50)
+    steps = 1
+    for share in shares:
+        if abs(share * steps - round(share * steps)) > 1e-6:
+            steps *= Fraction(share * steps).limit_denominator(max(1, most // steps)).denominator
+    exact = all(abs(share * steps - round(share * steps)) <= 1e-6 for share in shares)
+    return [round(share * (steps if exact else most)) for share in shares]
+
+
+def _count_by_enumeration(pooled: Sequence[float], n_a: int) -> tuple[int, int]:
+    """Arrangements whose B sum is at most, and at least, the observed one."""
+    grid = [round(share * FINE_STEPS) for share in _shares(pooled)]
+    observed = sum(grid[n_a:])
+    slack = len(grid)  # of rounding, in steps
+    sums = [sum(chosen) for chosen in combinations(grid, len(grid) - n_a)]
+    return sum(total <= observed + slack for total in sums), sum(total >= observed - slack for total in sums)
+
+
+def _count_by_polynomial(pooled: Sequence[float], n_a: int) -> tuple[int, int]:
+    grid = _on_steps(_shares(pooled))
+    n_b = len(grid) - n_a
+    observed = sum(grid[n_a:])
+    arrangements = comb(len(grid), n_b)
+    bits = (arrangements + 1).bit_length() + 1
+    by_size = [1] + [0] * n_b
+    for left, value in zip(range(len(grid) - 1, -1, -1), grid, strict=True):
+        # Sets that the numbers left over cannot complete any more are not counted.
+        for size in range(n_b, max(0, n_b - left - 1), -1):
+            by_size[size] += by_size[size - 1] << value * bits
+    at_least = _tail(by_size[n_b], observed, bits)
+    return arrangements - _tail(by_size[n_b], observed + 1, bits), at_least
+
+
+def _tail(polynomial: int, power: int, bits: int) -> int:
+    """Sum of the coefficients from `power` up: digits in base 2^bits leave the same remainder as their sum."""
+    return (polynomial >> power * bits) % ((1 << bits) - 1)
+
+
+def _extremes(ranked: Sequence[float], size: int) -> int:
+    """How many choices of `size` numbers are as extreme as the first ones: more than one where the last is tied."""
+    edge = ranked[size - 1]
+    return comb(ranked.count(edge), ranked[:size].count(edge))

@@ -1,0 +1,112 @@
+"""Defaults, project and suite become one: the nearest value wins, key by key, and says where it came from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zelda_ci.config import schema
+from zelda_ci.config.messages import Position
+from zelda_ci.config.schema import Config
+from zelda_ci.domain.suite import ResolvedSuite
+
+_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: a line of a file, a file's name, or the default."""
+
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "default"
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+DEFAULT = Origin()
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one file gives: its values and, by dotted key, where they stand."""
+
+    file: str
+    config: Config
+    places: Mapping[str, Position]
+
+    def values(self) -> dict[str, Any]:
+        """The keys that were given, at every level, and no others."""
+        return self.config.model_dump(by_alias=True, exclude_unset=True)
+
+    def origin(self, key: str) -> Origin | None:
+        """Where a key stands in the file."""
+        place = self.places.get(key)
+        return Origin(self.file, place.line) if place else None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What is settled outside the two files' keys: the suite's name and prompt, each with its origin."""
+
+    file: str
+    name: str
+    name_origin: Origin
+    prompt: str
+    prompt_origin: Origin
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite with every value settled, and by dotted key where each came from."""
+
+    resolved: ResolvedSuite
+    provenance: Mapping[str, Origin]
+
+
+def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
+    """Merge the layers, the strongest first."""
+    values: dict[str, Any] = {}
+    for layer in reversed(layers):
+        values = _merged(values, _one_judge_model(layer.values()))
+    known = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
+    known |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
+    resolved = ResolvedSuite.model_validate(known)
+    judge = resolved.judge.model_copy(update={"model": resolved.judge_model})
+    return LoadedSuite(resolved.model_copy(update={"judge": judge}), dict(_origins(identity, layers)))
+
+
+_RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, dict) and isinstance(below.get(key), dict)
+    }
+    return {**below, **above, **both}
+
+
+def _one_judge_model(values: dict[str, Any]) -> dict[str, Any]:
+    """`judge.model` is another spelling of `judgeModel`; within one file the two never differ."""
+    model = values.get("judge", {}).get("model")
+    return values if model is None else {**values, "judgeModel": model}
+
+
+def _no_command(key: str, value: Any) -> bool:
+    return key in _COMMANDS and value == ()
+
+
+def _origins(identity: Identity, layers: tuple[Layer, ...]) -> Iterator[tuple[str, Origin]]:
+    settled = {"name": identity.name_origin, "prompt": identity.prompt_origin}
+    for key in schema.keys(ResolvedSuite):
+        if key.group is None and key.name != "file":
+            yield key.dotted, settled.get(key.dotted) or _nearest(key.dotted, layers)
+
+
+def _nearest(key: str, layers: tuple[Layer, ...]) -> Origin:
+    spellings = ("judgeModel", "judge.model") if key in {"judgeModel", "judge.model"} else (key,)
+    found = (layer.origin(spelling) for layer in layers for spelling in spellings)
+    return next((origin for origin in found if origin), DEFAULT)

@@ -1,0 +1,349 @@
+"""The two files a user writes: which keys they have, of which type."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+from zelda_ci import __version__
+from zelda_ci.config.messages import MAX_SHOWN_LENGTH, shown
+from zelda_ci.domain import suite
+from zelda_ci.domain.suite import Name, ProjectPath, Setting, SharedSettings, Text, WebAddress
+
+CONFIG_FILE = "zelda.config.yaml"
+
+
+class ProjectKeys(Setting):
+    """Keys that only the project's configuration has."""
+
+    test_dir: ProjectPath = Field("zelda", description="Folder of the suites: every test-*.yaml in it is one.")
+    results_dir: ProjectPath = Field(
+        ".zelda", description="Folder for results and running workspaces; git must ignore it."
+    )
+    gateway_url: WebAddress | None = Field(
+        None,
+        description="Portkey gateway through which the judge is asked; its key comes from PORTKEY_API_KEY.",
+        examples=["https://api.portkey.ai"],
+    )
+
+
+class ProjectConfig(SharedSettings, ProjectKeys):
+    """Zelda CI: settings of a project, which each suite may override."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SuiteKeys(Setting):
+    """Keys that only a suite has."""
+
+    name: Name | None = Field(
+        None,
+        description="Name of the suite, unique in the project; without it, the file's name without test- and ending.",
+        examples=["rest-endpoint"],
+    )
+    description: Text | None = Field(
+        None, description="What the suite is about, for people.", examples=["Adding an endpoint follows our rules."]
+    )
+    prompt: Text | None = Field(
+        None, description="The task that Claude Code gets.", examples=["Add a GET /health endpoint."]
+    )
+    prompt_file: Text | None = Field(
+        None,
+        description="File that holds the prompt, relative to the suite's file, in the project; instead of prompt.",
+        examples=["prompts/health-endpoint.md"],
+    )
+    acceptance_criteria: tuple[Text, ...] = Field(
+        (),
+        description="What must be true of the result: one checkable sentence each.",
+        examples=[["GET /health answers 200."]],
+    )
+    tags: tuple[Text, ...] = Field((), description="Words by which suites can be chosen.", examples=[["backend"]])
+
+
+class SuiteConfig(SharedSettings, SuiteKeys):
+    """Zelda CI: one suite. Keys that the project's configuration has too override it, key by key.
+
+    Only keys in `model_fields_set`, at every level, were given: the defaults here mean nothing.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"oneOf": [{"required": ["prompt"]}, {"required": ["promptFile"]}]}
+    )
+
+
+Config = SharedSettings
+"""Either of the two."""
+
+
+FILES: dict[str, type[Config]] = {
+    "zelda.config.schema.json": ProjectConfig,
+    "zelda.suite.schema.json": SuiteConfig,
+}
+_ANNOTATIONS = ("description", "default", "examples")
+REPOSITORY = "zelda-ci/zelda-ci"
+
+
+def address(file: str) -> str:
+    """Where an editor finds a schema: the one of this version."""
+    return f"https://raw.githubusercontent.com/{REPOSITORY}/v{__version__}/schemas/{file}"
+
+
+@cache
+def raw(model: type[Config]) -> dict[str, Any]:
+    """The schema as pydantic derives it."""
+    return model.model_json_schema(by_alias=True, mode="validation")
+
+
+def editor_schema(model: type[Config]) -> dict[str, Any]:
+    """The schema as it is published: a key without a value is allowed everywhere and means "not given"."""
+    schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **raw(model)}
+    groups = {name: _published(group, model) for name, group in schema.pop("$defs").items()}
+    return {**_published(schema, model), "description": _first_line(schema), "$defs": groups}
+
+
+def _published(group: dict[str, Any], model: type[Config]) -> dict[str, Any]:
+    properties = {key: _property(value, model) for key, value in group["properties"].items()}
+    kept = {key: value for key, value in group.items() if key != "title"}
+    return {**kept, "description": _first_line(group), "properties": properties}
+
+
+def _property(schema: dict[str, Any], model: type[Config]) -> dict[str, Any]:
+    # What a suite leaves out falls back to the project, so a default shown there would be wrong.
+    unwanted = {"title"} if model is ProjectConfig else {"title", "default"}
+    kept = {key: value for key, value in schema.items() if key not in unwanted}
+    if kept.get("default", "") is None:
+        del kept["default"]
+    return _nullable(kept)
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    about = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
+    kind = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
+    return {**about, "anyOf": [*alternatives_of(kind), {"type": "null"}]}
+
+
+def alternatives_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The types a value can have, "no value" left out."""
+    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+
+
+def _first_line(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", "")).split("\n", maxsplit=1)[0]
+
+
+_FEW = 8
+_TELLING_START = 4
+
+
+@dataclass(frozen=True)
+class ConfigKey:
+    """A key that a file can have; `group` is the model of its value where that holds keys itself."""
+
+    path: tuple[str, ...]
+    attributes: tuple[str, ...]
+    """The path in Python's spelling."""
+    field: FieldInfo
+    group: type[BaseModel] | None
+
+    @property
+    def name(self) -> str:
+        """Without the groups it is in."""
+        return self.path[-1]
+
+    @property
+    def dotted(self) -> str:
+        """With the groups it is in."""
+        return ".".join(self.path)
+
+
+@cache
+def keys(model: type[BaseModel]) -> tuple[ConfigKey, ...]:
+    """Every key of a model at every level, in the order of declaration, a group before its members."""
+    return tuple(_walk(model, (), ()))
+
+
+def entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
+    """Every value of a model by its dotted key, groups taken apart, in the order of declaration."""
+    for key in keys(type(model)):
+        if key.group is None:
+            yield key.dotted, attrgetter(".".join(key.attributes))(model)
+
+
+def _walk(model: type[BaseModel], path: tuple[str, ...], attributes: tuple[str, ...]) -> Iterator[ConfigKey]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        group = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+        key = ConfigKey((*path, field.alias or name), (*attributes, name), field, group)
+        yield key
+        if group:
+            yield from _walk(group, key.path, key.attributes)
+
+
+def unknown(name: str, level: tuple[str, ...], model: type[Config]) -> str:
+    """A sentence about a key that does not exist at this level, with the best guess at what was meant."""
+    here = [key for key in keys(model) if key.path[:-1] == level]
+    same = [key for key in keys(model) if key.name == name]
+    if same:
+        return f"{shown(name)} is not a known key here: it belongs {_places(same)}"
+    if any(key.path == (name,) for key in keys(_other(model))):
+        return f"{name} is not a known key here: it belongs in {_FILES[_other(model)]}"
+    near = nearest(name, [key.name for key in here]) or _nearest_anywhere(name, model)
+    if near:
+        return f"{shown(name)} is not a known key (did you mean {near}?)"
+    return f"{shown(name) or 'an empty word'} is not a known key{_choice(here, level)}"
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice most like a word, absent when none is."""
+    folded = {_folded(choice): choice for choice in choices}
+    sought = _folded(word[:MAX_SHOWN_LENGTH])
+    if sought in folded:
+        return folded[sought]
+    if len(sought) >= _TELLING_START:
+        starting = [choice for choice in folded if choice.startswith(sought) or sought.startswith(choice)]
+        if len(starting) == 1:
+            return folded[starting[0]]
+    close = get_close_matches(sought, folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else None
+
+
+_FILES: dict[type[Config], str] = {ProjectConfig: CONFIG_FILE, SuiteConfig: "a suite (test-*.yaml)"}
+
+
+def _other(model: type[Config]) -> type[Config]:
+    return SuiteConfig if model is ProjectConfig else ProjectConfig
+
+
+def _places(same: list[ConfigKey]) -> str:
+    groups = [".".join(key.path[:-1]) for key in same]
+    named = " or ".join(group for group in groups if group)
+    return f"under {named}" if "" not in groups else "at the top level"
+
+
+def _nearest_anywhere(name: str, model: type[Config]) -> str | None:
+    near = nearest(name, [key.name for key in keys(model)])
+    return next((key.dotted for key in keys(model) if key.name == near), None)
+
+
+def _choice(here: list[ConfigKey], level: tuple[str, ...]) -> str:
+    return f" of {'.'.join(level)}; it has {', '.join(key.name for key in here)}" if len(here) <= _FEW else ""
+
+
+def _folded(word: str) -> str:
+    return "".join(char for char in word.lower() if char.isalnum())
+
+
+_NUMBERS = {"integer": "a whole number", "number": "a number"}
+_PATTERNS = {
+    suite.NOT_BLANK: "text",
+    suite.NAME: "at most 60 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
+    suite.MODEL_ID: "the full id of a model, such as claude-sonnet-5-5, not an alias",
+    suite.NO_BLANKS: "the id of a model, without blanks",
+    suite.VARIABLE: "the name of an environment variable, without a value",
+    suite.SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
+    suite.WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
+}
+_PLURALS = {suite.NOT_BLANK: "texts", suite.VARIABLE: "names of environment variables, without values"}
+
+
+def fragment(model: type[Config], path: tuple[int | str, ...]) -> dict[str, Any]:
+    """The part of the schema that speaks about a value."""
+    schema = raw(model)
+    for step in path:
+        schema = _inside(schema, step, model)
+    return _resolved(schema, model)
+
+
+def expected(schema: dict[str, Any]) -> str:
+    """What a value must be, to be read after "must be"."""
+    words = [_one(alternative) for alternative in alternatives_of(schema)]
+    return " or ".join(dict.fromkeys(words))
+
+
+def choices(schema: dict[str, Any]) -> list[str]:
+    """The words among which a value must be, none where it is free."""
+    alternatives = alternatives_of(schema)
+    return [str(choice) for one in alternatives for choice in one.get("enum", [one["const"]] if "const" in one else [])]
+
+
+def type_names(schema: dict[str, Any]) -> set[str]:
+    """The JSON types a value may have."""
+    return {str(alternative.get("type", "object")) for alternative in alternatives_of(schema)}
+
+
+def _one(schema: dict[str, Any]) -> str:
+    named = choices(schema)
+    if named:
+        return f"one of {', '.join(named)}" if len(named) > 2 else " or ".join(named)
+    match schema.get("type"):
+        case "boolean":
+            return "true or false"
+        case "integer" | "number" as kind:
+            return f"{_NUMBERS[kind]}{_range(schema)}"
+        case "array":
+            return f"a list of {_items(schema['items'])}"
+        case "string":
+            return _PATTERNS[schema.get("pattern", suite.NOT_BLANK)]
+        case _:
+            return "a group of keys"
+
+
+def _items(schema: dict[str, Any]) -> str:
+    plural = _PLURALS.get(schema.get("pattern", suite.NOT_BLANK))
+    return plural if plural and not choices(schema) else f"items, each {expected(schema)}"
+
+
+def _range(schema: dict[str, Any]) -> str:
+    low, above, high = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    if above is not None:
+        return f" above {above:g}" + (f", at most {high:g}" if high is not None else "")
+    if low is not None:
+        return f" from {low:g} to {high:g}" if high is not None else f", at least {low:g}"
+    return ""
+
+
+def _inside(schema: dict[str, Any], step: int | str, model: type[Config]) -> dict[str, Any]:
+    schema = _resolved(schema, model)
+    if isinstance(step, str):
+        found: dict[str, Any] = schema["properties"][step]
+        return found
+    lists = (one["items"] for one in alternatives_of(schema) if one.get("type") == "array")
+    return next(lists)
+
+
+def _resolved(schema: dict[str, Any], model: type[Config]) -> dict[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    target: dict[str, Any] = raw(model)["$defs"][schema["$ref"].rpartition("/")[2]]
+    return target
+
+
+def tables() -> dict[str, str]:
+    """A Markdown table by the mark between whose comments it stands."""
+    return {
+        "project": _table(ProjectConfig, set(ProjectKeys.model_fields)),
+        "suite": _table(SuiteConfig, set(SuiteKeys.model_fields)),
+        "shared": _table(ProjectConfig, set(SharedSettings.model_fields)),
+    }
+
+
+def _table(model: type[Config], fields: set[str]) -> str:
+    rows = [_row(key, model) for key in keys(model) if key.attributes[0] in fields]
+    return "\n".join(["| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows])
+
+
+def _row(key: ConfigKey, model: type[Config]) -> str:
+    value = expected(fragment(model, key.path))
+    cells = [f"`{key.dotted}`", value, _default(key), key.field.description or ""]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default(key: ConfigKey) -> str:
+    default = None if key.group else key.field.get_default()
+    return "" if default is None else f"`{json.dumps(default)}`"

@@ -1,0 +1,287 @@
+"""Leads a session from start to end: waits for its rest, its deadline, its budget or cancellation, and ends it."""
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, closing, suppress
+from signal import SIGKILL, SIGTERM
+from typing import Any, Protocol
+
+import anyio
+
+from zelda_ci.errors import ZeldaError
+from zelda_ci.execution.agent import Listen, Recorder, SessionRequest
+from zelda_ci.execution.messages import Translator
+from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, StopReason
+from zelda_ci.execution.system_messages import ServerWatch, longest_wait
+from zelda_ci.process import launches
+from zelda_ci.redact import Redactor
+
+
+class Supervisor:
+    """A process known by its id, and on Linux by a descriptor, so that a recycled id is never hit.
+
+    A signal sent before the process is known reaches it as soon as it is.
+    """
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+        self._descriptor: int | None = None
+        self._waiting: signal.Signals | None = None
+
+    def introduce(self, line: str) -> bool:
+        """Take the process id from the first line on standard error that is one; false for any other line."""
+        if self._pid is not None or not line.isdecimal():
+            return False
+        self._pid = int(line)
+        if sys.platform == "linux":
+            with suppress(ProcessLookupError):
+                self._descriptor = os.pidfd_open(self._pid)
+        if self._waiting:
+            self.send(self._waiting)
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens where the process has ended."""
+        with suppress(ProcessLookupError):
+            if self._pid is None:
+                self._waiting = number
+            elif sys.platform != "linux":
+                os.kill(self._pid, number)
+            elif self._descriptor is not None:
+                signal.pidfd_send_signal(self._descriptor, number)
+
+    def close(self) -> None:
+        """Let go of the descriptor."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+log = logging.getLogger(__name__)
+
+INTERRUPT_SECONDS = 5.0
+"""From an interruption to the result message; a healthy CLI needs a hundredth of a second."""
+
+CLOSE_SECONDS = 3.0
+"""From the end of input to the end of the CLI: its SessionEnd hooks run in this time."""
+
+STATUS_SECONDS = 2.0
+"""For the last question to the CLI, which answers at once unless the machine is very busy."""
+
+END_SECONDS = 10.0
+"""From a signal to the end of the supervisor, which gives the CLI a few seconds of its own."""
+
+
+class TransportError(Exception):
+    """The line to the CLI broke."""
+
+    def __init__(self, crash: Crash) -> None:
+        super().__init__(crash.detail)
+        self.crash = crash
+
+
+class Transport(Protocol):
+    """The line to one CLI. Everything raises `BrokenLineError`, and nothing else."""
+
+    prompted: bool
+    """Whether the prompt has gone out."""
+
+    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
+        """Start the CLI; it is prompted once `ready` is set, and its input is closed when `done` is set."""
+        ...
+
+    async def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
+        """The states of the MCP servers, as the CLI writes them."""
+        ...
+
+    def messages(self) -> AsyncGenerator[object, None]:
+        """Every message until the CLI closes its output."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Have the session stop what it does, and give its result."""
+        ...
+
+    async def stop_task(self, task: str) -> None:
+        """Have the CLI end a background task."""
+        ...
+
+    async def disconnect(self) -> None:
+        """Let go of the CLI; bounded in time, whatever the CLI does."""
+        ...
+
+
+class SessionRunner:
+    """One session.
+
+    The conversation runs in a task of its own, shielded from cancellation; the leading task only waits, and ends the
+    conversation when its time has come. So deadline, budget and cancellation end a session in one and the same way.
+    """
+
+    def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
+        self._request, self._redact = request, redact
+        self._began = time.monotonic()
+        self._recorder = Recorder(Translator(redact, self._clock), listen, lambda: self._call(StopReason.RECORDING))
+        self._supervisor = Supervisor()
+        self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
+        self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()
+        self._conversation = anyio.CancelScope(shield=True)
+        self._cut: StopReason | None = None
+        self._crash: Crash | None = None
+        self.wall_seconds = 0.0
+        """Until the session came to rest; closing it is not counted."""
+
+    async def through(self, line: Transport) -> None:
+        """Have the conversation, and end it if it does not end by itself."""
+        self._line = line
+        self._servers = ServerWatch(line.mcp_servers, self._recorder.hear, self._clock, self._redact)
+        with closing(self._supervisor):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._converse)
+                tasks.start_soon(self._watch_servers)
+                tasks.start_soon(self._heed_budget)
+                try:
+                    await self._watch()
+                except BaseException:
+                    self._call(StopReason.CANCELLED)
+                    raise
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._end()
+                    tasks.cancel_scope.cancel()
+
+    def take_stderr(self, line: str) -> None:
+        """Hear a line on the CLI's standard error; the first one is its supervisor's."""
+        if not self._supervisor.introduce(line):
+            self._recorder.take_stderr(line)
+
+    def evidence(self) -> SessionFacts:
+        """What the verdict rests on, once the session is over."""
+        recorder = self._recorder
+        return SessionFacts(
+            ended=recorder.ended,
+            quiet=recorder.quiet,
+            responses=len(recorder.responses),
+            api_error=recorder.api_error,
+            cut=self._cut,
+            crash=self._crash,
+            stderr_tail=tuple(recorder.stderr_tail),
+            prompted=self._line.prompted,
+            command=self._request.prompt.lstrip().startswith("/"),
+            seconds_allowed=self._request.execution.timeout_seconds,
+            begun=launches.read(self._request.workspace.status_file("session")).begun,
+            recording_failure=_explained(recorder.failure) if recorder.failure else None,
+        )
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._began
+
+    async def _converse(self) -> None:
+        with self._conversation:
+            try:
+                await self._line.connect(self._ready, self._input_done)
+                self._connected.set()
+                await self._hear_out()
+            except TransportError as broken:
+                self._crash = broken.crash
+            except Exception as exc:
+                log.exception("the session broke off")
+                self._crash = Crash(CrashKind.BROKEN, f"{type(exc).__name__}: {exc}")
+            finally:
+                self._rest()
+                with suppress(TransportError):
+                    await self._line.disconnect()
+        self._recorder.finish()
+        self._over.set()
+
+    async def _hear_out(self) -> None:
+        async with aclosing(self._line.messages()) as messages:
+            async for message in messages:
+                self._recorder.take(message)
+                if self._recorder.quiet:
+                    self._rest()
+
+    async def _watch_servers(self) -> None:
+        """Hold the prompt back until the MCP servers have settled, then go on noting their states.
+
+        Where the CLI cannot be asked, it is prompted at once: if its line is broken, that shows by itself.
+        """
+        await self._connected.wait()
+        execution = self._request.execution
+        left = execution.timeout_seconds - self._clock()
+        with suppress(TransportError):
+            await self._servers.wait(longest_wait(execution.mcp_startup_seconds, left))
+        if self._attention.is_set():
+            return
+        self._ready.set()
+        with suppress(TransportError):
+            await self._servers.follow()
+
+    async def _heed_budget(self) -> None:
+        await self._request.stop.wait()
+        self._call(StopReason.BUDGET)
+
+    async def _watch(self) -> None:
+        """Return when the session needs an end, of whatever kind."""
+        with anyio.move_on_after(self._request.execution.timeout_seconds - self._clock()):
+            await self._attention.wait()
+            return
+        self._call(StopReason.DEADLINE)
+
+    def _call(self, cut: StopReason) -> None:
+        """Have the session ended, unless it is at rest already; the first reason counts."""
+        if self._cut is None and not self._resting.is_set():
+            self._cut = cut
+        self._attention.set()
+
+    def _rest(self) -> None:
+        if not self._resting.is_set():
+            self.wall_seconds = self._clock()
+        self._resting.set()
+        self._attention.set()
+
+    async def _end(self) -> None:
+        """Bring the session to rest and close it; what does not follow is killed."""
+        try:
+            if self._cut and self._line.prompted:
+                await self._interrupt()
+            if self._recorder.quiet:
+                await self._close()
+            for number in (SIGTERM, SIGKILL):
+                if self._over.is_set():
+                    return
+                self._supervisor.send(number)
+                with anyio.move_on_after(END_SECONDS):
+                    await self._over.wait()
+        finally:
+            # Still talking: cancelled once more, or something out of our reach holds the pipes open.
+            if not self._over.is_set():
+                self._supervisor.send(SIGTERM)
+                self._conversation.cancel()
+
+    async def _interrupt(self) -> None:
+        with anyio.move_on_after(INTERRUPT_SECONDS), suppress(TransportError):
+            await self._line.interrupt()
+            await self._resting.wait()
+
+    async def _close(self) -> None:
+        """Close the input, on which the CLI ends; it would wait for its background shells, so these are stopped."""
+        with suppress(TransportError):
+            await self._servers.look_again(STATUS_SECONDS)
+        with anyio.move_on_after(CLOSE_SECONDS):
+            for task in self._recorder.background_tasks:
+                with suppress(TransportError):
+                    await self._line.stop_task(task)
+            self._input_done.set()
+            await self._over.wait()
+
+
+def _explained(exc: Exception) -> tuple[str, str]:
+    """Code and sentence of what a listener raised."""
+    if isinstance(exc, ZeldaError):
+        return exc.code, exc.message
+    return "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"

@@ -1,0 +1,66 @@
+"""Prompts: jinja2 files, each with a version that becomes part of the result."""
+
+import secrets
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zelda_ci.imports import one_at_a_time
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).with_name("prompts")
+
+
+def render(name: str, **values: object) -> str:
+    """The prompt `<name>.j2` with its values; a value that is missing is an error, never a blank."""
+    return _environment().get_template(f"{name}.j2").render(**values)
+
+
+@cache
+def _environment() -> "Environment":
+    with one_at_a_time("jinja2"):
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 30 ms, few commands judge
+
+    # What is rendered is read by a model: escaping HTML would only spoil the evidence.
+    return Environment(
+        loader=FileSystemLoader(HERE),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+OPENING = "<evidence-"
+"""How every fence begins."""
+
+NONCE_BYTES = 16
+
+
+def new_nonce() -> str:
+    """A mark that nobody can guess: to be made for each run after its session has ended."""
+    return secrets.token_hex(NONCE_BYTES)
+
+
+def mark_of(nonce: str) -> str:
+    """A short form, for the many small marks inside a fence."""
+    return nonce[:8]
+
+
+def fence(kind: str, text: str, nonce: str) -> str:
+    """The text between marks that only the holder of the nonce can write.
+
+    Args:
+        kind: What it is, in our own words: letters, digits and hyphens.
+        text: Anything at all. Where it holds the nonce, which takes a leak, the nonce is masked in it.
+        nonce: From `new_nonce`.
+
+    Raises:
+        ValueError: The kind is not ours, or the nonce too short to be one.
+    """
+    if not kind.replace("-", "").isalnum() or len(nonce) < 2 * NONCE_BYTES:
+        raise ValueError("a fence needs a plain kind and a nonce of its own")
+    inner = text.replace(nonce, "*" * len(nonce))
+    return f'{OPENING}{nonce} kind="{kind}">\n{inner}\n</evidence-{nonce}>'

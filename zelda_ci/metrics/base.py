@@ -1,0 +1,121 @@
+"""What an evaluator is: one context in, one outcome out, and one place that may fail."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.suite import Command
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import ZeldaError
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.reports import ReportFile
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score from 0 to 100, and what it rests on."""
+
+    score: float
+    reasoning: str
+    details: Record
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """No score, which is not zero: why, and the numbers that are known nevertheless."""
+
+    reason: str
+    details: Record | None = None
+    failed: bool = False
+    """Whether the evaluator could not do its work; nothing to evaluate is no failure."""
+
+
+Outcome = Scored | Unscored
+
+
+class Evaluator(Protocol):
+    """Computes one metric of a run. Data comes in the context, services in the constructor."""
+
+    @property
+    def metric(self) -> Metric:
+        """Which one."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same session may score differently; results across versions are not compared."""
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        """Judge a run; may raise whatever it likes."""
+
+
+async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Redactor) -> EvalResult:
+    """Turn any failure into an unscored result, so that one bad evaluator cannot sink a run."""
+    try:
+        return _settled(evaluator, await evaluator.evaluate(context), redact)
+    except (Exception, SystemExit) as problem:  # whoever wants to end Zelda from in here has failed like any other
+        # What Zelda can explain is told in the result; the rest is a defect, and its traceback is wanted.
+        level = logging.DEBUG if isinstance(problem, ZeldaError) else logging.WARNING
+        log.log(level, "%s could not be computed", evaluator.metric, exc_info=True)
+        unscored = _settled(evaluator, Unscored(_sentence(problem)), redact)
+        return unscored.model_copy(update={"failed": True})
+
+
+def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalResult:
+    score = outcome.score if isinstance(outcome, Scored) else None
+    if score is not None and not 0 <= score <= 100:
+        raise ValueError(f"a score of {score} is not between 0 and 100")
+    details = outcome.details.model_dump(mode="json", by_alias=True, exclude_none=True) if outcome.details else {}
+    return EvalResult(
+        metric=evaluator.metric,
+        version=evaluator.version,
+        score=score,
+        reasoning=redact(outcome.reasoning if isinstance(outcome, Scored) else outcome.reason),
+        details=redact.json(details),
+        failed=isinstance(outcome, Unscored) and outcome.failed,
+    )
+
+
+def _sentence(problem: BaseException) -> str:
+    if isinstance(problem, ZeldaError):
+        return problem.message
+    return f"The evaluation failed: {type(problem).__name__}: {problem}"
+
+
+class Step(StrEnum):
+    """The commands that decide."""
+
+    BUILD = "build"
+    TEST = "test"
+
+
+@dataclass(frozen=True)
+class CommandRequest:
+    """A command to run; `reports` are globs by kind, relative to the folder where commands work."""
+
+    step: Step
+    command: Command
+    timeout_seconds: float
+    reports: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How it went, with all output that was kept, and the reports that it wrote, by kind."""
+
+    result: CommandResult
+    written: Mapping[str, Sequence[ReportFile]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+class CommandRunner(Protocol):
+    """Runs the suite's commands in a workspace."""
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        """Run a command to its end or its deadline."""

@@ -1,0 +1,247 @@
+"""Whether the code that a session left can be built, passes its tests and is covered by them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from zelda_ci.domain.evaluation import EvalContext, Metric
+from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, TestSummary
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import ConfigError
+from zelda_ci.metrics.base import CommandRequest, CommandRunner, Outcome, Ran, Scored, Step, Unscored
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output import reading
+from zelda_ci.test_output.coverage import reading as coverage_reading
+from zelda_ci.test_output.reading import contradictions
+from zelda_ci.test_output.tally import Output
+
+WEIGHTS = {"build": 40.0, "tests": 60.0}
+WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
+MAX_SCORE_WITHOUT_PASS = 99.0
+"""Of 100: one failed test of ten thousand must not round to the full score."""
+
+
+@dataclass(frozen=True)
+class CommandEvidence:
+    """What the commands showed; absent is what is not configured, or was not reached."""
+
+    build: CommandResult | None = None
+    test: CommandResult | None = None
+    tests: TestSummary = field(default_factory=TestSummary)
+    coverage: CoverageSummary = field(default_factory=CoverageSummary)
+    notes: tuple[str, ...] = ()
+
+
+def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, CorrectnessDetails]:
+    """Score from 0 to 100, and what it rests on; the suite has at least one of the two commands.
+
+        score = sum(weight * part) / sum(weight), over the parts that are configured
+
+    `build` counts 100 or 0. `tests` counts the share of tests that passed among those that ran; where the numbers are
+    not known, or do not explain why the command failed, the exit code decides. `coverage` counts 100 from the threshold
+    on, below it the share of it that was reached. A command that did not end in time, or was not run, counts 0. What
+    did not pass has at most 99, however little is missing.
+    """
+    parts, weights = dict(_parts(suite, evidence)), _weights(suite)
+    total = sum(weights.values())
+    score = sum(weights[part] * parts[part] for part in weights) / total
+    shortfalls = tuple(_shortfalls(suite, evidence))
+    details = CorrectnessDetails(
+        passed=not shortfalls,
+        shortfalls=shortfalls,
+        build=evidence.build,
+        test=evidence.test,
+        tests=evidence.tests if evidence.test else None,
+        coverage=evidence.coverage if "coverage" in weights or evidence.coverage.format else None,
+        coverage_threshold=suite.coverage_threshold if "coverage" in weights else None,
+        parts={part: round(parts[part], 2) for part in weights},
+        weights={part: round(100 * weight / total, 2) for part, weight in weights.items()},
+        notes=(*evidence.notes, *_notes(evidence)),
+    )
+    return min(score, 100.0 if details.passed else MAX_SCORE_WITHOUT_PASS), details
+
+
+def reasoning(details: CorrectnessDetails) -> str:
+    """Why it did not pass, or what did."""
+    return " ".join(details.shortfalls or _achievements(details))
+
+
+def _weights(suite: ResolvedSuite) -> dict[str, float]:
+    table = WEIGHTS if suite.coverage_threshold is None else WEIGHTS_WITH_COVERAGE
+    command = {"build": suite.build_command, "tests": suite.test_command, "coverage": suite.test_command}
+    return {part: weight for part, weight in table.items() if command[part] is not None}
+
+
+def _parts(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[tuple[str, float]]:
+    yield "build", 100.0 if _succeeded(evidence.build) else 0.0
+    yield "tests", 100.0 * _share_passed(evidence)
+    yield "coverage", 100.0 * _share_covered(suite, evidence)
+
+
+def _succeeded(command: CommandResult | None) -> bool:
+    return command is not None and command.exit_code == 0
+
+
+def _share_passed(evidence: CommandEvidence) -> float:
+    tests = evidence.tests
+    if evidence.test is None or evidence.test.exit_code is None:
+        return 0.0
+    explained = evidence.test.exit_code == 0 or tests.failed + tests.errored > 0
+    if not tests.recognised or not explained:
+        return 1.0 if evidence.test.exit_code == 0 else 0.0
+    return tests.passed / tests.ran if tests.ran else 0.0
+
+
+def _share_covered(suite: ResolvedSuite, evidence: CommandEvidence) -> float:
+    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
+    if threshold is None or lines is None:
+        return 0.0
+    return 1.0 if lines >= threshold else lines / threshold
+
+
+def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
+    if suite.build_command is not None and not _succeeded(evidence.build):
+        skipped = "; testCommand was not run" if suite.test_command is not None else ""
+        yield f"buildCommand {_ending(suite, evidence.build)}{skipped}."
+    elif suite.test_command is not None:
+        yield from _test_shortfalls(suite, evidence)
+        yield from _coverage_shortfalls(suite, evidence)
+
+
+def _test_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
+    tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
+    told = contradictions(tests, exit_code)
+    lost = tests.failed + tests.errored
+    if exit_code is None or not tests.recognised:
+        if exit_code != 0:
+            yield f"testCommand {_ending(suite, evidence.test)}."
+    elif told:
+        yield from told
+    elif lost:
+        units = "packages" if all(runner.unit == "packages" for runner in tests.runners) else "tests"
+        yield f"{lost} of {tests.ran} {units} failed."
+    elif not tests.ran:
+        yield "testCommand ran no test."
+
+
+def _ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
+    if command is None:
+        return "was not run"
+    if command.timed_out:
+        return f"ran into its limit of {suite.command_timeout_seconds:g} s"
+    return f"ended with exit code {command.exit_code}"
+
+
+def _coverage_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
+    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
+    if threshold is None:
+        return
+    if lines is None:
+        yield f"Coverage is not known. {evidence.coverage.note or ''}".rstrip()
+    elif lines < threshold:
+        yield f"Coverage is {lines:g}%, below the threshold of {threshold:g}%."
+
+
+def _notes(evidence: CommandEvidence) -> Iterator[str]:
+    if evidence.test and evidence.tests.note:
+        yield evidence.tests.note
+
+
+def _achievements(details: CorrectnessDetails) -> Iterator[str]:
+    if details.build:
+        yield "buildCommand succeeded."
+    if details.tests and details.tests.recognised:
+        yield f"{details.tests.passed} of {details.tests.ran} tests passed."
+    elif details.test:
+        yield f"testCommand succeeded. {details.tests.note or '' if details.tests else ''}".rstrip()
+    if details.coverage and details.coverage.lines is not None:
+        enough = f", at or above the threshold of {details.coverage_threshold:g}%" if details.coverage_threshold else ""
+        yield f"Coverage is {details.coverage.lines:g}%{enough}."
+
+
+TEST_REPORTS = "test"
+COVERAGE_REPORTS = "coverage"
+UNUSABLE: Final = {126: "not executable", 127: "not found"}
+"""What shells and launchers mean by an exit code. Other programs hardly use these."""
+
+ABANDONED: Final = {
+    SessionStatus.FAILED: "The session failed, so build and tests were not run.",
+    SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",
+}
+
+
+class FunctionalCorrectness:
+    """Build and tests by the suite's own commands, one after the other; needs no judge."""
+
+    metric: Final = Metric.FUNCTIONAL_CORRECTNESS
+    version: Final = "2"
+
+    def __init__(self, bench: CommandRunner, redact: Redactor) -> None:
+        self._bench = bench
+        self._redact = redact
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        """Run the commands and score what they show."""
+        suite, workspace = context.suite, context.workspace
+        if suite.build_command is None and suite.test_command is None:
+            return Unscored("not configured: the suite has neither buildCommand nor testCommand")
+        if reason := ABANDONED.get(context.transcript.status):
+            return Unscored(reason)
+        if workspace is None:
+            return Unscored("The workspace is gone, so build and tests could not be run.", failed=True)
+        if context.unready:
+            score, details = weigh(suite, CommandEvidence(notes=(context.unready,)))
+            return Scored(score, f"{context.unready} {reasoning(details)}", details)
+        score, details = weigh(suite, await self._gather(suite, workspace))
+        return Scored(score, reasoning(details), details)
+
+    async def _gather(self, suite: ResolvedSuite, workspace: Workspace) -> CommandEvidence:
+        build: CommandResult | None = None
+        if suite.build_command is not None:
+            order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
+            build = (await self._bench.run(workspace, order)).result.in_brief(self._redact)
+            check_usable("buildCommand", build, workspace.confinement.environment)
+        if suite.test_command is None or (build and build.exit_code != 0):
+            return CommandEvidence(build)
+        evidence = self._read(build, await self._bench.run(workspace, _test_order(suite, suite.test_command)))
+        # A runner that counted failures did run: some end with the number of failed tests.
+        if evidence.test and not evidence.tests.failed + evidence.tests.errored:
+            check_usable("testCommand", evidence.test, workspace.confinement.environment)
+        return evidence
+
+    def _read(self, build: CommandResult | None, ran: Ran) -> CommandEvidence:
+        result, redact = ran.result, self._redact
+        notes = tuple(str(redact(note)) for note in ran.notes)
+        if result.exit_code is None:  # what an ended runner left is no result
+            return CommandEvidence(build, result.in_brief(redact), notes=notes)
+        output = Output.marked(result.output, result.gap) if result.gap else Output(result.output)
+        tests = reading.read_tests(output, ran.written.get(TEST_REPORTS, ()), result.exit_code, redact)
+        covered = coverage_reading.read_coverage(output, ran.written.get(COVERAGE_REPORTS, ()))
+        return CommandEvidence(build, result.in_brief(redact), tests, covered, notes)
+
+
+def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:
+    """See to it that a command is one that can be run here: what nobody could start says nothing of the code.
+
+    Raises:
+        ConfigError: A shell, or whoever else ended with its exit code, could not find or start a program.
+    """
+    if done.exit_code in UNUSABLE:
+        last_line = done.output.rstrip().rpartition("\n")[2]
+        raise ConfigError(
+            f"{key} cannot be run ({UNUSABLE[done.exit_code]}, exit code {done.exit_code}): {done.command}: "
+            f"{last_line or 'no output'}. PATH in the run: {environment.get('PATH', '')}",
+            hint="Install what is missing where PATH leads, or let setupCommand do it.",
+            code="COMMAND_NOT_FOUND",
+        )
+
+
+def _test_order(suite: ResolvedSuite, command: Command) -> CommandRequest:
+    reports = {
+        TEST_REPORTS: suite.test_report or reading.well_known_reports(),
+        COVERAGE_REPORTS: suite.coverage_report or coverage_reading.well_known_reports(),
+    }
+    return CommandRequest(Step.TEST, command, suite.command_timeout_seconds, reports)

@@ -1,0 +1,273 @@
+"""Whether the work meets the suite's acceptance criteria, as a judge sees it and as its citations bear out."""
+
+import functools
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from zelda_ci.domain.evaluation import (
+    CriterionJudgement,
+    CriterionVerdict,
+    EvalContext,
+    FulfillmentDetails,
+    JudgeIdentity,
+    Metric,
+)
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.errors import JudgeError
+from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
+from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.rendering import windowed
+from zelda_ci.judge.transcript import (
+    CONTEXT_SHARE,
+    EarlierFindings,
+    QueryResult,
+    TranscriptPart,
+    TranscriptQuery,
+    query_transcript,
+)
+from zelda_ci.metrics import verdicts
+from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.evidence import JudgeEvidence, gather
+from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
+from zelda_ci.redact import Redactor
+
+NAME = "requirement-fulfillment"
+PROMPT_VERSION = "2"
+
+MAX_CONCURRENT = 20
+"""Criteria of one question: the verdicts on them fit into an answer of usual length."""
+
+Vote = dict[int, DraftVerdict]
+"""One vote on every criterion, by number."""
+
+
+@dataclass
+class Panel:
+    """One run's criteria before the judge."""
+
+    judge: Judge
+    nonce: str
+    criteria: Mapping[int, str]
+    """By number, from 1."""
+    evidence: JudgeEvidence
+    votes: int
+    notes: list[str] = field(default_factory=list)
+
+    def reading(self) -> TranscriptQuery[PartFindings, Mapping[int, DraftVerdict]]:
+        """How the transcript is to be read."""
+        return TranscriptQuery(
+            nonce=self.nonce,
+            fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), self._batches()[0]).tokens,
+            question=self._about_part,
+            finding=PartFindings,
+            tell=functools.partial(verdicts.findings_text, numbers=tuple(self.criteria)),
+            conclude=self._conclude,
+            merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
+        )
+
+    async def _conclude(self, told: EarlierFindings) -> Mapping[int, DraftVerdict]:
+        """Raises JudgeError where no question at all was answered."""
+        told = self._fitted(told)
+        votes = await self._again(told, await self._votes(told))
+        return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
+
+    def _fitted(self, told: EarlierFindings) -> EarlierFindings:
+        """Findings can be many; a transcript that is told whole has been measured already."""
+        fixed = self._concluding(EarlierFindings("", is_whole=told.is_whole), self._batches()[0]).tokens
+        room = int(CONTEXT_SHARE * self.judge.context_tokens - fixed) * CHARS_PER_TOKEN
+        if told.is_whole or len(told.text) <= room:
+            return told
+        self.notes.append("The findings on the parts of the transcript were too long to be weighed whole.")
+        return EarlierFindings(windowed(told.text, max(room, 0)), is_whole=False)
+
+    async def _votes(self, told: EarlierFindings) -> list[Vote]:
+        """Every vote on every criterion, each checked by itself; lost ones are noted."""
+        asked = [batch for batch in self._batches() for _ in range(self.votes)]
+        calls = [functools.partial(self._ask, told, batch) for batch in asked]
+        # The first one alone: it fills the cache from which the others read.
+        answers = [*await _all(calls[:1]), *await _all(calls[1:])]
+        lost = [error for answer in answers if (error := next(filter(None, (d.error for d in answer.values())), None))]
+        if lost and all(draft.error for answer in answers for draft in answer.values()):
+            raise lost[0]
+        if self.votes > 1:
+            self.notes += [f"One of {self.votes} votes could not be had: {error.message}" for error in lost]
+        return [
+            {number: draft for answer in answers[vote :: self.votes] for number, draft in answer.items()}
+            for vote in range(self.votes)
+        ]
+
+    async def _again(self, told: EarlierFindings, votes: Sequence[Vote]) -> list[Vote]:
+        """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
+        problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
+        asked = [(vote, batch) for vote, found in enumerate(problems) for batch in _batched(tuple(found))]
+        calls = [functools.partial(self._ask, told, batch, problems[vote]) for vote, batch in asked]
+        after: list[Vote] = [{} for _ in votes]
+        for (vote, _), answer in zip(asked, await _all(calls), strict=True):
+            after[vote] |= answer
+        errors = dict.fromkeys(draft.error.message for vote in after for draft in vote.values() if draft.error)
+        self.notes += [f"The judge could not be asked again: {message}" for message in errors]
+        return [
+            {number: verdicts.settled(draft, new.get(number)) for number, draft in vote.items()}
+            for vote, new in zip(votes, after, strict=True)
+        ]
+
+    async def _ask(
+        self, told: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str] | None = None
+    ) -> Vote:
+        """A vote on some criteria; what could not be had is in it, with the reason."""
+        question = self._concluding(told, numbers)
+        if problems:
+            question = self._repeated(question, [(number, problems[number]) for number in numbers])
+        try:
+            answer = (await self.judge.ask(question, Verdicts)).value
+        except JudgeError as problem:
+            if problem.code != ANSWER_CUT or len(numbers) == 1:
+                return dict.fromkeys(numbers, verdicts.not_judged(problem))
+            half = len(numbers) // 2
+            first = await self._ask(told, numbers[:half], problems)
+            return first | await self._ask(told, numbers[half:], problems)
+        return verdicts.drafts_of(answer, numbers, self.evidence.sources)
+
+    def _batches(self) -> list[tuple[int, ...]]:
+        return _batched(tuple(self.criteria))
+
+    def _concluding(self, told: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
+        kind = "transcript" if told.is_whole else "findings"
+        body = render(
+            "fulfillment",
+            criteria=self._listed(numbers),
+            is_whole=told.is_whole,
+            has_files=self.evidence.has_files,
+            has_checks=self.evidence.has_checks,
+        )
+        shared = (*self.evidence.blocks, fence(kind, told.text, self.nonce))
+        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body)
+
+    def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
+        body = render("fulfillment-again", question=question.body, problems=problems)
+        return JudgeQuestion(question.name, question.version, question.system, question.shared, body)
+
+    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        body = render(
+            "fulfillment-part",
+            part=part,
+            transcript=fence("transcript", part.text, self.nonce),
+            criteria=self._listed(tuple(self.criteria)),
+        )
+        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body)
+
+    def _listed(self, numbers: Sequence[int]) -> list[tuple[int, str]]:
+        return [(number, self.criteria[number]) for number in numbers]
+
+    def _system(self) -> str:
+        return render("fulfillment-system", nonce=self.nonce, mark=mark_of(self.nonce))
+
+
+async def _all(calls: Sequence[Callable[[], Awaitable[Vote]]]) -> list[Vote]:
+    """The answers, in order: a question that failed is a vote without verdicts, so that nothing is raised here."""
+    return [vote for vote in await all_of(calls) if not isinstance(vote, JudgeError)]
+
+
+def _batched(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [numbers[start : start + MAX_CONCURRENT] for start in range(0, len(numbers), MAX_CONCURRENT)]
+
+
+NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
+BROKEN_OFF = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
+MAX_NAMED = 5
+MAX_NAME_LENGTH = 100
+
+
+class RequirementFulfillment:
+    """Score = passed criteria / criteria that count, in percent.
+
+    What the evidence cannot decide counts as not met, unless the suite ignores it. With a criterion that nobody judged
+    there is no score: nothing vouches for it. A session that failed or was interrupted is not judged: what it left
+    unfinished says nothing about what steered it.
+    """
+
+    metric: Final = Metric.REQUIREMENT_FULFILLMENT
+    version: Final = "2"
+
+    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
+        self._judge = judge
+        self._nonce = nonce
+        self._redact = redact
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        """Ask the judge, and check what it cites."""
+        criteria = context.suite.acceptance_criteria
+        if not criteria:
+            return Unscored(NOT_CONFIGURED)
+        if context.transcript.status in BROKEN_OFF:
+            return Unscored("The session broke off, so its work was not judged.")
+        panel = self._panel(context, criteria)
+        try:
+            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
+        except JudgeError as problem:
+            conclusion = QueryResult(dict.fromkeys(panel.criteria, not_judged(problem)))
+        judgements = [draft.judgement(criteria[number - 1], self._redact) for number, draft in conclusion.value.items()]
+        notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes, *_dropped(conclusion.value))
+        details = self._details(judgements, conclusion, notes, panel.votes)
+        return _outcome(judgements, details, counts_undecided=context.suite.undecided == "fail")
+
+    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> Panel:
+        tokens = self._judge.context_tokens
+        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
+        numbered = dict(enumerate(criteria, start=1))
+        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.votes)
+
+    def _details(
+        self,
+        judgements: Sequence[CriterionJudgement],
+        conclusion: QueryResult[Mapping[int, DraftVerdict]],
+        notes: Sequence[str],
+        votes: int,
+    ) -> FulfillmentDetails:
+        return FulfillmentDetails(
+            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
+            criteria=tuple(judgements),
+            votes=votes,
+            parts=conclusion.parts,
+            notes=tuple(map(self._redact, notes)),
+        )
+
+
+def _outcome(
+    judgements: Sequence[CriterionJudgement], details: FulfillmentDetails, *, counts_undecided: bool
+) -> Outcome:
+    verdicts = [one.verdict for one in judgements]
+    if CriterionVerdict.NOT_JUDGED in verdicts:
+        return Unscored(_unjudged(judgements), details, failed=True)
+    passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
+    undecided = verdicts.count(CriterionVerdict.UNDECIDED)
+    counted = passed + failed + (undecided if counts_undecided else 0)
+    if not counted:
+        return Unscored("The evidence decides none of the criteria, and the suite ignores such.", details, failed=True)
+    rest = "".join(f", {count} {what}" for count, what in ((failed, "not met"), (undecided, "undecided")) if count)
+    return Scored(100 * passed / counted, f"{passed} of {counted} criteria met{rest}.", details)
+
+
+def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
+    """Which criteria were not judged, and why; a reason that all share is told once."""
+    missing = [(n, one) for n, one in enumerate(judgements, start=1) if one.verdict is CriterionVerdict.NOT_JUDGED]
+    reasons = list(dict.fromkeys(str(one.reasoning) for _, one in missing))
+    named = [f"{number}. {_shortened(one.criterion)}" for number, one in missing[:MAX_NAMED]]
+    if len(reasons) > 1:
+        named = [f"{name} ({one.reasoning})" for name, (_, one) in zip(named, missing, strict=False)]
+    more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    why = f" {reasons[0]}" if len(reasons) == 1 else ""
+    return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {'; '.join(named)}{more}"
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= MAX_NAME_LENGTH else f"{words[:MAX_NAME_LENGTH].rstrip()} ..."
+
+
+def _dropped(drafts: Mapping[int, DraftVerdict]) -> Iterator[str]:
+    for number, draft in drafts.items():
+        if draft.is_judged and draft.dropped:
+            yield f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"

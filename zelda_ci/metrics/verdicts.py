@@ -1,0 +1,205 @@
+"""The forms in which judges answer on acceptance criteria, and what several answers come to. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from zelda_ci.domain.evaluation import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.errors import JudgeError
+from zelda_ci.judge.base import majority
+from zelda_ci.metrics.evidence import Sources, problem_with
+from zelda_ci.redact import Redactor
+
+MAX_REASONING_LENGTH = 600
+MAX_QUOTE_LENGTH = 300
+MAX_PLACES = 5
+"""Of a finding on one part, as it is told to whoever concludes: asked for is less."""
+
+NO_VERDICT = "The judge gave no verdict on it."
+NO_EVIDENCE = "A PASS needs evidence, and none was given."
+NO_REASON = "UNDECIDED needs a reason, and none was given."
+NO_MAJORITY = "The votes split without a majority."
+
+VERDICTS = {
+    "PASS": CriterionVerdict.PASS,
+    "FAIL": CriterionVerdict.FAIL,
+    "UNDECIDED": CriterionVerdict.UNDECIDED,
+    "NOT_JUDGED": CriterionVerdict.NOT_JUDGED,
+}
+"""As the judge writes them, and as they are stored."""
+
+
+class VerdictCitation(BaseModel):
+    """A citation as the judge gives it."""
+
+    where: str
+    quote: str
+
+
+class CriterionAnswer(BaseModel):
+    """On one criterion; the reasoning comes first, so that the verdict follows from it."""
+
+    number: int = Field(description="Number of the criterion.")
+    reasoning: str
+    verdict: Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"]
+    evidence: list[VerdictCitation]
+
+
+class Verdicts(BaseModel):
+    """On all criteria of a question."""
+
+    criteria: list[CriterionAnswer]
+
+
+class Finding(BaseModel):
+    """What one part of a long transcript says about a criterion."""
+
+    number: int = Field(description="Number of the criterion.")
+    reasoning: str
+    finding: Literal["PASS", "FAIL", "NO_EVIDENCE"]
+    evidence: list[VerdictCitation]
+
+
+class PartFindings(BaseModel):
+    """On all criteria."""
+
+    criteria: list[Finding]
+
+
+@dataclass(frozen=True)
+class DraftVerdict:
+    """What is known so far about one criterion: one vote that was checked, or what several come to."""
+
+    verdict: CriterionVerdict
+    reasoning: str
+    evidence: tuple[VerdictCitation, ...] = ()
+    """Citations that hold."""
+    dropped: tuple[str, ...] = ()
+    """Why other citations were left out."""
+    problem: str | None = None
+    """Why the answer does not count and should be asked for again; the verdict is `notJudged` then."""
+    error: JudgeError | None = None
+    """Why there was no answer at all."""
+    split: dict[str, int] | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a verdict that counts, be it that the evidence cannot decide."""
+        return self.verdict is not CriterionVerdict.NOT_JUDGED
+
+    def judgement(self, criterion: str, redact: Redactor) -> CriterionJudgement:
+        """As it is stored."""
+        return CriterionJudgement(
+            criterion=redact(criterion),
+            verdict=self.verdict,
+            reasoning=redact(self.reasoning),
+            evidence=tuple(Citation(where=redact(one.where), quote=redact(one.quote)) for one in self.evidence),
+            split=self.split,
+        )
+
+
+def not_judged(why: str | JudgeError, *, again: bool = False) -> DraftVerdict:
+    """A criterion without a verdict; `again` where the judge should be asked once more."""
+    reason = why.message if isinstance(why, JudgeError) else why
+    error = why if isinstance(why, JudgeError) else None
+    return DraftVerdict(CriterionVerdict.NOT_JUDGED, reason, problem=reason if again else None, error=error)
+
+
+def drafts_of(answer: Verdicts, asked: Sequence[int], sources: Sources) -> dict[int, DraftVerdict]:
+    """One vote on every criterion that was asked about, checked; of verdicts that contradict each other, none."""
+    given = {number: [one for one in answer.criteria if one.number == number] for number in asked}
+    return {number: _vote(verdicts, sources) for number, verdicts in given.items()}
+
+
+def settled(first: DraftVerdict, again: DraftVerdict | None) -> DraftVerdict:
+    """A vote after it was asked for once more, where it had a problem; what fails twice does not count."""
+    if again is None or again.is_judged:
+        return again or first
+    if again.error:
+        return not_judged(f"{first.reasoning} The judge could not be asked again: {again.reasoning}")
+    return replace(again, problem=None)
+
+
+def decided(votes: Sequence[DraftVerdict]) -> DraftVerdict:
+    """What the votes on one criterion come to.
+
+    More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
+    they do not agree, votes that are missing might have decided, and the criterion is not judged; with all votes
+    there, it is undecided.
+    """
+    if len(votes) == 1:
+        return votes[0]
+    consensus = majority([vote.verdict for vote in votes])
+    split = None if consensus.is_unanimous else {verdict.value: count for verdict, count in consensus.split.items()}
+    if consensus.verdict is not None:
+        # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
+        agreed = (vote for vote in votes if vote.verdict is consensus.verdict)
+        return replace(max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning)), split=split)
+    missing = [vote for vote in votes if not vote.is_judged]
+    if missing:
+        count = f"{len(missing)} of {len(votes)} votes are missing"
+        return replace(not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}"), split=split)
+    return DraftVerdict(CriterionVerdict.UNDECIDED, NO_MAJORITY, split=split)
+
+
+def _vote(given: Sequence[CriterionAnswer], sources: Sources) -> DraftVerdict:
+    if len({one.verdict for one in given}) > 1:
+        return not_judged("The judge gave verdicts on it that contradict each other.", again=True)
+    checked = [_checked(one, sources) for one in given] or [not_judged(NO_VERDICT, again=True)]
+    return next((draft for draft in checked if draft.is_judged), checked[0])
+
+
+def _checked(given: CriterionAnswer, sources: Sources) -> DraftVerdict:
+    """A verdict counts if its evidence is there; one citation that is not, among others that are, is left out."""
+    verdict = VERDICTS[given.verdict]
+    if verdict is CriterionVerdict.NOT_JUDGED:
+        # It has said that it cannot: asking again would only cost.
+        return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
+    found = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
+    holding = tuple(place for place, problem in found if problem is None)
+    problems = tuple(problem for _, problem in found if problem)
+    if objection := _objection(given, holding, problems):
+        return not_judged(f"The judge's {given.verdict} does not count: {objection}", again=True)
+    return DraftVerdict(verdict, given.reasoning, holding, problems)
+
+
+def _objection(given: CriterionAnswer, holding: Sequence[VerdictCitation], problems: Sequence[str]) -> str | None:
+    """Why a verdict does not count; a FAIL may be without evidence, because what is absent cannot be cited."""
+    if given.verdict == "UNDECIDED":
+        return None if given.reasoning.strip() else NO_REASON
+    if problems and not holding:
+        return " ".join(problems)
+    return NO_EVIDENCE if given.verdict == "PASS" and not holding else None
+
+
+def findings_text(findings: Sequence[PartFindings], numbers: Sequence[int]) -> str:
+    """The findings on some criteria, part by part; parts without evidence are named, so that nothing is silent."""
+    lines: list[str] = []
+    for part, answer in enumerate(findings, start=1):
+        known = [one for one in answer.criteria if one.number in numbers and one.finding != "NO_EVIDENCE"]
+        lines.append(f"Part {part} of {len(findings)}" + ("" if known else ": no evidence on any of these criteria"))
+        for one in known:
+            lines.append(f"- criterion {one.number}: {one.finding}. {one.reasoning[:MAX_REASONING_LENGTH]}")
+            lines += [f"  at {place.where}: {place.quote[:MAX_QUOTE_LENGTH]}" for place in one.evidence[:MAX_PLACES]]
+    return "\n".join(lines)
+
+
+def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> Mapping[int, DraftVerdict]:
+    """The conservative rule: FAIL wins over PASS, NO_EVIDENCE counts for neither."""
+    drafts: dict[int, DraftVerdict] = {}
+    for number in numbers:
+        found = [one for answer in findings for one in answer.criteria if one.number == number]
+        kind = next((kind for kind in ("FAIL", "PASS") if any(one.finding == kind for one in found)), None)
+        checked = [_checked(_verdict(one), sources) for one in found if one.finding == kind]
+        best = next((draft for draft in checked if draft.is_judged), checked[0] if checked else None)
+        drafts[number] = best or not_judged("No part of the transcript has evidence on it.")
+    return drafts
+
+
+def _verdict(finding: Finding) -> CriterionAnswer:
+    verdict: Literal["PASS", "FAIL"] = "PASS" if finding.finding == "PASS" else "FAIL"
+    return CriterionAnswer(
+        number=finding.number, reasoning=finding.reasoning, verdict=verdict, evidence=finding.evidence
+    )

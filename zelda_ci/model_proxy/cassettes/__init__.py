@@ -1,0 +1,1 @@
+"""Recorded sessions: written while a session runs, and played instead of one."""

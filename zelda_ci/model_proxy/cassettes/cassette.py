@@ -1,0 +1,251 @@
+"""A recorded run on disk: one readable JSON file."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from zelda_ci import ownership
+from zelda_ci.domain.base import Record
+from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
+from zelda_ci.redact import SafeJson, SafeText
+
+FORMAT: Literal[2] = 2
+"""Raised also when requests are compared in another way: digests of before would fit nothing."""
+LINE_WIDTH = 120
+MAX_NAME_LENGTH = 100
+
+
+class RecordedRequest(Record):
+    """What the answer was an answer to; see `Fingerprint`."""
+
+    thread: str
+    """`main`, or `agent-1` and so on by first appearance."""
+    arrival: int = 0
+    """Position among the run's requests."""
+    turn: int
+    model: SafeText
+    digest: str
+    parts: dict[str, str]
+    tools: tuple[SafeText, ...] = ()
+    news: dict[str, str] = Field(default_factory=dict)
+    agents: dict[str, str] = Field(default_factory=dict)
+    """Threads of the sub-agents among the news, by the same calls."""
+    said: SafeText
+
+
+class RecordedResponse(Record):
+    """One answer: events of a stream, a JSON body, or any other text."""
+
+    status: int = Field(ge=100, le=599)
+    headers: dict[str, SafeText] = Field(default_factory=dict)
+    events: tuple[SafeJson, ...] | None = Field(None, min_length=1)
+    body: SafeJson | None = None
+    text: SafeText | None = None
+    arrivals: int = 0
+    """Number of the run's requests that had come when this answer ended."""
+    cut: Literal[True] | None = None
+    """Present where the answer broke off."""
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if sum(content is not None for content in (self.events, self.body, self.text)) != 1:
+            raise ValueError("an answer has either events or a body or a text")
+        return self
+
+
+class Exchange(Record):
+    """One request with its answer."""
+
+    request: RecordedRequest
+    response: RecordedResponse
+
+
+class Cassette(Record):
+    """One run; exchanges in the order in which their answers ended."""
+
+    format: Literal[2] = FORMAT
+    zelda: str
+    cli: SafeText
+    label: str
+    exchanges: tuple[Exchange, ...] = ()
+
+
+def cassette_file(folder: Path, label: str) -> Path:
+    """The file of the run with this label; different labels never share one."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip(".-")[:MAX_NAME_LENGTH]
+    if name != label or not name:
+        name = f"{name or 'run'}-{sha256(label.encode()).hexdigest()[:8]}"
+    return folder / f"{name}.json"
+
+
+def partial_file(file: Path) -> Path:
+    """Where a recording grows until its run is over."""
+    return file.with_name(f"{file.name}.partial")
+
+
+def load(file: Path) -> Cassette:
+    """Read a cassette.
+
+    Raises:
+        ProxyError: There is none, or it cannot be used.
+    """
+    again = "Record the session again with zelda run --record."
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(MAX_RECORDING_BYTES + 1)
+    except FileNotFoundError:
+        raise ProxyError(f"there is no recording {file}", hint=_missing_hint(file), code="CASSETTE_MISSING") from None
+    except OSError as exc:
+        raise ProxyError(f"the recording {file} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
+    if len(data) > MAX_RECORDING_BYTES:
+        of = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
+        raise ProxyError(of, hint=again, code="CASSETTE_TOO_LARGE")
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise ProxyError(f"the recording {file} is not JSON: {exc}", hint=again, code="CASSETTE_DAMAGED") from exc
+    if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
+        of = f"the recording {file} has format {value['format']!r}, this Zelda reads format {FORMAT}"
+        raise ProxyError(of, hint=again, code="CASSETTE_FORMAT")
+    try:
+        return Cassette.model_validate(value)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ProxyError(
+            f"the recording {file} is damaged: {where}: {first['msg']}", hint=again, code="CASSETTE_DAMAGED"
+        ) from exc
+
+
+def _missing_hint(file: Path) -> str:
+    if partial_file(file).exists():
+        return f"{partial_file(file).name} is left of a recording that was interrupted; record it again."
+    return "Record the session with zelda run --record first."
+
+
+def dump(cassette: Cassette) -> str:
+    """The cassette as a person would lay it out: a line for all that fits into one."""
+    return _laid_out(cassette.model_dump(mode="json", by_alias=True, exclude_none=True), 0) + "\n"
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Readers see the old file or the new one, never half of either."""
+    ownership.make_folder(file.parent)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=".zelda-", delete=False) as new:
+        try:
+            ownership.hand_over(new.fileno(), file.parent)
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+            Path(new.name).chmod(0o644)
+            Path(new.name).replace(file)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
+def _laid_out(value: Any, depth: int) -> str:
+    line = json.dumps(value, ensure_ascii=False)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    is_flat_list = isinstance(value, list) and not any(isinstance(item, dict | list) for item in inner)
+    if not inner or is_flat_list or len(line) + 2 * depth <= LINE_WIDTH:
+        return line
+    if isinstance(value, dict):
+        items = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, depth + 1)}" for key, item in value.items()]
+    else:
+        items = [_laid_out(item, depth + 1) for item in value]
+    margin = "  " * depth
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return opening + "\n" + ",\n".join(f"{margin}  {item}" for item in items) + f"\n{margin}{closing}"
+
+
+PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+"""Deltas that grow a text, and the field that holds the next piece."""
+
+
+def joined(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the deltas of each block, so that no path is split between two of them."""
+    kept: list[dict[str, Any]] = []
+    for event in events:
+        if event.get("type") == "ping":
+            continue
+        if kept and (longer := _continued(kept[-1], event)):
+            kept[-1] = longer
+        else:
+            kept.append(event)
+    return [_with_input(event) for event in kept]
+
+
+def played(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events as the API sends them."""
+    for event in events:
+        match event:
+            case {"delta": {"type": "input_json_delta", "input": given, **rest}}:
+                yield {**event, "delta": {"type": "input_json_delta", **rest, "partial_json": json.dumps(given)}}
+            case _:
+                yield event
+
+
+def joined_message(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The message that `stream: false` would have given."""
+    whole: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in events:
+        match event:
+            case {"type": "message_start", "message": dict(start)}:
+                whole = dict(start)
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                blocks[index] = dict(block)
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
+                _grow(blocks[index], delta)
+            case {"type": "message_delta", "delta": dict(delta)}:
+                whole |= delta
+                whole["usage"] = {**whole.get("usage", {}), **event.get("usage", {})}
+            case _:
+                pass
+    return {**whole, "content": [blocks[index] for index in sorted(blocks)]}
+
+
+def _continued(event: dict[str, Any], following: dict[str, Any]) -> dict[str, Any] | None:
+    if event.get("type") != "content_block_delta" or event.get("index") != following.get("index"):
+        return None
+    old, new = event.get("delta"), following.get("delta")
+    if not (isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type")):
+        return None
+    field = PIECES.get(str(old.get("type")))
+    if field is None:
+        return None
+    return {**event, "delta": {**old, **new, field: str(old.get(field, "")) + str(new.get(field, ""))}}
+
+
+def _with_input(event: dict[str, Any]) -> dict[str, Any]:
+    match event:
+        case {"delta": {"type": "input_json_delta", "partial_json": str(text), **rest}}:
+            try:
+                given = json.loads(text)
+            except ValueError:
+                return event  # the model's mistake, kept as it is
+            return {**event, "delta": {"type": "input_json_delta", **rest, "input": given}}
+        case _:
+            return event
+
+
+def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
+    match delta:
+        case {"type": "input_json_delta", "input": given}:
+            block["input"] = given
+        case {"type": "signature_delta", "signature": signature}:
+            block["signature"] = signature
+        case {"type": "citations_delta", "citation": citation}:
+            block["citations"] = [*(block.get("citations") or []), citation]
+        case {"type": str(kind)} if kind in PIECES:
+            field = PIECES[kind]
+            block[field] = str(block.get(field, "")) + str(delta.get(field, ""))

@@ -1,0 +1,366 @@
+"""Which recorded exchange belongs to a request."""
+
+import difflib
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from zelda_ci.judge.prompts import OPENING
+from zelda_ci.model_proxy.cassettes.cassette import Exchange, RecordedRequest
+from zelda_ci.model_proxy.cassettes.normalise import (
+    VOLATILE_SECTIONS,
+    Placeholders,
+    plain,
+    without_circumstances,
+    without_identifiers,
+)
+from zelda_ci.redact import Redactor, SafeText
+
+EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
+"""Characters kept of the last user content, for people and for showing what differs."""
+
+OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
+WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
+"""Ids, and what the CLI changes when it repeats a request without streaming."""
+
+_NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
+"""What the CLI says of a command or sub-agent in the background, when that ends."""
+
+_NOTICE = re.compile(r"\[SYSTEM NOTIFICATION[^\n]*(?:\n[^\n<]+)*|<tools-used-before-summary>[^<]*</[^<>]+>")
+"""What it puts before the news, and a list of tools that is with the first news of a session, whatever they are."""
+
+_EMPTY = re.compile(r"<system-reminder>\s*</system-reminder>")
+
+_TASK = re.compile(r"<task-id>([^<]+)</task-id>")
+_STARTED_BY = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>")
+
+_STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A request, reduced to what two runs of the same session have in common."""
+
+    turn: int
+    """Number of assistant messages in the conversation."""
+    model: str
+    parts: Mapping[str, str]
+    """Digest of each part: the `last` user content, the `history` before it, the CLI's notes (`context`), the `system`
+    prompt, `tools` and other `options`."""
+    tools: tuple[str, ...]
+    news: Mapping[str, str]
+    """Digest of what the CLI has said of each task in the background, by the call that started it: when it says so is
+    a matter of time, what it says is not."""
+    said: SafeText
+    """The last user content as text, shortened in the middle."""
+    tasks: Mapping[str, str] = field(compare=False)
+    """The CLI's ids of the tasks in the background, by the same calls; a sub-agent's is that of its requests."""
+
+    @property
+    def digest(self) -> str:
+        """Of everything together, but for the news."""
+        return _digest([self.turn, self.model, dict(sorted(self.parts.items()))])
+
+
+class Fingerprints:
+    """Takes the fingerprints of one run's requests; remembers texts, since each request repeats the one before."""
+
+    def __init__(self, placeholders: Placeholders, redact: Redactor) -> None:
+        self._placeholders = placeholders
+        self._redact = redact
+        self._plain: dict[str, str] = {}
+        self._output: dict[str, str] = {}
+
+    def __call__(self, body: Mapping[str, Any]) -> Fingerprint:
+        """Take the fingerprint of a request's body."""
+        messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
+        spoken = [message for message in messages if message.get("role") != "system"]
+        answers = [index for index, message in enumerate(spoken) if message.get("role") == "assistant"]
+        border = answers[-1] + 1 if answers else 0
+        last = self._blocks(spoken[border:])
+        tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict)]
+        tools.sort(key=lambda tool: str(tool.get("name")))
+        rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
+        news = _news(messages)
+        parts = {
+            "last": last,
+            "history": [[role, self._blocks(said)] for role, said in _by_role(spoken[:border])],
+            "context": self._context(message for message in messages if message.get("role") == "system"),
+            "system": [self._text(text) for text in _texts(body.get("system")) if not _is_billing(text)],
+            "tools": self._tree(tools),
+            "options": self._tree(rest),
+        }
+        return Fingerprint(
+            turn=len(answers),
+            model=str(body.get("model", "")),
+            parts={name: _digest(part)[:16] for name, part in parts.items()},
+            tools=tuple(str(tool.get("name")) for tool in tools),
+            news={call: _digest(self._circumstance(text))[:16] for call, text in news.items()},
+            tasks={call: task[1] for call, text in news.items() if (task := _TASK.search(text))},
+            said=self._redact(_excerpt("\n".join(_readable(last)))),
+        )
+
+    def _blocks(self, messages: Iterable[Mapping[str, Any]]) -> list[Any]:
+        """Content without what varies; tool results in the order of their ids, not of their arrival."""
+        found = [
+            block
+            for message in messages
+            for block in map(_said, _content(message.get("content")))
+            if block and not _is_status(block)
+        ]
+        results = [block for block in found if block.get("type") == "tool_result"]
+        results.sort(key=lambda block: str(block.get("tool_use_id")))
+        others = [block for block in found if block.get("type") != "tool_result"]
+        return [*map(self._result, results), *map(self._other, others)]
+
+    def _other(self, block: Mapping[str, Any]) -> Any:
+        if _is_text(block) and OPENING in block["text"]:
+            return {"type": "text", "text": self._circumstance(block["text"])}
+        return self._tree(dict(block))
+
+    def _result(self, block: Mapping[str, Any]) -> dict[str, Any]:
+        content = [
+            {"type": "text", "text": self._circumstance(part["text"])} if _is_text(part) else self._tree(part)
+            for part in _content(block.get("content"))
+        ]
+        head = {key: block.get(key) for key in ("type", "tool_use_id")}
+        return {**head, "is_error": bool(block.get("is_error")), "content": content}
+
+    def _context(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The CLI's notes, as a set of lines: when each of them comes, and in which list, is a matter of time."""
+        texts = (text for message in messages for text in _texts(message.get("content")))
+        paragraphs = {paragraph.strip() for text in texts for paragraph in _without_news(text).split("\n\n")}
+        kept = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
+        return sorted({self._circumstance(line) for paragraph in kept for line in paragraph.splitlines() if line})
+
+    def _tree(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            return {key: self._tree(item) for key, item in value.items() if key != "cache_control"}
+        if isinstance(value, list):
+            return [self._tree(item) for item in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        if text not in self._plain:
+            blank = plain(self._placeholders.blank(text))
+            self._plain[text] = self._redact(without_identifiers(blank))
+        return self._plain[text]
+
+    def _circumstance(self, text: str) -> str:
+        if text not in self._output:
+            self._output[text] = without_circumstances(self._text(text))
+        return self._output[text]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+NOTHING_SAID = _digest([])[:16]
+"""Of a `last` user content that is empty but for the CLI's own notes."""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _content(value: Any) -> list[dict[str, Any]]:
+    """Content blocks, also of content that is one string."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    return [block for block in _list(value) if isinstance(block, dict)]
+
+
+def _texts(value: Any) -> list[str]:
+    return [block["text"] for block in _content(value) if _is_text(block)]
+
+
+def _is_text(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _is_status(block: Mapping[str, Any]) -> bool:
+    """The CLI's note on branch and recent commits, which have other hashes each time."""
+    return _is_text(block) and _STATUS.match(block["text"]) is not None
+
+
+def _said(block: dict[str, Any]) -> dict[str, Any]:
+    """The block, or nothing where it only told of tasks in the background."""
+    if not _is_text(block) or (rest := _without_news(block["text"])) == block["text"]:
+        return block
+    return {**block, "text": rest} if rest else {}
+
+
+def _without_news(text: str) -> str:
+    if not _NEWS.search(text) and not _NOTICE.search(text):
+        return text
+    return _EMPTY.sub("", _NOTICE.sub("", _NEWS.sub("", text))).strip()
+
+
+def _news(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The last that was told of each task, by the call that started it."""
+    texts = (text for message in messages for text in _texts(message.get("content")))
+    found = (match[0] for text in texts for match in _NEWS.finditer(text))
+    return {call[1]: news for news in found if (call := _STARTED_BY.search(news))}
+
+
+def _by_role(messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Messages of one side that follow each other are one: a note of the CLI may or may not have come between them."""
+    for role, said in itertools.groupby(messages, key=lambda message: str(message.get("role"))):
+        yield role, list(said)
+
+
+def _is_billing(text: str) -> bool:
+    return text.startswith("x-anthropic-billing-header")
+
+
+def _readable(blocks: Iterable[Any]) -> Iterator[str]:
+    for block in blocks:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                yield text
+            case {"type": "tool_result", "tool_use_id": name, "is_error": failed, "content": list(content)}:
+                yield f"[result of {name}{', an error' if failed else ''}]"
+                yield from _readable(content)
+            case _:
+                yield json.dumps(block)[:EXCERPT_TAIL]
+
+
+def _excerpt(text: str) -> str:
+    left_out = len(text) - EXCERPT_HEAD - EXCERPT_TAIL
+    if left_out <= 0:
+        return text
+    return f"{text[:EXCERPT_HEAD]}\n[{left_out} characters]\n{text[-EXCERPT_TAIL:]}"
+
+
+DIFF_LINES = 16
+DIFF_WIDTH = 160
+
+PART_NAMES = {
+    "last": "what was said to the model last",
+    "history": "the conversation before that",
+    "context": "Claude Code's notes (skills, agents, environment)",
+    "system": "the system prompt",
+    "tools": "the tools",
+    "options": "other request options",
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """The exchange to answer with; `differences` is empty when the request is exactly the recorded one."""
+
+    index: int
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """No recorded exchange can honestly answer the request; `reason` says why and shows the nearest one."""
+
+    reason: str
+
+
+class Matcher:
+    """Hands each recorded exchange out once.
+
+    A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
+    it gets the answers of that recorded thread only.
+    """
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self._recorded = [exchange.request for exchange in exchanges]
+        self._used: set[int] = set()
+        self._threads: dict[str | None, str] = {None: "main"}
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The exchanges that were not asked for."""
+        return tuple(_name(index, request) for index, request in self._left())
+
+    def match(self, agent_id: str | None, asked: Fingerprint) -> Match | Mismatch:
+        """Find the exchange: the same request exactly, else the same last words at the same place to the same model.
+
+        What the CLI had said of tasks in the background by then may differ, but not say other things of the same task.
+        """
+        candidates = list(self._candidates(agent_id))
+        for fits in (_is_same, _has_same_words):
+            for index, request in candidates:
+                if fits(request, asked) and not _contradictions(request, asked):
+                    self._used.add(index)
+                    self._threads[agent_id] = request.thread
+                    return Match(index, tuple(_differences(request, asked)))
+        return Mismatch(_explanation(self._threads.get(agent_id, "a new sub-agent"), candidates, asked))
+
+    def _candidates(self, agent_id: str | None) -> Iterator[tuple[int, RecordedRequest]]:
+        if agent_id in self._threads:
+            yield from ((index, one) for index, one in self._left() if one.thread == self._threads[agent_id])
+            return
+        taken = set(self._threads.values())
+        for index, request in self._left():
+            if request.thread not in taken:
+                taken.add(request.thread)
+                yield index, request
+
+    def _left(self) -> Iterator[tuple[int, RecordedRequest]]:
+        return ((index, request) for index, request in enumerate(self._recorded) if index not in self._used)
+
+
+def _is_same(recorded: RecordedRequest, asked: Fingerprint) -> bool:
+    return recorded.digest == asked.digest
+
+
+def _has_same_words(recorded: RecordedRequest, asked: Fingerprint) -> bool:
+    place = (recorded.turn, recorded.model, recorded.parts.get("last"))
+    return place == (asked.turn, asked.model, asked.parts["last"])
+
+
+def _contradictions(recorded: RecordedRequest, asked: Fingerprint) -> list[str]:
+    """The calls whose work in the background ended otherwise."""
+    return sorted(call for call, digest in asked.news.items() if recorded.news.get(call, digest) != digest)
+
+
+def _differences(recorded: RecordedRequest, asked: Fingerprint) -> Iterator[str]:
+    if recorded.model != asked.model:
+        yield f"the model ({recorded.model} was recorded, {asked.model} is asked)"
+    if recorded.turn != asked.turn:
+        yield f"the place ({recorded.turn} model responses before it were recorded, now there are {asked.turn})"
+    for part, name in PART_NAMES.items():
+        if recorded.parts.get(part) != asked.parts[part]:
+            yield name + (_tool_changes(recorded, asked) if part == "tools" else "")
+    if calls := _contradictions(recorded, asked):
+        yield f"how tasks in the background ended ({', '.join(calls)})"
+
+
+def _tool_changes(recorded: RecordedRequest, asked: Fingerprint) -> str:
+    gone = [f"-{name}" for name in recorded.tools if name not in asked.tools]
+    new = [f"+{name}" for name in asked.tools if name not in recorded.tools]
+    return f" ({' '.join(gone + new)})" if gone or new else ""
+
+
+def _explanation(thread: str, candidates: Sequence[tuple[int, RecordedRequest]], asked: Fingerprint) -> str:
+    place = f"the request of {'the main thread' if thread == 'main' else thread} after {asked.turn} model responses"
+    if not candidates:
+        return f"the recording has no further answer for {place}"
+    index, nearest = min(candidates, key=lambda one: (abs(one[1].turn - asked.turn), one[0]))
+    changes = "; ".join(_differences(nearest, asked))
+    reason = (
+        f"the recording has no answer for {place}; the nearest is {_name(index, nearest)}, and these differ: {changes}"
+    )
+    return "\n".join([reason, *_diff(nearest.said, asked.said)])
+
+
+def _diff(recorded: str, asked: str) -> list[str]:
+    lines = list(difflib.unified_diff(recorded.splitlines(), asked.splitlines(), "recorded", "now", n=1, lineterm=""))
+    shown = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
+    return [*shown, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else shown
+
+
+def _name(index: int, request: RecordedRequest) -> str:
+    return f"exchange {index + 1} ({request.thread}, after {request.turn} model responses)"

@@ -1,0 +1,299 @@
+"""Answers from a cassette: no key, no network."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+
+import anyio
+
+from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.cassettes import normalise
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse, joined_message, played
+from zelda_ci.model_proxy.cassettes.match import NOTHING_SAID, Fingerprints, Matcher, Mismatch
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerSource, BrokenOff, Call, Headers, Sink, send_error, send_whole
+from zelda_ci.redact import Redactor, SafeText
+
+TIMEOUT_SECONDS = 45.0
+"""Longest wait for an exchange of another thread: a tool may be running there, but the CLI gives up on a silent stream
+after a minute."""
+
+SETTLING_SECONDS = 0.05
+"""Between answers to different threads, so that the CLI has dealt with the first before the second arrives.
+
+A model takes seconds; without its pauses, what the CLI does next would depend on the scheduler.
+"""
+
+Fact = tuple[str, object]
+"""Something to wait for: that a request has come, that an answer has left, that a task is known to have ended."""
+
+Moment = tuple[int, int, int]
+"""When an answer ended: after which request, after which answers, and (for one that was moved) after what else."""
+
+
+@dataclass(frozen=True)
+class OrderPosition:
+    """Where an exchange was in a recorded run."""
+
+    thread: str
+    arrival: int
+    """Position of its request among all requests."""
+    arrivals: int
+    """Number of all requests that had come when its answer ended."""
+    news: Mapping[str, str] = field(default_factory=dict)
+    """What the model had been told of tasks in the background, by the call that started each."""
+    agents: Mapping[str, str] = field(default_factory=dict)
+    """Threads of the sub-agents among these tasks, by the same calls."""
+    only_tells: bool = False
+    """Whether the request was made for nothing but the news."""
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """What a request told that the one before it in its thread did not."""
+
+    before: int
+    after: int
+    tasks: tuple[tuple[str, int], ...]
+    """Calls, and how often the end of each had been told by then."""
+    is_certain: bool
+    """Whether the news are told in a request of their own, at whatever time they come."""
+
+
+class RecordedOrder:
+    """Lets an exchange wait for those of other threads that ended before it.
+
+    Args:
+        places: Of all exchanges, in the order in which they ended.
+    """
+
+    def __init__(self, places: Sequence[OrderPosition]) -> None:
+        self._places = places
+        self._facts: set[Fact] = set()
+        self._told: Counter[str] = Counter()
+        self._changed = anyio.Event()
+        self._is_over = False
+        self._first_arrival: dict[str, int] = {}
+        for place in sorted(places, key=lambda one: one.arrival):
+            self._first_arrival.setdefault(place.thread, place.arrival)
+        tellings = list(_tellings(places))
+        self._moments = _moments(places, tellings)
+        self._needed = {one.before: one.tasks for one in tellings if not one.is_certain}
+
+    async def wait_to_begin(self, index: int) -> bool:
+        """Wait before an answer is sent.
+
+        Not for sub-agents that came later than the request: the CLI starts them while the answer still streams.
+
+        Returns:
+            False where the wait was in vain.
+        """
+        arrival = self._places[index].arrival
+        earlier = (one for one in self._earlier(index) if one < index and self._begin(one) < arrival)
+        return await self._wait(("ended", one) for one in earlier)
+
+    async def wait_to_end(self, index: int) -> bool:
+        """Wait before the last event of an answer is sent: for requests, answers and ends of tasks.
+
+        Returns:
+            False where the wait was in vain.
+        """
+        latest = self._moments[index][0]
+        come = await self._wait(("arrived", one) for one in self._others(index) if self._places[one].arrival <= latest)
+        ended = await self._wait(("ended", one) for one in self._earlier(index))
+        return await self._wait(("told", task) for task in self._needed.get(index, ())) and ended and come
+
+    def arrive(self, index: int) -> None:
+        """The request has come."""
+        self._note(("arrived", index))
+
+    def end(self, index: int) -> None:
+        """The answer has left."""
+        self._note(("ended", index))
+
+    def tell(self, call: str) -> None:
+        """The CLI knows that the task of this call has ended, and will tell its model next time."""
+        self._told[call] += 1
+        self._note(("told", (call, self._told[call])))
+
+    def give_up(self) -> None:
+        """The replay has failed: nobody waits any longer."""
+        self._is_over = True
+        self._announce()
+
+    def _others(self, index: int) -> Iterator[int]:
+        own = self._places[index].thread
+        return (one for one, place in enumerate(self._places) if place.thread != own)
+
+    def _earlier(self, index: int) -> Iterator[int]:
+        return (one for one in self._others(index) if self._moments[one] < self._moments[index])
+
+    def _begin(self, index: int) -> int:
+        return self._first_arrival[self._places[index].thread]
+
+    async def _wait(self, facts: Iterable[Fact]) -> bool:
+        needed = set(facts)
+        waited = False
+        with anyio.move_on_after(TIMEOUT_SECONDS) as patience:
+            while not self._is_over and not needed <= self._facts:
+                waited = True
+                await self._changed.wait()
+        if patience.cancelled_caught:
+            self._facts |= needed  # nobody else waits for them again
+        elif waited and not self._is_over:
+            await anyio.sleep(SETTLING_SECONDS)
+        return not patience.cancelled_caught
+
+    def _note(self, fact: Fact) -> None:
+        self._facts.add(fact)
+        self._announce()
+
+    def _announce(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def _tellings(places: Sequence[OrderPosition]) -> Iterator[_Telling]:
+    indexes = sorted(range(len(places)), key=lambda one: (places[one].thread, places[one].arrival))
+    for _, thread in groupby(indexes, key=lambda one: places[one].thread):
+        told: Counter[str] = Counter()
+        for before, after in pairwise(thread):
+            old, new = places[before].news, places[after].news
+            calls = [call for call, digest in new.items() if old.get(call) != digest]
+            told.update(calls)
+            if calls:
+                tasks = tuple((call, told[call]) for call in calls)
+                yield _Telling(before, after, tasks, is_certain=places[after].only_tells and len(calls) == 1)
+
+
+def _moments(places: Sequence[OrderPosition], tellings: Sequence[_Telling]) -> list[Moment]:
+    """When each answer ends, by index."""
+    moments = [(place.arrivals - 1, index, 0) for index, place in enumerate(places)]
+    for telling in tellings:
+        for last in _last_answers(places, telling):
+            moments[last] = max(moments[last], (places[telling.before].arrival, last, 0))
+    for telling in tellings:
+        if not telling.is_certain:
+            after = [(*moments[last][:2], 1) for last in _last_answers(places, telling)]
+            moments[telling.before] = max([moments[telling.before], *after])
+    return moments
+
+
+def _last_answers(places: Sequence[OrderPosition], telling: _Telling) -> Iterator[int]:
+    """The last answer of each sub-agent whose end is told."""
+    place = places[telling.after]
+    for call, _ in telling.tasks:
+        own = (
+            index
+            for index, one in enumerate(places)
+            if one.thread == place.agents.get(call) and one.arrivals <= place.arrival
+        )
+        if (last := max(own, key=lambda index: places[index].arrival, default=None)) is not None:
+            yield last
+
+
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+BYTES_PER_TOKEN = 4
+"""Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers."""
+
+
+class ReplaySource(AnswerSource):
+    """Answers each request with the recorded exchange that belongs to it."""
+
+    def __init__(self, cassette: Cassette, placeholders: Placeholders, redact: Redactor) -> None:
+        self._exchanges = cassette.exchanges
+        self._cli: str | None = cassette.cli
+        self._placeholders = placeholders
+        self._redact = redact
+        self._fingerprints = Fingerprints(placeholders, redact)
+        self._matcher = Matcher(cassette.exchanges)
+        self._order = RecordedOrder([_place(exchange) for exchange in cassette.exchanges])
+        self.divergences: list[SafeText] = []
+
+    @property
+    def unused(self) -> tuple[SafeText, ...]:
+        """Recorded exchanges that nobody has asked for."""
+        return tuple(map(self._redact, self._matcher.unused))
+
+    async def answer(self, call: Call, sink: Sink) -> None:
+        """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
+        if call.counts_tokens:
+            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
+            await send_whole(sink, 200, [(b"content-type", b"application/json")], wire.write(count))
+            return
+        self._compare_cli(call.header("user-agent") or "")
+        self._placeholders.learn(normalise.named(call))
+        found = self._matcher.match(call.agent_id, self._fingerprints(call.body))
+        if isinstance(found, Mismatch):
+            await self._refuse(found, sink)
+            return
+        self._order.arrive(found.index)
+        if found.differences:
+            self._note(f"exchange {found.index + 1} was used although these differ: {'; '.join(found.differences)}")
+        try:
+            await self._play(found.index, sink, streaming=bool(call.body.get("stream")))
+        finally:
+            self._order.end(found.index)
+
+    def task_ended(self, call: str) -> None:
+        """The model will be told so in the next request of its thread."""
+        self._order.tell(call)
+
+    async def _play(self, index: int, sink: Sink, *, streaming: bool) -> None:
+        response = self._exchanges[index].response
+        begun = await self._order.wait_to_begin(index)
+        if response.events is not None and streaming:
+            await sink.start(response.status, _headers(response))
+            *events, last = played(self._placeholders.fill_tree(list(response.events)))
+            for event in events:
+                await sink.chunk(wire.written(event))
+            begun &= await self._order.wait_to_end(index)
+            await sink.chunk(wire.written(last))
+        else:
+            await self._send_whole(response, sink)
+        if not begun:
+            self._note(f"exchange {index + 1} did not find others before it that were recorded earlier")
+        if response.cut:
+            raise BrokenOff
+
+    async def _send_whole(self, response: RecordedResponse, sink: Sink) -> None:
+        if response.text is not None:
+            await send_whole(sink, response.status, _headers(response), self._placeholders.fill(response.text).encode())
+            return
+        value = response.body if response.body is not None else joined_message(response.events or ())
+        headers = [*_headers(response, without="content-type"), (b"content-type", b"application/json")]
+        await send_whole(sink, response.status, headers, wire.write(self._placeholders.fill_tree(value)))
+
+    async def _refuse(self, mismatch: Mismatch, sink: Sink) -> None:
+        self.failure = self.failure or self._redact(mismatch.reason)
+        self._order.give_up()
+        message = f"Zelda's replay stops here: {mismatch.reason}"
+        await send_error(sink, 409, "invalid_request_error", self._redact(message), DO_NOT_RETRY)
+
+    def _compare_cli(self, agent: str) -> None:
+        if self._cli and agent != self._cli:
+            self._note(f"the recording was made with {self._cli}, this is {agent or 'unknown'}")
+        self._cli = None  # once is enough
+
+    def _note(self, what: str) -> None:
+        self.divergences.append(self._redact(what))
+
+
+def _place(exchange: Exchange) -> OrderPosition:
+    request = exchange.request
+    return OrderPosition(
+        request.thread,
+        request.arrival,
+        exchange.response.arrivals,
+        request.news,
+        request.agents,
+        only_tells=request.parts.get("last") == NOTHING_SAID,
+    )
+
+
+def _headers(response: RecordedResponse, *, without: str = "") -> Headers:
+    kept = ((name, value) for name, value in response.headers.items() if name != without)
+    return [(name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode()) for name, value in kept]

@@ -1,0 +1,83 @@
+"""What a run's result says about how it was confined."""
+
+from collections.abc import Collection
+
+import anyio.to_thread
+
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.workspace import Confinement, IsolationReport, SettingFinding, Tripwire
+from zelda_ci.errors import ZeldaError
+from zelda_ci.events import Emit, Warned
+from zelda_ci.pipeline.tools import Tools
+from zelda_ci.redact import SafeText
+from zelda_ci.storage.result_store import RunState
+from zelda_ci.workspace.checkout_monitor import WatchedCheckout
+
+
+def confined(suite: ResolvedSuite, level: str | None, require: IsolationLevel | None) -> ResolvedSuite:
+    """The suite with what was ordered in place of its own wishes."""
+    ordered = {"level": level, "require": require}
+    given = {name: value for name, value in ordered.items() if value is not None}
+    return suite.model_copy(update={"isolation": suite.isolation.model_copy(update=given)}) if given else suite
+
+
+def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) -> str:
+    """For the log, before anything is spent."""
+    why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
+    return f"isolation: {', '.join(sorted(levels))}{why}"
+
+
+def isolation_report(suite: ResolvedSuite, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:
+    """What is known when the workspace is there."""
+    kept = () if confinement.level == "full" else reasons
+    return IsolationReport(level=confinement.level, reasons=kept, network=suite.isolation.network)
+
+
+def enter_findings(ledger: RunState, findings: tuple[SettingFinding, ...]) -> None:
+    """Add what the project's settings tried."""
+    _enter(ledger, findings=findings)
+
+
+def enter_protected(ledger: RunState, restored: tuple[SafeText, ...]) -> None:
+    """Add what the session changed of the protected files."""
+    _enter(ledger, protected=restored)
+
+
+def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
+    """Add whether the developer's tree stayed as it was."""
+    _enter(ledger, tripwire=tripwire)
+
+
+def _enter(ledger: RunState, **facts: object) -> None:
+    known = ledger.known.isolation
+    if known:
+        ledger.learn(isolation=known.model_copy(update=facts))
+
+
+MAX_NAMED = 5
+
+
+async def watch_checkout(tools: Tools, ledger: RunState, emit: Emit) -> WatchedCheckout | None:
+    """Look at the developer's tree before anything of the project runs."""
+    try:
+        return await tools.workspaces.watch()
+    except (OSError, ZeldaError) as problem:
+        emit(Warned(f"whether your own files stay as they are will not be known: {problem}", ledger.folder.run_id))
+        return None
+
+
+async def check_checkout(watched: WatchedCheckout | None, tools: Tools, ledger: RunState, emit: Emit) -> None:
+    """Look again, and tell what is different."""
+    if watched is None:
+        return
+    found = await anyio.to_thread.run_sync(watched.compare, tools.redact)
+    enter_tripwire(ledger, found)
+    if found.changes:
+        emit(Warned(_told(found), ledger.folder.run_id))
+
+
+def _told(found: Tripwire) -> str:
+    named = ", ".join(f"{change.path} ({change.kind})" for change in found.changes[:MAX_NAMED])
+    others = len(found.changes) - MAX_NAMED + found.more
+    more = f" and {others} more" if others > 0 else ""
+    return f"your own files changed while the run was under way, by the run or by somebody else: {named}{more}"

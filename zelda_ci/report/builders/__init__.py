@@ -1,0 +1,1 @@
+"""From results to a report: everything that sorts, rounds, labels and words. Pure."""

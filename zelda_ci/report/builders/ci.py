@@ -1,0 +1,210 @@
+"""What CI is told about one invocation: first line, table, what can be opened, and annotations; pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from zelda_ci.domain.ci import BaselineState, CiReport
+from zelda_ci.domain.comparison import Comparison, Verdict
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.report import text
+from zelda_ci.report.builders.ci_details import (
+    broken_fold,
+    change_folds,
+    comparison_folds,
+    gate_fold,
+    run_folds,
+    trial_folds,
+    unmet_fold,
+)
+from zelda_ci.report.builders.ci_table import suite_table
+from zelda_ci.report.builders.ci_verdict import HASH, about_fold, verdict_rows
+from zelda_ci.report.model import Cell, CiView, Details, Link, Priority, Row, Section, Table, TableRow, Tone
+from zelda_ci.report.text import sentence, visible
+
+MAX_TITLE_LENGTH = 80
+MAX_NOTES = 10
+MAX_FOLDS = 500
+GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
+
+
+def ci_view(report: CiReport) -> CiView:
+    """The view that comment and summary are rendered from."""
+    return CiView(
+        title=visible(report.title.strip(), MAX_TITLE_LENGTH) or "Zelda",
+        verdict=tuple(verdict_rows(report)),
+        remarks=tuple(_remarks(report)),
+        table=suite_table(report.batch, report.comparison),
+        folds=tuple(_folds(report)),
+        evidence=tuple(_evidence(report)),
+        tested=_tested(report),
+        links=tuple(_links(report)),
+        changed=_changed(report),
+        failed=bool(report.gate.reasons) or batch_outcome(report.batch) in GRAVE,
+    )
+
+
+def _folds(report: CiReport) -> Iterator[Details]:
+    runs, comparison = report.batch.runs, report.comparison
+    yield from gate_fold(report.gate)
+    yield from broken_fold(runs)
+    if comparison:
+        yield from _some(change_folds(comparison, runs))
+    yield from unmet_fold(runs, comparison)
+    yield about_fold(report)
+
+
+def _evidence(report: CiReport) -> Iterator[Details]:
+    if report.comparison:
+        yield from _some(comparison_folds(report.comparison))
+    yield from _some(trial_folds(report.batch.runs))
+    yield from _some(run_folds(report.batch.runs))
+
+
+def _some(folds: Iterator[Details]) -> Iterator[Details]:
+    """More than any page has room for need not be made; that there is more is said."""
+    last = None
+    for last in islice(folds, MAX_FOLDS):
+        yield last
+    if last and next(folds, None):
+        yield Details(f"More than {MAX_FOLDS} of them: all are in the artifact", last.worth)
+
+
+def _remarks(report: CiReport) -> Iterator[Cell]:
+    """Why there is nothing to compare with, and what happened on the way."""
+    if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
+        yield Cell(_capital(sentence(report.baseline.sentence)), Tone.WARN)
+    if report.batch.interrupted:
+        yield Cell("The run was cancelled. This is what had been done until then.", Tone.WARN)
+    for note in report.notes[:MAX_NOTES]:
+        yield Cell(_capital(sentence(note)))
+
+
+def _capital(text: str) -> str:
+    """As a sentence of its own."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+def _tested(report: CiReport) -> Row:
+    commit = report.tested or next((run.source.commit for run in report.batch.runs if run.source), None)
+    return Row("Tested", (Cell(visible(commit, 80)[:HASH], whole=True),) if commit else ())
+
+
+def _links(report: CiReport) -> Iterator[Link]:
+    links = report.links
+    for title, url in (("commit", links.commit), ("workflow run", links.run), ("artifact", links.artifact)):
+        if url:
+            yield Link(title, url)
+
+
+def _changed(report: CiReport) -> bool:
+    comparison = report.comparison
+    if comparison is None:
+        return report.baseline.state is not BaselineState.OFF
+    cut_short = report.batch.interrupted or any(run_outcome(run) in GRAVE for run in report.batch.runs)
+    return cut_short or _differs(comparison)
+
+
+def _differs(comparison: Comparison) -> bool:
+    calm = {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+    tools = any(suite.tools.newly_missed or suite.tools.no_longer_missed for suite in comparison.suites)
+    return tools or comparison.verdict not in calm or any(suite.verdict not in calm for suite in comparison.suites)
+
+
+EVERYTHING = 10**9
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is shown, and in words what is not."""
+
+    words: str
+    least: Priority = Priority.RUN_PASSED
+    """Folds that are worth less are left out."""
+    longest: int = EVERYTHING
+    """Characters of a text inside of a fold."""
+    rows: int = EVERYTHING
+    """Rows of a fold."""
+    folds: int = EVERYTHING
+    suites: int = EVERYTHING
+    """Lines of the table."""
+
+
+SHORT = 120
+FEW = 20
+
+STEPS = (
+    Extent(""),
+    Extent("runs that passed are not shown one by one", Priority.RUN_FAILED),
+    Extent("runs are not shown one by one", Priority.UNCHANGED),
+    Extent("what is as it was before is not shown", Priority.ABOUT),
+    Extent("long texts are cut, and only what changed or failed is shown", Priority.ABOUT, SHORT),
+    Extent("long texts are cut, and only the worst is shown", Priority.CHANGED, SHORT, rows=FEW, folds=FEW),
+    Extent("of the details only the gate's reasons are shown", Priority.GATE, SHORT, rows=FEW),
+    Extent("only the 100 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=100),
+    Extent("only the 25 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=25),
+    Extent("neither suites nor details are shown", Priority.GATE, SHORT, folds=0, suites=0),
+)
+"""From all to the first line alone."""
+
+
+def reduced(view: CiView, extent: Extent) -> CiView:
+    """The view with no more than the extent allows."""
+    folds = [_fold(fold, extent) for fold in view.folds if fold.worth >= extent.least]
+    return replace(
+        view,
+        verdict=_rows(view.verdict, extent),
+        remarks=_cut(view.remarks, extent.longest),
+        table=_table(view.table, extent.suites),
+        folds=tuple(folds[: extent.folds]),
+        left_out=extent.words,
+    )
+
+
+def least_size(view: CiView) -> int:
+    """Characters that the view has at least once it is rendered: what is too much already need not be rendered."""
+    cells = [cell for row in view.verdict for cell in row.cells] + [*view.remarks, *_cells(view.table)]
+    for fold in view.folds:
+        cells += (cell for table in fold.tables for cell in _cells(table))
+        cells += (cell for section in fold.sections for row in section.rows for cell in (*row.cells, *row.lines))
+    return sum(len(cell.text) for cell in cells)
+
+
+def _cells(table: Table) -> list[Cell]:
+    return [cell for line in table.lines for cell in (*line.cells, *line.notes)]
+
+
+def _table(table: Table, most: int) -> Table:
+    if len(table.lines) <= most:
+        return table
+    more = f"and {text.format_count(len(table.lines) - most, 'more suite')}"
+    rest = TableRow((Cell(more, Tone.DIM), *(Cell("") for _ in table.columns[1:])))
+    return replace(table, lines=(*table.lines[:most], rest) if most else ())
+
+
+def _fold(fold: Details, extent: Extent) -> Details:
+    sections = tuple(Section(section.title, _rows(section.rows, extent)) for section in fold.sections)
+    tables = tuple(_notes(table, extent.longest) for table in fold.tables)
+    return replace(fold, sections=sections, tables=tables)
+
+
+def _rows(rows: tuple[Row, ...], extent: Extent) -> tuple[Row, ...]:
+    kept = tuple(
+        Row(row.label, _cut(row.cells, extent.longest), _cut(row.lines, extent.longest)) for row in rows[: extent.rows]
+    )
+    if more := len(rows) - len(kept):
+        return (*kept, Row("", (Cell(f"and {text.whole(more)} more", Tone.DIM),)))
+    return kept
+
+
+def _notes(table: Table, longest: int) -> Table:
+    lines = tuple(TableRow(_cut(line.cells, longest), _cut(line.notes, longest)) for line in table.lines)
+    return replace(table, lines=lines)
+
+
+def _cut(cells: Iterable[Cell], longest: int) -> tuple[Cell, ...]:
+    return tuple(cell if len(cell.text) <= longest else replace(cell, text=_shortened(cell, longest)) for cell in cells)
+
+
+def _shortened(cell: Cell, longest: int) -> str:
+    return cell.text[:longest].rstrip() + " \u2026"

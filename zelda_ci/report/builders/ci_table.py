@@ -1,0 +1,222 @@
+"""The table that everybody looks at: a line per suite, what changed in each number."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from zelda_ci.domain.comparison import Comparison, Measure, MeasureDelta, SuiteComparison, Verdict
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report import text
+from zelda_ci.report.builders.comparison import verdict
+from zelda_ci.report.builders.usage import used
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.text import average, brief_count, brief_money, duration, format_score, visible
+
+IMPLAUSIBLE = 1e15
+"""Results of a fork are written by strangers; a number beyond this upsets the arithmetic."""
+
+LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
+WORDS = {
+    Outcome.MEASURED: Cell("measured"),
+    Outcome.PASSED: Cell("passed", Tone.GOOD),
+    Outcome.FAILED: Cell("failed", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
+    Outcome.BROKEN: Cell("error", Tone.BAD),
+    Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
+}
+
+
+@dataclass(frozen=True)
+class SuiteRuns:
+    """Every trial of one suite."""
+
+    suite: str
+    runs: tuple[RunResult, ...]
+
+    @property
+    def valid(self) -> tuple[RunResult, ...]:
+        """The runs that say something."""
+        return tuple(run for run in self.runs if run.status not in LEFT_OUT)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The gravest."""
+        return max(map(run_outcome, self.runs))
+
+
+def by_suite(runs: Iterable[RunResult]) -> dict[str, SuiteRuns]:
+    """Suites in the order in which they ran."""
+    found: dict[str, list[RunResult]] = {}
+    for run in runs:
+        found.setdefault(run.suite, []).append(run)
+    return {suite: SuiteRuns(suite, tuple(those)) for suite, those in found.items()}
+
+
+def outcome_cell(runs: Sequence[RunResult]) -> Cell:
+    """`passed`, or `3 of 5 passed`."""
+    outcomes = [run_outcome(run) for run in runs]
+    worst = WORDS[max(outcomes)]
+    if len(set(outcomes)) == 1:
+        return worst
+    return Cell(f"{outcomes.count(Outcome.PASSED)} of {text.whole(len(outcomes))} passed", worst.tone)
+
+
+def measured(run: RunResult) -> dict[Measure, float]:
+    """The numbers that a run has."""
+    scores = {Measure(metric.value): found.score for metric, found in run.evaluations.items()}
+    use = used(run)
+    resources: dict[Measure, float | None] = {}
+    if use and use.details:
+        details = use.details
+        resources = {
+            Measure.COST: details.cost_usd,
+            Measure.TOKENS: details.usage.total,
+            Measure.TURNS: details.turns,
+            Measure.DURATION: details.wall_seconds,
+        }
+    return {
+        measure: float(value)
+        for measure, value in (scores | resources).items()
+        if value is not None and abs(value) < IMPLAUSIBLE
+    }
+
+
+def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
+    """Over the runs that have the number."""
+    found: dict[Measure, list[float]] = {}
+    for run in runs:
+        for measure, value in measured(run).items():
+            found.setdefault(measure, []).append(value)
+    return {measure: fmean(values) for measure, values in found.items()}
+
+
+SHOWN = (
+    Measure.REQUIREMENT_FULFILLMENT,
+    Measure.TOOL_USAGE,
+    Measure.FUNCTIONAL_CORRECTNESS,
+    Measure.EFFICIENCY,
+    Measure.COST,
+    Measure.TOKENS,
+    Measure.TURNS,
+    Measure.DURATION,
+)
+TITLES = ("Fulfillment", "Tool usage", "Correctness", "Efficiency", "Cost", "Tokens", "Turns", "Duration")
+NUMBERS = tuple(Column(title, right=True) for title in TITLES)
+COLUMNS = (Column("Suite"), Column("Status"), *NUMBERS)
+TRIAL_COLUMNS = (Column("Trial"), Column("Status"), *NUMBERS)
+
+SPELL = {
+    Measure.COST: brief_money,
+    Measure.TOKENS: brief_count,
+    Measure.TURNS: average,
+    Measure.DURATION: duration,
+}
+UP, DOWN = "\u25b2", "\u25bc"
+NOTHING = Cell("n/a", Tone.DIM)
+MAX_SUITE_NAME_LENGTH = 60
+
+RANKS = {Verdict.REGRESSED: 0, Verdict.INCONCLUSIVE: 2, Verdict.IMPROVED: 3, Verdict.NEW: 4, Verdict.REMOVED: 5}
+BROKEN_RANK, FAILED_RANK, CALM_RANK = 1, 6, 7
+
+
+def suite_table(batch: BatchResult, comparison: Comparison | None) -> Table:
+    """Suites with regressions first, then what broke, what is in doubt, what improved, and the rest."""
+    ran = by_suite(batch.runs)
+    compared = {suite.suite: suite for suite in comparison.suites} if comparison else {}
+    names = [*ran, *(name for name in compared if name not in ran)]
+    ranked = sorted(names, key=lambda name: rank(ran.get(name), compared.get(name)))
+    absent = Cell("not run", Tone.WARN) if batch.interrupted else None
+    lines = [_line(name, ran.get(name), compared.get(name), absent) for name in ranked]
+    if comparison and sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1:
+        lines.append(_overall(comparison))
+    return Table(COLUMNS, tuple(lines))
+
+
+def trial_table(runs: tuple[RunResult, ...]) -> Table:
+    """A line per trial."""
+    return Table(TRIAL_COLUMNS, tuple(TableRow(tuple(_trial(run))) for run in runs))
+
+
+def rank(ran: SuiteRuns | None, compared: SuiteComparison | None) -> int:
+    """The smaller, the more a reader has to know."""
+    found = RANKS.get(compared.verdict, CALM_RANK) if compared else CALM_RANK
+    if found and ran and ran.outcome in {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}:
+        return BROKEN_RANK
+    return min(found, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else found
+
+
+def _line(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None, absent: Cell | None) -> TableRow:
+    """`absent` is the status of a suite that only the baseline has, where it was not removed."""
+    status = (absent,) if absent and ran is None else tuple(_status(ran, compared))
+    joined = Cell(", ".join(cell.text for cell in status), status[0].tone)
+    return TableRow((Cell(visible(name, MAX_SUITE_NAME_LENGTH)), joined, *_numbers(ran, compared)))
+
+
+def _status(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterator[Cell]:
+    """The comparison's verdict, unless nothing was there to compare; then how the runs went."""
+    if compared and (ran is None or ran.valid):
+        yield verdict(compared.verdict)
+    if ran is not None and (compared is None or ran.outcome is not Outcome.PASSED):
+        yield outcome_cell(ran.runs)
+
+
+def _numbers(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterator[Cell]:
+    if compared is None:
+        values = means(ran.valid) if ran else {}
+        return (_plain(measure, values) for measure in SHOWN)
+    deltas = {delta.measure: delta for delta in compared.measures}
+    return (_delta(measure, deltas.get(measure)) for measure in SHOWN)
+
+
+def _trial(run: RunResult) -> Iterator[Cell]:
+    yield Cell(f"trial {run.trial}")
+    yield outcome_cell([run])
+    values = measured(run)
+    for measure in SHOWN:
+        yield _plain(measure, values)
+
+
+def _overall(comparison: Comparison) -> TableRow:
+    deltas = {delta.measure: delta for delta in comparison.overall}
+    worst = next((d.verdict for d in deltas.values() if d.verdict is Verdict.REGRESSED), None)
+    status = verdict(worst) if worst else Cell("")
+    return TableRow((Cell("Mean of all"), status, *(_delta(measure, deltas.get(measure)) for measure in SHOWN)))
+
+
+def _plain(measure: Measure, values: Mapping[Measure, float]) -> Cell:
+    return Cell(_spelled(measure, values[measure])) if measure in values else NOTHING
+
+
+def _delta(measure: Measure, delta: MeasureDelta | None) -> Cell:
+    if delta is None or (delta.candidate is None and delta.baseline is None):
+        return NOTHING
+    if delta.candidate is None or delta.baseline is None:
+        return _one_sided(measure, delta)
+    text = _spelled(measure, delta.candidate.mean)
+    change = _change(measure, delta)
+    tone = Tone.BAD if delta.verdict is Verdict.REGRESSED else Tone.NEUTRAL
+    return Cell(f"{text} ({change})" if change else text, tone)
+
+
+def _one_sided(measure: Measure, delta: MeasureDelta) -> Cell:
+    if delta.candidate is not None:
+        return Cell(_spelled(measure, delta.candidate.mean))
+    assert delta.baseline is not None  # noqa: S101 - one of the two is there
+    return Cell(f"(was {_spelled(measure, delta.baseline.mean)})", Tone.DIM)
+
+
+def _change(measure: Measure, delta: MeasureDelta) -> str:
+    """Points of a score, per cent of a resource; nothing where nothing is left after rounding."""
+    change = delta.change or 0.0
+    if measure in SPELL and measure is not Measure.TURNS and delta.change_percent is not None:
+        text = f"{abs(delta.change_percent):,.0f}%"
+    else:
+        text = _spelled(measure, abs(change))
+    return f"{UP if change > 0 else DOWN}{text}" if text.strip("$0.,% s") else ""
+
+
+def _spelled(measure: Measure, value: float) -> str:
+    return SPELL.get(measure, format_score)(value)

@@ -1,0 +1,240 @@
+"""The first line: what became of it, against what, and how sure that is."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.comparison import Comparison, Verdict
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.session import SessionStatus, Usage
+from zelda_ci.domain.workspace import IsolationReport
+from zelda_ci.report import text
+from zelda_ci.report.builders.ci_table import by_suite
+from zelda_ci.report.builders.comparison import certainty
+from zelda_ci.report.builders.judged import judge_cost
+from zelda_ci.report.builders.usage import used
+from zelda_ci.report.model import Cell, Details, Priority, Row, Section, Tone
+from zelda_ci.report.text import sentence, visible
+
+HASH = 7
+DAY = 86_400
+HOUR = 3_600
+
+MISSING = {
+    BaselineState.NONE_YET: "no baseline yet",
+    BaselineState.EXPIRED: "the baseline has expired",
+    BaselineState.NOT_PERMITTED: "no permission to read the baseline",
+    BaselineState.INVALID: "the baseline cannot be used",
+    BaselineState.UNREACHABLE: "the baseline could not be fetched",
+    BaselineState.OFF: "not compared",
+}
+
+
+def verdict_rows(report: CiReport) -> Iterator[Row]:
+    """The parts of the sentence."""
+    if report.batch.interrupted:
+        yield Row("", (Cell("cancelled before everything had run", Tone.WARN),))
+    yield Row("", tuple(_findings(report)))
+    if broken := tuple(_broken(report)):
+        yield Row("", broken)
+    yield _against(report)
+    if report.comparison:
+        yield _certainty(report.comparison)
+
+
+def commit_name(branch: str | None, commit: str | None) -> str:
+    """`main@abc1234`."""
+    short = visible(commit, 80)[:HASH] if commit else ""
+    return "@".join(part for part in (visible(branch, 100) if branch else "", short) if part)
+
+
+def age(then: datetime, now: datetime) -> str:
+    """How old something is, as precisely as it matters."""
+    seconds = (now - then).total_seconds()
+    if seconds < HOUR:
+        return "less than an hour old"
+    unit, noun = (HOUR, "hour") if seconds < 2 * DAY else (DAY, "day")
+    return f"{text.format_count(int(seconds // unit), noun)} old"
+
+
+def _findings(report: CiReport) -> Iterator[Cell]:
+    """Regressions and improvements, or else what the runs showed by themselves."""
+    suites = len({run.suite for run in report.batch.runs})
+    if not report.batch.runs:
+        yield Cell("nothing was run", Tone.BAD)
+        return
+    failed = sum(reason.kind == "evaluation" for reason in report.gate.reasons)
+    if report.comparison is None:
+        yield _passed(report, suites)
+    else:
+        *first, last = _counted(report.comparison)
+        yield from first
+        yield Cell(f"{last.text} in {text.format_count(suites, 'suite')}", last.tone)
+    if failed:
+        yield Cell(f"{text.format_count(failed, 'evaluation')} failed", Tone.BAD)
+
+
+def _counted(comparison: Comparison) -> list[Cell]:
+    counts = comparison.counts
+    if all(suite.verdict in {Verdict.NEW, Verdict.REMOVED} for suite in comparison.suites):
+        return [Cell("nothing that the baseline knows", Tone.WARN)]
+    together = sum(row.gates for row in comparison.overall)
+    found = []
+    if counts.regressed:
+        found.append(Cell(text.format_count(counts.regressed, "regression"), Tone.BAD))
+    elif together:
+        found.append(Cell(f"{text.format_count(together, 'regression')} of all suites together", Tone.BAD))
+    else:
+        found.append(Cell("no regressions", Tone.GOOD))
+    if counts.improved:
+        found.append(Cell(text.format_count(counts.improved, "improvement"), Tone.GOOD))
+    if counts.inconclusive and not (counts.regressed or counts.improved):
+        found.append(Cell(f"{text.whole(counts.inconclusive)} inconclusive", Tone.WARN))
+    return found
+
+
+def _passed(report: CiReport, suites: int) -> Cell:
+    outcomes = [suite.outcome for suite in by_suite(report.batch.runs).values()]
+    measured, good = outcomes.count(Outcome.MEASURED), outcomes.count(Outcome.PASSED)
+    if measured == suites:
+        return Cell(f"{text.format_count(suites, 'suite')} measured")
+    tone = Tone.GOOD if good + measured == suites else Tone.BAD
+    aside = f", {text.whole(measured)} measured" if measured else ""
+    return Cell(f"{text.whole(good)} of {text.format_count(suites, 'suite')} passed{aside}", tone)
+
+
+def _broken(report: CiReport) -> Iterator[Cell]:
+    """Runs that say nothing, or not all."""
+    for status in (SessionStatus.FAILED, SessionStatus.INTERRUPTED):
+        if found := sum(run.status is status for run in report.batch.runs):
+            yield Cell(f"{text.format_count(found, 'run')} {status.value}", Tone.BAD)
+    if found := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
+        yield Cell(f"{text.format_count(found, 'run')} INCOMPLETE", Tone.BAD)
+
+
+def _against(report: CiReport) -> Row:
+    origin = report.baseline
+    if report.comparison is None:
+        known = origin.state is BaselineState.FOUND
+        return Row("", (Cell("not compared" if known else MISSING[origin.state], Tone.WARN),))
+    return Row("baseline", tuple(_baseline(origin, report.batch.started_at)))
+
+
+def _baseline(origin: BaselineOrigin, now: datetime) -> Iterator[Cell]:
+    name = commit_name(origin.branch, origin.commit)
+    yield Cell(name, whole=True) if name else Cell("as given")
+    if origin.behind:
+        yield Cell(f"{text.format_count(origin.behind, 'commit')} behind", Tone.WARN)
+    if origin.created_at and (now - origin.created_at).total_seconds() > DAY:
+        yield Cell(age(origin.created_at, now))
+
+
+def _certainty(comparison: Comparison) -> Row:
+    if comparison.single_trial:
+        return Row("", (Cell("1 trial", Tone.WARN), Cell("differences may be noise", Tone.WARN)))
+    sizes = [suite.candidate.valid for suite in comparison.suites if suite.candidate and suite.candidate.valid]
+    if not sizes:
+        return Row("", (Cell("no valid run", Tone.BAD),))
+    span = text.format_count(sizes[0], "trial") if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)} trials"
+    return Row("", (Cell(span),))
+
+
+MAX_NAMES = 5
+
+
+def about_fold(report: CiReport) -> Details:
+    """Everything that a sceptic asks."""
+    rows = [*_about_baseline(report), *_trials(report)]
+    if report.comparison:
+        rows += certainty(report.comparison)
+    rows += [*_cost(report.batch), *_isolation(report.batch), *_made_with(report.batch)]
+    title = "About this run and its baseline" if report.comparison else "About this run"
+    return Details(title, Priority.ABOUT, (Section("", tuple(rows)),))
+
+
+def _about_baseline(report: CiReport) -> Iterator[Row]:
+    origin = report.baseline
+    cells = []
+    if name := commit_name(origin.branch, origin.commit):
+        cells.append(Cell(name, whole=True))
+    cells += _when(origin, report)
+    # Where a comparison is there, the facts say it all.
+    told = () if report.comparison and cells else (Cell(sentence(origin.sentence)),)
+    yield Row("Baseline", (*cells, *told))
+
+
+def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
+    if origin.created_at:
+        stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        yield Cell(f"of {stamp}, {age(origin.created_at, report.batch.started_at)}")
+    if origin.behind is not None and origin.wanted:
+        wanted = commit_name(None, origin.wanted)
+        which = f"{text.format_count(origin.behind, 'commit')} behind the wanted {wanted}"
+        yield Cell(which if origin.behind else "the wanted commit itself")
+
+
+def _trials(report: CiReport) -> Iterator[Row]:
+    suites = Counter(run.suite for run in report.batch.runs)
+    if suites:
+        here = _span(suites.values())
+        there = (
+            [suite.baseline.valid for suite in report.comparison.suites if suite.baseline] if report.comparison else []
+        )
+        cells = [Cell(f"{here} per suite")]
+        if there:
+            cells.append(Cell(f"{_span(there)} in the baseline"))
+        yield Row("Trials", tuple(cells))
+
+
+def _span(sizes: Collection[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return text.format_count(most, "trial") if least == most else f"{text.whole(least)} to {text.whole(most)} trials"
+
+
+def _cost(batch: BatchResult) -> Iterator[Row]:
+    uses = [use for run in batch.runs if (use := used(run))]
+    judges = [run.judge for run in batch.runs if run.judge]
+    cells = []
+    if uses:
+        spent, known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+        cells.append(Cell(f"sessions {text.money(spent, known=known)}"))
+    if judges:
+        cells.append(Cell(f"judge {judge_cost(judges)}"))
+    if uses:
+        cells.append(Cell(f"{text.whole(sum((use.tokens for use in uses), Usage()).total)} tokens"))
+    cells.append(Cell(text.duration((batch.finished_at - batch.started_at).total_seconds())))
+    yield Row("Cost of this run", tuple(cells))
+
+
+def _isolation(batch: BatchResult) -> Iterator[Row]:
+    """How sessions and commands were confined, and what stood out; results of older versions do not say it."""
+    reports = [found for run in batch.runs if (found := run.isolation) is not None]
+    if reports:
+        levels = Counter(str(found.level) for found in reports)
+        told = tuple(Cell(f"{visible(level)} ({text.format_count(runs, 'run')})") for level, runs in levels.items())
+        remarks = dict.fromkeys(remark for found in reports for remark in _remarkable(found))
+        yield Row("Isolation", told, tuple(Cell(remark, Tone.WARN) for remark in list(remarks)[:MAX_NAMES]))
+
+
+def _remarkable(found: IsolationReport) -> Iterator[str]:
+    for setting in found.findings:
+        yield f"{visible(setting.file)}: {sentence(setting.effect)}"
+    if found.protected:
+        names = ", ".join(visible(name) for name in found.protected[:MAX_NAMES])
+        yield f"the session changed protected files, and build and tests saw them as committed: {names}"
+    if found.tripwire and found.tripwire.changes:
+        changes = len(found.tripwire.changes) + found.tripwire.more
+        yield f"the checkout was not the same after a run as before: {text.format_count(changes, 'difference')}"
+
+
+def _made_with(batch: BatchResult) -> Iterator[Row]:
+    models = sorted({model for run in batch.runs for model in run.models})
+    if models:
+        yield Row("Models", tuple(Cell(visible(name)) for name in models[:MAX_NAMES]))
+    if any(run.replayed for run in batch.runs):
+        yield Row("Replayed", (Cell("the model's words came from a cassette", Tone.WARN),))
+    versions = {f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}
+    if versions:
+        yield Row("Versions", tuple(Cell(visible(version)) for version in sorted(versions)[:MAX_NAMES]))

@@ -1,0 +1,313 @@
+"""A comparison as finished strings."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from zelda_ci.domain.comparison import (
+    Calibration,
+    Comparison,
+    CriterionDelta,
+    Delta,
+    GateResult,
+    Measure,
+    MeasureDelta,
+    SuiteComparison,
+    ToolChange,
+    ToolDelta,
+    Trials,
+    TrialStatistics,
+    Verdict,
+)
+from zelda_ci.domain.evaluation import CriterionJudgement
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report.builders.correctness import STATUS_WORDS
+from zelda_ci.report.model import Cell, Column, Row, Section, Table, TableRow, Tone
+from zelda_ci.report.text import average, duration, format_count, format_score, money, sentence, visible, whole
+
+LABELS = {
+    Measure.EFFICIENCY: "Efficiency",
+    Measure.FUNCTIONAL_CORRECTNESS: "Functional correctness",
+    Measure.REQUIREMENT_FULFILLMENT: "Requirement fulfillment",
+    Measure.TOOL_USAGE: "Tool usage",
+    Measure.COST: "Cost",
+    Measure.TOKENS: "Tokens",
+    Measure.TURNS: "Turns",
+    Measure.DURATION: "Time",
+}
+
+SPELL: dict[Measure, Callable[[float], str]] = {
+    Measure.COST: money,
+    Measure.TOKENS: whole,
+    Measure.TURNS: average,
+    Measure.DURATION: duration,
+}
+"""Scores are all spelled alike."""
+
+VERDICTS = {
+    Verdict.REGRESSED: Tone.BAD,
+    Verdict.IMPROVED: Tone.GOOD,
+    Verdict.INCONCLUSIVE: Tone.WARN,
+    Verdict.UNCHANGED: Tone.DIM,
+    Verdict.NEW: Tone.NEUTRAL,
+    Verdict.REMOVED: Tone.NEUTRAL,
+}
+EFFECTS = {"better": Tone.GOOD, "worse": Tone.BAD, "same": Tone.DIM}
+TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test", "signFlip": "sign-flip test"}
+NOT_THERE = Cell("N/A", Tone.DIM)
+MAX_REASONING_LENGTH = 300
+
+_SIDES = (Column("Baseline", right=True), Column("Candidate", right=True), Column("Change", right=True))
+MEASURES = (Column("Metric"), *_SIDES, Column("Verdict"))
+CRITERIA = (Column("Criterion"), *_SIDES, Column("Verdict"))
+
+
+def measure_table(deltas: tuple[MeasureDelta, ...], told: frozenset[str]) -> Table:
+    """Metrics side by side; reasons that were `told` already are not repeated."""
+    return Table(MEASURES, tuple(_measure(delta, told) for delta in deltas))
+
+
+def criterion_table(deltas: tuple[CriterionDelta, ...], told: frozenset[str]) -> Table:
+    """Criteria, old and new."""
+    return Table(CRITERIA, tuple(_criterion(delta, told) for delta in deltas))
+
+
+def verdict(found: Verdict) -> Cell:
+    """In the colour of its meaning."""
+    return Cell(found.value, VERDICTS[found])
+
+
+def amount(measure: Measure, value: float) -> str:
+    """A value of the measure."""
+    return SPELL.get(measure, format_score)(value)
+
+
+def difference(measure: Measure, value: float) -> str:
+    """A difference of the measure, without its sign; of a score in percent of its full range."""
+    match measure:
+        case Measure.COST | Measure.TOKENS | Measure.DURATION:
+            return amount(measure, value)
+        case Measure.TURNS:
+            return f"{average(value)} {'turn' if value == 1 else 'turns'}"
+        case _:
+            return f"{format_score(value)}%"
+
+
+def _measure(delta: MeasureDelta, told: frozenset[str]) -> TableRow:
+    cells = (
+        Cell(LABELS[delta.measure]),
+        _mean(delta.measure, delta.baseline),
+        _mean(delta.measure, delta.candidate),
+        _change(delta, changed(delta.measure, delta)),
+        verdict(delta.verdict),
+    )
+    return TableRow(cells, tuple(notes(delta, told)))
+
+
+def _mean(measure: Measure, summary: TrialStatistics | None) -> Cell:
+    if summary is None:
+        return NOT_THERE
+    spread = f" ±{amount(measure, summary.deviation)}" if summary.deviation else ""
+    return Cell(amount(measure, summary.mean) + spread)
+
+
+def changed(measure: Measure, delta: Delta) -> str:
+    """The change with its sign and, of a resource, in percent of what it was."""
+    change = delta.change or 0.0
+    text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
+    relative = measure in SPELL and delta.change_percent is not None
+    return f"{text} ({delta.change_percent:+.1f}%)" if relative else text
+
+
+def _change(delta: Delta, text: str) -> Cell:
+    if delta.change is None:
+        return NOT_THERE
+    return Cell(text, EFFECTS[delta.effect or "same"]) if delta.change else Cell("0", Tone.DIM)
+
+
+def _criterion(delta: CriterionDelta, told: frozenset[str]) -> TableRow:
+    cells = (
+        Cell(sentence(delta.criterion)),
+        passes(delta.baseline),
+        passes(delta.candidate),
+        _change(delta, f"{delta.change or 0.0:+.0f}%"),
+        verdict(delta.verdict),
+    )
+    judgements = _judged("was", delta.baseline_judgement), _judged("now", delta.candidate_judgement)
+    compared = judgements if delta.change is not None else ()
+    return TableRow(cells, (*notes(delta, told), *(found for found in compared if found)))
+
+
+def passes(summary: TrialStatistics | None) -> Cell:
+    """How often a criterion passed."""
+    if summary is None:
+        return NOT_THERE
+    passed = round(summary.mean * summary.trials / 100)
+    if summary.trials == 1:
+        return Cell("pass", Tone.GOOD) if passed else Cell("fail", Tone.BAD)
+    return Cell(f"{passed} of {summary.trials}")
+
+
+def _judged(when: str, judgement: CriterionJudgement | None) -> Cell | None:
+    return Cell(f"{when}: {sentence(judgement.reasoning, MAX_REASONING_LENGTH)}", Tone.DIM) if judgement else None
+
+
+def notes(delta: Delta, told: frozenset[str]) -> Iterator[Cell]:
+    """How sure the verdict is, and why it is no firmer."""
+    firm = delta.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    if firm and delta.adjusted_p_value is not None and delta.method in TESTS:
+        yield Cell(f"p = {delta.adjusted_p_value:.2g} after correction, {TESTS[delta.method]}", Tone.DIM)
+    for reason in delta.reasons:
+        if reason not in told:
+            yield Cell(sentence(reason), Tone.WARN)
+    if delta.trials_needed:
+        yield Cell(f"{delta.trials_needed} trials per side would tell, if the change lasts", Tone.DIM)
+
+
+NOISE = "1 trial: differences may be noise"
+LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
+
+@dataclass(frozen=True)
+class SuiteComparisonView:
+    """One suite on both sides; tables without lines are left out by whoever prints."""
+
+    name: str
+    verdict: Cell
+    facts: tuple[Cell, ...]
+    remarks: tuple[Cell, ...]
+    measures: Table
+    criteria: Table
+    tools: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """Everything that is said about two sides."""
+
+    verdict: Cell
+    sides: tuple[Row, ...]
+    overall: Table
+    suites: tuple[SuiteComparisonView, ...]
+    certainty: Section
+    gate: Section
+
+
+def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str) -> ComparisonView:
+    """The view of a comparison; the sides are called as the user called them."""
+    sides = (
+        Row("Baseline", (Cell(visible(baseline, len(baseline)), whole=True),)),
+        Row("Candidate", (Cell(visible(candidate, len(candidate)), whole=True),)),
+    )
+    several = sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1
+    return ComparisonView(
+        verdict(comparison.verdict),
+        sides,
+        measure_table(comparison.overall if several else (), frozenset({NOISE})),
+        tuple(map(_suite, comparison.suites)),
+        Section("How sure this is", tuple(certainty(comparison))),
+        Section("Gate", tuple(_gate(gate))),
+    )
+
+
+def _suite(suite: SuiteComparison) -> SuiteComparisonView:
+    rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
+    told = frozenset({NOISE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
+    return SuiteComparisonView(
+        visible(suite.suite),
+        verdict(suite.verdict),
+        tuple(_trials(suite)),
+        tuple(remarks(suite)),
+        measure_table(suite.measures, told),
+        criterion_table(suite.criteria, told),
+        tuple(tool_rows(suite.tools)),
+    )
+
+
+def _trials(suite: SuiteComparison) -> Iterator[Cell]:
+    for side, trials in (("baseline", suite.baseline), ("candidate", suite.candidate)):
+        yield Cell(f"{side} {_statuses(trials)}" if trials else f"not in the {side}", Tone.DIM)
+        if trials and trials.incomplete:
+            yield Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD)
+
+
+def _statuses(trials: Trials) -> str:
+    words = [
+        f"{whole(count)} {STATUS_WORDS[status]}{' (left out)' if status in LEFT_OUT else ''}"
+        for status, count in sorted(trials.statuses.items())
+    ]
+    return ", ".join(words)
+
+
+def remarks(suite: SuiteComparison) -> Iterator[Cell]:
+    """What stands in the way of comparing, and what else differs."""
+    for reason in suite.reasons:
+        yield Cell(sentence(reason), Tone.WARN)
+    for note in suite.notes:
+        yield Cell(sentence(note), Tone.DIM)
+    if suite.calibration:
+        yield Cell(_quoted(suite.calibration), Tone.DIM)
+
+
+def _quoted(calibration: Calibration) -> str:
+    """What the noise of equal runs is known to be."""
+    flips = max((found.flip_rate for found in calibration.criteria), default=None)
+    told = f", criteria flip in up to {format_score(flips)}% of pairs of equal runs" if flips is not None else ""
+    return f"calibrated with {format_count(calibration.trials.valid, 'trial')}{told}"
+
+
+def tool_rows(tools: ToolDelta) -> Iterator[Row]:
+    """Tools that one side used or missed, and the other did not."""
+    kinds = {
+        "Newly used": (tools.newly_used, Tone.NEUTRAL),
+        "No longer used": (tools.no_longer_used, Tone.NEUTRAL),
+        "Newly missed": (tools.newly_missed, Tone.BAD),
+        "No longer missed": (tools.no_longer_missed, Tone.GOOD),
+    }
+    for label, (changes, tone) in kinds.items():
+        if changes:
+            yield Row(label, tuple(Cell(_tool(change), tone) for change in changes))
+
+
+def _tool(change: ToolChange) -> str:
+    seen = change.baseline_trials or change.candidate_trials
+    return f"{visible(change.tool, 80)} (in {format_count(seen, 'trial')})"
+
+
+def certainty(comparison: Comparison) -> Iterator[Row]:
+    """What a comparison with so many trials can tell and what it cannot."""
+    family = comparison.family
+    if comparison.single_trial:
+        yield Row("Noise", (Cell(NOISE, Tone.WARN),))
+    elif family.hypotheses:
+        tested = f"{format_count(family.hypotheses, 'hypothesis', 'hypotheses')} corrected together"
+        yield Row("Noise", (Cell(f"{tested}; a false alarm anywhere in at most 5% of comparisons of equal sides"),))
+    if comparison.mixed:
+        mixed = "the sides differ in more than the steering files; such rows never turn the check red"
+        yield Row("Mixed", (Cell(mixed, Tone.WARN),))
+    yield Row("Detectable", (Cell(_detectable(comparison)),))
+    counts = comparison.counts.model_dump()
+    yield Row("Verdicts", tuple(Cell(f"{count} {word}") for word, count in counts.items() if count))
+
+
+def _detectable(comparison: Comparison) -> str:
+    family = comparison.family
+    if family.detectable_drop is not None:
+        return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f}%"
+    if not any(suite.criteria for suite in comparison.suites):
+        return "no criteria were judged"
+    text = "no drop of a single criterion could have been told from noise"
+    if family.trials_needed:
+        return f"{text}; with {family.trials_needed} trials per side, a fall from always to never could"
+    return text
+
+
+def _gate(gate: GateResult) -> Iterator[Row]:
+    if not gate.reasons:
+        yield Row("Passed", (Cell("nothing stands against the candidate", Tone.GOOD),))
+    for reason in gate.reasons:
+        yield Row(reason.kind.capitalize(), (Cell(sentence(reason.sentence), Tone.BAD),))
+
+
+def gate_sentences(gate: GateResult) -> Sequence[str]:
+    """For standard error, beside a report that a program reads."""
+    return [sentence(reason.sentence) for reason in gate.reasons]

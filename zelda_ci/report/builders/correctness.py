@@ -1,0 +1,276 @@
+"""What build and tests showed, and what to do where they did not pass."""
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from zelda_ci.domain.evaluation import CriterionVerdict, Metric
+from zelda_ci.domain.outcome import failed_criteria
+from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
+from zelda_ci.report import text
+from zelda_ci.report.builders.usage import label
+from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Section, Tone
+from zelda_ci.report.text import sentence, visible
+
+MAX_NAMES = 10
+LAST_LINES = 10
+
+PASS = Cell("PASS", Tone.GOOD)
+FAIL = Cell("FAIL", Tone.BAD)
+
+ADVICE = {
+    "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
+    "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",
+    "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
+}
+
+TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
+
+
+def correctness(run: RunResult) -> CorrectnessDetails | None:
+    """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
+    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
+    try:
+        return CorrectnessDetails.model_validate(result.details) if result and result.details else None
+    except ValidationError:
+        return None
+
+
+def correctness_section(run: RunResult) -> tuple[Section, ...]:
+    """Build, tests, coverage, as far as they are configured."""
+    found = correctness(run)
+    rows = tuple(_rows(found)) if found else ()
+    return (Section("Correctness", rows),) if rows else ()
+
+
+def command_ending(found: CorrectnessDetails) -> str:
+    """What did not pass, in a few words."""
+    match _culprit(found):
+        case "build":
+            return "the build timed out" if found.build and found.build.timed_out else "the build failed"
+        case "tests":
+            return "the tests timed out" if found.test and found.test.timed_out else "the tests failed"
+        case _:
+            known = found.coverage is not None and found.coverage.lines is not None
+            return "coverage is too low" if known else "coverage is not known"
+
+
+def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """Why a run whose session completed did not pass; nothing where it did."""
+    result, found = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
+    if result is None or result.details.get("passed") is not False:
+        return None
+    if found is None:
+        return Problem(sentence(result.reasoning), "Read the result's details.", files.result)
+    culprit = _culprit(found)
+    why = sentence(" ".join(found.shortfalls) or "Build and tests did not pass.")
+    places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
+    look = places[culprit] or files.result
+    command = {"build": found.build, "tests": found.test, "coverage": None}[culprit]
+    advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
+    return Problem(why, advice, look and visible(look, len(look)), last_lines(command))
+
+
+def last_lines(command: CommandResult | None) -> tuple[str, ...]:
+    """The end of what a command printed."""
+    if command is None:
+        return ()
+    lines = [line.rstrip() for line in command.output[-20_000:].splitlines()]
+    return tuple(visible(line) for line in lines if line)[-LAST_LINES:]
+
+
+def failed_steps(run: RunResult) -> tuple[str, ...]:
+    """Steps whose command failed: setup, build, test."""
+    found = correctness(run)
+    commands = {"setup": run.setup, "build": found and found.build, "test": found and found.test}
+    return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
+
+
+def _culprit(found: CorrectnessDetails) -> str:
+    if found.build and found.build.exit_code != 0:
+        return "build"
+    return "coverage" if found.test and _tests_passed(found) else "tests"
+
+
+def _tests_passed(found: CorrectnessDetails) -> bool:
+    """Whether the test command succeeded and its numbers say so too."""
+    tests = found.tests or TestSummary()
+    succeeded = found.test is not None and found.test.exit_code == 0
+    return succeeded and (not tests.recognised or (tests.ran > 0 and not tests.failed + tests.errored))
+
+
+def _rows(found: CorrectnessDetails) -> Iterator[Row]:
+    if found.build:
+        yield _command_row("Build", found.build, passed=found.build.exit_code == 0)
+    if found.test:
+        yield _command_row("Tests", found.test, passed=_tests_passed(found))
+        if found.tests and found.tests.recognised:
+            yield Row("Counts", tuple(_counts(found.tests)), tuple(_names(found.tests)))
+            yield Row("Format", tuple(_formats(found.tests)), tuple(_runners(found.tests)))
+    elif "tests" in found.parts:
+        yield Row("Tests", (Cell("not run", Tone.WARN),))
+    if found.coverage or "coverage" in found.parts:
+        yield Row("Coverage", tuple(_coverage(found)))
+    for note in found.notes:
+        yield Row("Note", (Cell(sentence(note), Tone.WARN),))
+
+
+def _command_row(label: str, command: CommandResult, *, passed: bool) -> Row:
+    cells = [PASS if passed else FAIL]
+    if command.timed_out:
+        cells.append(Cell("timed out", Tone.BAD))
+    elif command.exit_code:
+        cells.append(Cell(f"exit code {command.exit_code}", Tone.BAD))
+    shown = Cell(sentence(command.command, 200), Tone.DIM)
+    return Row(label, (*cells, Cell(text.duration(command.seconds)), shown))
+
+
+def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
+    yield Cell(f"{text.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)
+    for number, word, tone in (
+        (tests.failed, "failed", Tone.BAD),
+        (tests.errored, "errored", Tone.BAD),
+        (tests.skipped, "skipped", Tone.WARN),
+        (tests.flaky, "flaky", Tone.WARN),
+    ):
+        if number:
+            yield Cell(f"{text.whole(number)} {word}", tone)
+
+
+def _names(tests: TestSummary) -> Iterator[Cell]:
+    for name in tests.failures[:MAX_NAMES]:
+        yield Cell(visible(name, 300), Tone.BAD)
+    lost = tests.failed + tests.errored
+    if tests.failures and lost > (shown := min(len(tests.failures), MAX_NAMES)):
+        yield Cell(f"and {text.whole(lost - shown)} more", Tone.DIM)
+
+
+def _formats(tests: TestSummary) -> Iterator[Cell]:
+    sources = {"report": "report file", "stream": "stream in the output", "summary": "closing summary"}
+    for form in tests.formats:
+        source = next(runner.source for runner in tests.runners if runner.format == form)
+        yield Cell(f"{visible(form, 60)} ({sources[source]})", Tone.DIM)
+    if any(runner.unit == "packages" for runner in tests.runners):
+        yield Cell("packages are counted, not tests", Tone.WARN)
+
+
+def _runners(tests: TestSummary) -> Iterator[Cell]:
+    """Each by itself where there are several."""
+    if len(tests.runners) > 1:
+        for runner in tests.runners[:MAX_NAMES]:
+            name = visible(f"{runner.format} {runner.label or ''}".rstrip(), 100)
+            yield Cell(f"{name}: {', '.join(cell.text for cell in _counts(runner))}", Tone.DIM)
+    if (more := len(tests.runners) - MAX_NAMES) > 0:
+        yield Cell(f"and {text.whole(more)} more", Tone.DIM)
+
+
+def _coverage(found: CorrectnessDetails) -> Iterator[Cell]:
+    covered, threshold = found.coverage, found.coverage_threshold
+    if covered is None or covered.lines is None:
+        yield Cell("not known" if found.test else "not measured", Tone.BAD)
+        if covered and covered.note:
+            yield Cell(sentence(covered.note), Tone.DIM)
+        return
+    yield Cell(f"{covered.lines:g}% of lines")
+    if covered.branches is not None:
+        yield Cell(f"{covered.branches:g}% of branches", Tone.DIM)
+    if threshold is not None:
+        met = covered.lines >= threshold
+        yield Cell(f"threshold {threshold:g}% {'met' if met else 'missed'}", Tone.GOOD if met else Tone.BAD)
+    if covered.format:
+        yield Cell(visible(covered.format, 100), Tone.DIM)
+
+
+MAX_CRITERION_LENGTH = 200
+JUDGED = {Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE}
+
+STATUS_WORDS = {
+    SessionStatus.COMPLETED: "completed",
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
+    SessionStatus.TIMED_OUT: "timed out",
+    SessionStatus.FAILED: "failed",
+    SessionStatus.INTERRUPTED: "interrupted",
+}
+
+BY_STATUS = {
+    SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
+    SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
+    SessionStatus.TIMED_OUT: "See in the transcript what it waited for, then narrow the task or raise timeoutSeconds.",
+    SessionStatus.FAILED: "Read the end of the transcript; what was captured until then is kept.",
+    SessionStatus.INTERRUPTED: "Run the suite again; what was captured until then is kept.",
+}
+
+BY_CODE = {
+    "AUTHENTICATION_FAILED": "Check ANTHROPIC_API_KEY, and ANTHROPIC_BASE_URL if it is set.",
+    "ACCESS_DENIED": "Check what the key of ANTHROPIC_API_KEY may use.",
+    "BILLING_FAILED": "Check credit and limits of the account that the key belongs to.",
+    "MODEL_NOT_FOUND": "Check execution.model: the full id of a model that the key may use.",
+    "RATE_LIMITED": "Run it again later, or with fewer --jobs.",
+    "API_OVERLOADED": "Run it again later: the model's provider is overloaded.",
+    "API_FAILED": "Run it again later: the failure is on the side of the model's provider.",
+    "API_UNREACHABLE": "Check the network, and ANTHROPIC_BASE_URL if it is set, then run it again.",
+    "PROMPT_TOO_LONG": "Narrow the task, so that the session has less to read.",
+    "REQUEST_TOO_LARGE": "Find in the transcript what was so large, often an image, and keep it from the session.",
+    "HOOK_STOPPED": "Look at the hooks in .claude/settings.json: the transcript names the one that ran last.",
+    "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
+    "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
+    "BOUND_REACHED": "Find in the transcript what took so much; docs/workspace.md has the bounds.",
+    "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
+    "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",
+}
+
+
+def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """What keeps a run from having passed; nothing where it has."""
+    if run.status is not SessionStatus.COMPLETED:
+        return _of_session(run, files)
+    return _of_evaluation(run, files) or correctness_problem(run, files) or _of_criteria(run, files)
+
+
+def _of_session(run: RunResult, files: RunFiles) -> Problem:
+    code = run.failure.code if run.failure else ""
+    if run.failure:
+        why = sentence(run.failure.message)
+    else:
+        why = f"The session {STATUS_WORDS[run.status]}; no reason was recorded."
+    told = run.failure.hint if run.failure else None
+    advice = sentence(told) if told else BY_CODE.get(code, BY_STATUS[run.status])
+    started = "session" in run.phase_seconds or run.evaluations
+    look = (files.transcript if started else files.setup_log if run.setup else None) or files.result
+    return Problem(why, advice, look and visible(look, len(look)), _setup_output(run))
+
+
+def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
+    broken = [result for result in run.evaluations.values() if result.failed]
+    if not broken:
+        return None
+    names = ", ".join(label(result.metric) for result in broken)
+    judged = any(result.metric in JUDGED for result in broken)
+    how = "could not be judged completely" if judged else "could not be evaluated"
+    why = f"{names} {how}: {sentence(broken[0].reasoning)}"
+    commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)
+    look = (commands and (files.test_log or files.build_log)) or files.result
+    advice = "The session itself is complete and kept; run the suite again once the cause is gone."
+    if judged:
+        advice = f"The session is complete and kept: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
+    return Problem(why, advice, look and visible(look, len(look)))
+
+
+def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
+    failed = failed_criteria(run)
+    if not failed:
+        return None
+    more = f", and {text.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
+    undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
+    why = f"Not met: {sentence(failed[0].criterion, MAX_CRITERION_LENGTH)}{undecided}{more}"
+    look = files.patch or files.transcript
+    advice = "Check the reasoning below against what the session changed."
+    return Problem(why, advice, look and visible(look, len(look)))
+
+
+def _setup_output(run: RunResult) -> tuple[str, ...]:
+    """The last lines that a failed setup command printed."""
+    return last_lines(run.setup) if run.setup and run.setup.exit_code != 0 else ()

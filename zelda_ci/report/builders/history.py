@@ -1,0 +1,187 @@
+"""How much a suite varies by itself, as finished strings."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+
+from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.history import History, StoredRun
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report import text
+from zelda_ci.report.builders.comparison import LABELS, amount, difference
+from zelda_ci.report.builders.correctness import STATUS_WORDS
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.text import sentence, visible
+
+TRIALS = (1, 3, 5, 10)
+_DROPS = tuple(Column(f"by {trials}", right=True) for trials in TRIALS)
+CRITERIA = (Column("Criterion"), Column("Passed", right=True), Column("Flips", right=True), *_DROPS)
+MEASURES = (Column("Metric"), Column("Mean", right=True), Column("Range", right=True), *_DROPS)
+NONE = Cell("-", Tone.DIM)
+
+EXPLANATION = (
+    "Flips: pairs of equal runs that disagree. By 1, 3, 5, 10: the smallest worsening that so many trials per side can "
+    "tell from noise; a dash where there is none, `any` where equal runs never differed."
+)
+
+
+@dataclass(frozen=True)
+class CalibrationView:
+    """Criteria and metrics in a table each, and what is to be said about them."""
+
+    suite: str
+    facts: tuple[Cell, ...]
+    criteria: Table
+    measures: Table
+    remarks: tuple[Cell, ...]
+
+
+def calibration_view(calibration: Calibration, stored: str) -> CalibrationView:
+    """The view of a calibration that was stored in a file."""
+    trials = calibration.trials
+    commits = ", ".join(visible(commit[:12]) for commit in trials.commits)
+    facts = [
+        Cell(text.format_count(trials.valid, "trial")),
+        *([Cell(f"commit {commits}", Tone.DIM)] if commits else []),
+    ]
+    if trials.invalid:
+        facts.append(Cell(f"{text.format_count(trials.invalid, 'more')} failed or interrupted, left out", Tone.WARN))
+    return CalibrationView(
+        visible(calibration.suite),
+        tuple(facts),
+        Table(CRITERIA, tuple(map(_criterion, calibration.criteria))),
+        Table(MEASURES, tuple(map(_measure, calibration.measures))),
+        tuple(_remarks(calibration, stored)),
+    )
+
+
+def _criterion(noise: CriterionNoise) -> TableRow:
+    passed = round(noise.passes.mean * noise.passes.trials / 100)
+    tone = Tone.WARN if noise.flip_rate else Tone.DIM
+    cells = (
+        Cell(sentence(noise.criterion)),
+        Cell(f"{passed} of {noise.passes.trials}"),
+        Cell(f"{text.format_score(noise.flip_rate)}%", tone),
+    )
+    return TableRow((*cells, *_drops(noise.detectable, lambda drop: f"{drop:.0f}%")))
+
+
+def _measure(noise: MeasureNoise) -> TableRow:
+    measure, found = noise.measure, noise.summary
+    span = f"{amount(measure, found.minimum)} to {amount(measure, found.maximum)}"
+    return TableRow(
+        (
+            Cell(LABELS[measure]),
+            Cell(amount(measure, found.mean)),
+            Cell(span) if found.minimum < found.maximum else NONE,
+            *_drops(noise.detectable, lambda drop: _short(measure, drop)),
+        )
+    )
+
+
+def _short(measure: Measure, drop: float) -> str:
+    return difference(measure, drop).removesuffix(" turns").removesuffix(" turn")
+
+
+def _drops(detectable: Mapping[int, float], spell: Callable[[float], str]) -> Iterator[Cell]:
+    for trials in TRIALS:
+        drop = detectable.get(trials)
+        # Without any spread, whatever is seen is more than noise.
+        yield NONE if drop is None else Cell(spell(drop) if drop else "any")
+
+
+def _remarks(calibration: Calibration, stored: str) -> Iterator[Cell]:
+    for reason in calibration.reasons:
+        yield Cell(f"The runs are not alike, so the noise is overstated: {sentence(reason)}", Tone.WARN)
+    if calibration.trials.replayed > 1:
+        yield Cell(
+            "The runs replay recorded sessions: they repeat each other, and the noise is understated.", Tone.WARN
+        )
+    if calibration.criteria or calibration.measures:
+        yield Cell(EXPLANATION, Tone.DIM)
+    yield Cell(f"Stored in {visible(stored, len(stored))}; comparisons of this suite quote it.", Tone.DIM)
+
+
+COLUMNS = (
+    Column("Date (UTC)"),
+    Column("Run"),
+    Column("Suite"),
+    Column("Status"),
+    Column("Fulfil %", right=True),
+    Column("Tools %", right=True),
+    Column("Correct %", right=True),
+    Column("Cost", right=True),
+    Column("Turns", right=True),
+)
+RUN = 1
+SHOWN = (Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE, Metric.FUNCTIONAL_CORRECTNESS)
+MAX_SUITE_LENGTH = 40
+MAX_SKIPPED = 10
+
+OUTCOMES = {
+    "measured": Cell("measured"),
+    "passed": Cell("passed", Tone.GOOD),
+    "failed": Cell("failed", Tone.BAD),
+    "incomplete": Cell("INCOMPLETE", Tone.BAD),
+    "broken": Cell("error", Tone.BAD),
+    "interrupted": Cell("interrupted", Tone.WARN),
+}
+NOT_SCORED = Cell("-", Tone.DIM)
+
+
+@dataclass(frozen=True)
+class HistoryView:
+    """A table of runs, and what else is to be said."""
+
+    table: Table
+    remarks: tuple[Cell, ...]
+
+
+def history_view(history: History, *, of: int) -> HistoryView:
+    """The view of runs that were chosen among `of` stored ones."""
+    lines = tuple(TableRow(tuple(_cells(run))) for run in history.runs)
+    return HistoryView(Table(COLUMNS, lines, leading=RUN), tuple(_history_remarks(history, of)))
+
+
+def _cells(run: StoredRun) -> Iterator[Cell]:
+    yield Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}", Tone.DIM)
+    yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
+    yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
+    yield _status(run)
+    for metric in SHOWN:
+        score = run.scores.get(metric)
+        yield NOT_SCORED if score is None else Cell(text.format_score(score))
+    yield NOT_SCORED if run.cost_usd is None else Cell(_price(run))
+    yield NOT_SCORED if run.turns is None else Cell(text.whole(run.turns))
+
+
+def _price(run: StoredRun) -> str:
+    return text.money(run.cost_usd or 0.0, known=run.cost_known).replace("about ", "~").replace("less than ", "<")
+
+
+def _status(run: StoredRun) -> Cell:
+    """Of a session that completed, what became of its evaluation."""
+    if run.status is SessionStatus.COMPLETED:
+        return OUTCOMES[run.outcome]
+    return Cell(STATUS_WORDS[run.status], Tone.WARN if run.status is SessionStatus.INTERRUPTED else Tone.BAD)
+
+
+def _history_remarks(history: History, of: int) -> Iterator[Cell]:
+    if not of:
+        yield Cell("There are no stored runs yet. Make one with `zelda run`, or watch `zelda demo`.")
+    elif not history.runs:
+        yield Cell(
+            f"None of the {text.format_count(of, 'stored run')} is of this suite and time. `zelda list` shows all."
+        )
+    elif len(history.runs) < of:
+        yield Cell(f"{text.whole(len(history.runs))} of {text.format_count(of, 'stored run')}.", Tone.DIM)
+    if history.unfinished:
+        noun = "run has" if history.unfinished == 1 else "runs have"
+        which = "under way, or killed and recovered by the next `zelda run`"
+        yield Cell(f"{text.whole(history.unfinished)} more {noun} no result yet: {which}.", Tone.DIM)
+    for skipped in history.skipped[:MAX_SKIPPED]:
+        yield Cell(f"skipped: {sentence(skipped.message)}", Tone.WARN)
+    if len(history.skipped) > MAX_SKIPPED:
+        rest = text.whole(len(history.skipped) - MAX_SKIPPED)
+        yield Cell(f"and {rest} more that could not be read; `zelda list --json` names all.", Tone.WARN)

@@ -1,0 +1,206 @@
+"""What the judge said of each acceptance criterion, with the places where it can be checked."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import ValidationError
+
+from zelda_ci.domain.evaluation import (
+    Citation,
+    CriterionJudgement,
+    CriterionVerdict,
+    EvalResult,
+    FulfillmentDetails,
+    Metric,
+    RuleJudgement,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+    ToolUse,
+)
+from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.outcome import fulfillment
+from zelda_ci.domain.run import JudgeUsage, RunResult
+from zelda_ci.domain.session import Usage
+from zelda_ci.report import text
+from zelda_ci.report.model import Cell, Row, Section, Tone
+from zelda_ci.report.text import sentence, visible
+
+VERDICTS = {
+    CriterionVerdict.PASS: Cell("PASS", Tone.GOOD),
+    CriterionVerdict.FAIL: Cell("FAIL", Tone.BAD),
+    CriterionVerdict.UNDECIDED: Cell("undecided", Tone.BAD),
+    CriterionVerdict.NOT_JUDGED: Cell("not judged", Tone.BAD),
+}
+
+IGNORED = Cell("undecided, ignored", Tone.WARN)
+
+MAX_CRITERION_LENGTH = 300
+MAX_REASONING_LENGTH = 400
+MAX_CRITERION_QUOTE = 100
+MAX_CITATIONS = 3
+
+
+def criteria_section(run: RunResult) -> tuple[Section, ...]:
+    """A row per criterion, in the suite's order; no section where none was judged."""
+    details = fulfillment(run)
+    if details is None or not details.criteria:
+        return ()
+    ignores = run.config.undecided == "ignore"
+    rows = [_row(number, one, ignores=ignores) for number, one in enumerate(details.criteria, start=1)]
+    return (Section("Acceptance criteria", (*rows, *_notes(details))),)
+
+
+def judge_rows(run: RunResult) -> Iterator[Row]:
+    """What judging used, apart from the session."""
+    if run.judge:
+        names = ", ".join(visible(name) for name in run.judge.models) or "no answer"
+        yield Row("Judge", (Cell(judge_cost([run.judge])), *_calls(run.judge), Cell(names, Tone.DIM)))
+        yield from (Row("", (Cell(sentence(notice), Tone.WARN),)) for notice in run.judge.notices)
+
+
+def judge_cost(uses: list[JudgeUsage]) -> str:
+    """Of several judgings together."""
+    known = all(model.cost_known for use in uses for model in use.models.values())
+    return text.money(sum(use.cost_usd for use in uses), known=known)
+
+
+def _calls(usage: JudgeUsage) -> Iterator[Cell]:
+    yield Cell(text.format_count(usage.requests, "call"), Tone.DIM)
+    yield Cell(f"{text.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
+
+
+def _row(number: int, one: CriterionJudgement, *, ignores: bool) -> Row:
+    cells = [IGNORED if ignores and one.verdict is CriterionVerdict.UNDECIDED else VERDICTS[one.verdict]]
+    if one.split:
+        votes = ", ".join(f"{count} {visible(name)}" for name, count in one.split.items())
+        cells.append(Cell(f"votes: {votes}", Tone.WARN))
+    cells.append(Cell(sentence(one.criterion, MAX_CRITERION_LENGTH)))
+    lines = [Cell(sentence(one.reasoning, MAX_REASONING_LENGTH), Tone.DIM)] if one.reasoning else []
+    lines += [Cell(_citation(place), Tone.DIM) for place in one.evidence[:MAX_CITATIONS]]
+    return Row(str(number), tuple(cells), tuple(lines))
+
+
+def _citation(place: Citation) -> str:
+    where = visible(place.where)
+    return f"{where}: {sentence(place.quote, MAX_CRITERION_QUOTE)}" if place.quote else where
+
+
+def _notes(details: FulfillmentDetails) -> Iterator[Row]:
+    for note in details.notes:
+        yield Row("", (Cell(sentence(note), Tone.WARN),))
+
+
+MAX_LINES = 12
+MAX_PLACES = 2
+MAX_TOOL_QUOTE = 80
+STEERING = ("Skill(", "Agent(", "mcp__")
+
+
+def tool_usage_section(run: RunResult) -> tuple[Section, ...]:
+    """One section, or none where the project offers nothing, or nobody looked."""
+    result = run.evaluations.get(Metric.TOOL_USAGE)
+    details = tool_details(result)
+    if result is None or details is None or not details.manifest:
+        return ()
+    return (Section("Tool usage", tuple(_rows(result, details))),)
+
+
+def tool_details(result: EvalResult | None) -> ToolUsageDetails | None:
+    """A file of another Zelda may hold other details, and then they are not shown."""
+    try:
+        return ToolUsageDetails.model_validate(result.details) if result else None
+    except ValidationError:
+        return None
+
+
+def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
+    yield Row("Called", tuple(_called(details.uses)))
+    for label, remarks in (("Missed", details.missed), ("Misused", details.misused)):
+        if remarks:
+            count = Cell(text.format_count(len(remarks), "tool"), Tone.WARN)
+            yield Row(label, (count,), _capped([_remark(remark) for remark in remarks]))
+    if details.rules:
+        broken = [rule for rule in details.rules if rule.verdict is RuleVerdict.BROKEN]
+        yield Row("Rules", tuple(_rules(details)), _capped([_broken(rule) for rule in broken]))
+    if details.not_loaded:
+        count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
+        yield Row("Not loaded", (count,), _capped([_not_loaded(entry) for entry in details.not_loaded]))
+    if noted := [entry for entry in details.manifest if entry.loaded and entry.note]:
+        lines = [Cell(f"{_named(entry)}: {sentence(entry.note or '', 300)}", Tone.WARN) for entry in noted]
+        yield Row("Loaded, but", (), _capped(lines))
+    if result.score is not None:
+        yield Row("Assessment", tuple(_assessment(result, details)))
+    if details.notes:
+        yield Row("Notes", (), tuple(Cell(sentence(note, 300), Tone.DIM) for note in details.notes))
+
+
+def _called(uses: Sequence[ToolUse]) -> Iterator[Cell]:
+    """The project's own tools each, the built-in ones in one number: the session's section has them all."""
+    own = [use for use in uses if use.tool.startswith(STEERING)]
+    for use in own[:MAX_LINES]:
+        trouble = [f"{count} {what}" for count, what in ((use.errors, "failed"), (use.denied, "denied")) if count]
+        told = f"{visible(use.tool, 80)} {text.whole(use.calls)}"
+        yield Cell(f"{told} ({', '.join(trouble)})" if trouble else told, Tone.WARN if trouble else Tone.NEUTRAL)
+    if not own:
+        yield Cell("no skill, sub-agent or MCP tool")
+    elif len(own) > MAX_LINES:
+        yield Cell(f"and {text.whole(len(own) - MAX_LINES)} more", Tone.DIM)
+    if built_in := sum(use.calls for use in uses) - sum(use.calls for use in own):
+        yield Cell(text.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
+
+
+def _remark(remark: ToolRemark) -> Cell:
+    return Cell(f"{visible(remark.tool, 80)}: {_reasoned(remark)}", Tone.WARN)
+
+
+def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
+    if details.judge is None:
+        yield Cell(f"{text.whole(len(details.rules))} loaded, not judged", Tone.DIM)
+        return
+    words = {
+        RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
+        RuleVerdict.BROKEN: ("broken", Tone.BAD),
+        RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
+        RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
+    }
+    for verdict, (word, tone) in words.items():
+        if count := sum(rule.verdict is verdict for rule in details.rules):
+            yield Cell(f"{text.whole(count)} {word}", tone)
+
+
+def _broken(rule: RuleJudgement) -> Cell:
+    return Cell(f"{visible(rule.rule)}: {_reasoned(rule)}", Tone.BAD)
+
+
+def _reasoned(said: ToolRemark | RuleJudgement) -> str:
+    """Why, and where it can be looked up."""
+    places = "; ".join(_place(cited) for cited in said.evidence[:MAX_PLACES])
+    where = f" ({places})" if places else " (the evidence was not found)" if said.unverified else ""
+    return f"{sentence(said.reasoning, 400)}{where}"
+
+
+def _place(cited: Citation) -> str:
+    where = visible(cited.where, 40)
+    return f"{where}: {sentence(cited.quote, MAX_TOOL_QUOTE)}" if cited.quote else where
+
+
+def _not_loaded(entry: ManifestEntry) -> Cell:
+    return Cell(f"{_named(entry)}: {sentence(entry.reason or 'no reason is known', 300)}", Tone.WARN)
+
+
+def _named(entry: ManifestEntry) -> str:
+    kind = {"mcpServer": "MCP server", "claudeMd": "CLAUDE.md", "agent": "sub-agent"}.get(entry.kind, entry.kind)
+    name = visible(entry.file) if entry.name == entry.file else f"{visible(entry.name, 80)} ({visible(entry.file)})"
+    return f"{kind} {name}"
+
+
+def _assessment(result: EvalResult, details: ToolUsageDetails) -> Iterator[Cell]:
+    yield Cell(sentence(result.reasoning))
+    if details.judge:
+        yield Cell(f"judged by {visible(details.judge.model, 80)}", Tone.DIM)
+
+
+def _capped(lines: Sequence[Cell]) -> tuple[Cell, ...]:
+    if len(lines) <= MAX_LINES:
+        return tuple(lines)
+    return (*lines[:MAX_LINES], Cell(f"and {text.whole(len(lines) - MAX_LINES)} more", Tone.DIM))

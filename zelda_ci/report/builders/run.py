@@ -1,0 +1,194 @@
+"""One run: what became of it, the problem if there is one, scores, session, changes, files."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
+from zelda_ci.domain.run import ChangeSummary, CommandResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.workspace import IsolationReport, Tripwire
+from zelda_ci.report import text
+from zelda_ci.report.builders.correctness import (
+    STATUS_WORDS,
+    command_ending,
+    correctness,
+    correctness_section,
+    failed_steps,
+    run_problem,
+)
+from zelda_ci.report.builders.judged import criteria_section, judge_rows, tool_usage_section
+from zelda_ci.report.builders.usage import metric_rows, use_rows, used
+from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
+from zelda_ci.report.text import sentence, visible
+
+MAX_FILES = 10
+
+
+def change_row(changes: ChangeSummary) -> Row:
+    """How much, and the first names."""
+    if not changes.files:
+        return Row("Changes", (Cell("none: the session changed no file", Tone.WARN),))
+    return Row("Changes", tuple(_sizes(changes)), tuple(_names(changes.files)))
+
+
+def file_rows(files: RunFiles, failed: Collection[str] = ()) -> tuple[Row, ...]:
+    """The paths to copy; of the commands' output only that of the steps that failed."""
+    paths = {"Result": files.result, "Transcript": files.transcript, "Patch": files.patch}
+    logs = {"setup": files.setup_log, "build": files.build_log, "test": files.test_log}
+    paths |= {f"{step.capitalize()} log": path for step, path in logs.items() if step in failed}
+    return tuple(
+        Row(name, (Cell(visible(path, len(path)), Tone.DIM, whole=True),)) for name, path in paths.items() if path
+    )
+
+
+def _sizes(changes: ChangeSummary) -> Iterator[Cell]:
+    yield Cell(text.format_count(len(changes.files), "file"))
+    yield Cell(f"+{text.whole(changes.insertions)}", Tone.GOOD)
+    yield Cell(f"-{text.whole(changes.deletions)}", Tone.BAD)
+    if changes.truncated:
+        yield Cell("the patch was too large and is cut", Tone.WARN)
+
+
+def _names(files: tuple[str, ...]) -> Iterator[Cell]:
+    for name in sorted(files)[:MAX_FILES]:
+        yield Cell(visible(name))
+    if len(files) > MAX_FILES:
+        yield Cell(f"and {text.whole(len(files) - MAX_FILES)} more", Tone.DIM)
+
+
+MAX_NAMED = 10
+MAX_ISOLATION_NAME_LENGTH = 120
+TONES = {"full": Tone.GOOD, "none": Tone.BAD}
+PHASES = ("setup", "session", "build", "test")
+
+
+def isolation_rows(run: RunResult) -> Iterator[Row]:
+    """Level and network; then only what there is to tell."""
+    report = run.isolation
+    if report is None:
+        return
+    level = Cell(report.level, TONES.get(report.level, Tone.WARN))
+    reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons)
+    yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
+    if report.findings:
+        names = [f"{finding.setting} ({finding.file})" for finding in report.findings]
+        told = f"{text.format_count(len(names), 'setting')} of the project did not take effect"
+        yield Row("Overruled", (Cell(told, Tone.WARN),), _listed(names))
+    if report.protected:
+        told = f"{text.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
+        yield Row("Protected", (Cell(told, Tone.WARN),), _listed(report.protected))
+    if report.tripwire and report.tripwire.changes:
+        yield _tripped(report.tripwire)
+
+
+def _network(report: IsolationReport) -> str:
+    closed = [phase for phase in PHASES if getattr(report.network, phase) == "none"]
+    if not closed or report.level == "none":
+        return "network open"
+    return f"no network for {', '.join(closed)}"
+
+
+def _tripped(tripwire: Tripwire) -> Row:
+    count = len(tripwire.changes) + tripwire.more
+    lines = _listed([f"{change.kind}: {change.path}" for change in tripwire.changes], count)
+    told = f"{text.format_count(count, 'file')} of your project changed while it ran"
+    return Row("Tripwire", (Cell(told, Tone.WARN),), lines)
+
+
+def _listed(names: Sequence[str], count: int | None = None) -> tuple[Cell, ...]:
+    shown = [Cell(visible(name, MAX_ISOLATION_NAME_LENGTH), Tone.DIM) for name in names[:MAX_NAMED]]
+    more = (len(names) if count is None else count) - len(shown)
+    return (*shown, *((Cell(f"and {more} more", Tone.DIM),) if more > 0 else ()))
+
+
+VERDICTS = {
+    Outcome.MEASURED: Cell("MEASURED"),
+    Outcome.PASSED: Cell("PASS", Tone.GOOD),
+    Outcome.FAILED: Cell("FAIL", Tone.BAD),
+    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
+    Outcome.BROKEN: Cell("ERROR", Tone.BAD),
+    Outcome.INTERRUPTED: Cell("STOP", Tone.WARN),
+}
+
+
+def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunView:
+    """The view of one run; `several` where it is one trial among others."""
+    outcome = run_outcome(run)
+    session = tuple(_session_rows(run))
+    return RunView(
+        run_id=visible(run.run_id),
+        suite=visible(run.suite),
+        trial=f"trial {run.trial}" if several else "",
+        outcome=outcome,
+        verdict=VERDICTS[outcome],
+        facts=run_facts(run),
+        problem=run_problem(run, files),
+        scores=metric_rows(run.evaluations),
+        sections=(
+            *criteria_section(run),
+            *correctness_section(run),
+            *tool_usage_section(run),
+            *((Section("Session", session),) if session else ()),
+        ),
+        files=file_rows(files, failed_steps(run)),
+    )
+
+
+def run_facts(run: RunResult) -> tuple[Cell, ...]:
+    """How it ended, and the three numbers that everybody asks for."""
+    return tuple(_facts(run))
+
+
+def wall_seconds(run: RunResult) -> float:
+    """From the start of the run to its result."""
+    return (run.finished_at - run.started_at).total_seconds()
+
+
+def _facts(run: RunResult) -> Iterator[Cell]:
+    outcome = run_outcome(run)
+    yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
+    if use := used(run):
+        if use.details:
+            yield Cell(text.format_count(use.details.turns, "turn"), Tone.DIM)
+        yield Cell(text.money(use.cost_usd, known=use.cost_known), Tone.DIM)
+    yield Cell(text.duration(wall_seconds(run)), Tone.DIM)
+    if run.replayed:
+        yield Cell("replayed", Tone.DIM)
+
+
+def _ending(run: RunResult, outcome: Outcome) -> str:
+    if outcome is Outcome.MEASURED:
+        return "completed, nothing was checked"
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
+        return "completed, but not evaluated completely"
+    if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
+        found = correctness(run)
+        if failed_criteria(run) and (found is None or found.passed):
+            return "completed, but criteria failed"
+        return f"completed, but {command_ending(found) if found else 'did not pass'}"
+    return STATUS_WORDS[run.status]
+
+
+def _session_rows(run: RunResult) -> Iterator[Row]:
+    """What is known of the session and of what Zelda did around it."""
+    if run.setup:
+        yield Row("Setup", _setup(run.setup))
+    use = used(run)
+    if use:
+        yield from use_rows(run, use)
+    yield from judge_rows(run)
+    if run.changes and (use or run.changes.files):
+        yield change_row(run.changes)
+    yield from isolation_rows(run)
+    if run.phase_seconds:
+        phases = (Cell(f"{visible(name)} {text.duration(t)}", Tone.DIM) for name, t in run.phase_seconds.items())
+        yield Row("Phases", tuple(phases))
+
+
+def _setup(setup: CommandResult) -> tuple[Cell, ...]:
+    if setup.timed_out:
+        how = Cell("timed out", Tone.BAD)
+    elif setup.exit_code:
+        how = Cell(f"exit code {setup.exit_code}", Tone.BAD)
+    else:
+        how = Cell("done", Tone.GOOD)
+    return (how, Cell(text.duration(setup.seconds)), Cell(sentence(setup.command, 200), Tone.DIM))

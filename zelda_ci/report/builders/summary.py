@@ -1,0 +1,259 @@
+"""The only place that sorts, rounds, labels and escapes: from results to finished strings; pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
+from statistics import fmean
+
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import Usage
+from zelda_ci.report import text
+from zelda_ci.report.builders.judged import judge_cost
+from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds
+from zelda_ci.report.builders.usage import Used, label, used
+from zelda_ci.report.model import (
+    NO_FILES,
+    Cell,
+    Problem,
+    ReportSummary,
+    ReportView,
+    Row,
+    RunFiles,
+    RunView,
+    Section,
+    Spread,
+    SpreadRow,
+    SuiteView,
+    Tone,
+    Trouble,
+)
+from zelda_ci.report.text import sentence, visible
+
+MAX_NAMES = 3
+
+COUNTED = {
+    Outcome.INTERRUPTED: ("interrupted", "interrupted"),
+    Outcome.BROKEN: ("error", "errors"),
+    Outcome.INCOMPLETE: ("incomplete", "incomplete"),
+    Outcome.FAILED: ("failed", "failed"),
+    Outcome.PASSED: ("passed", "passed"),
+    Outcome.MEASURED: ("measured", "measured"),
+}
+
+MEANINGS = {
+    Outcome.MEASURED: "measured, nothing was checked",
+    Outcome.PASSED: "all well",
+    Outcome.FAILED: "evaluations ran and something failed",
+    Outcome.INCOMPLETE: "not everything could be judged",
+    Outcome.BROKEN: "Zelda could not do its work",
+    Outcome.INTERRUPTED: "interrupted",
+}
+
+
+def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult) -> ReportSummary:
+    """Of everything that ran, and of what stands against it."""
+    outcome = max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
+    return ReportSummary(outcome, _troubles(suites), tuple(_rows(batch, suites, gate, outcome)))
+
+
+def about_run(run: RunResult) -> tuple[Row, ...]:
+    """Of one stored run: which it is, what it tested and what made it."""
+    which = [Cell(visible(run.run_id, len(run.run_id)), whole=True), Cell(f"trial {run.trial}", Tone.DIM)]
+    began = Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+    rows = (Row("Run", tuple(which)), Row("Batch", (Cell(visible(run.batch_id)),)), Row("Began", (began,)))
+    return (*rows, *_tested(run), Row("Versions", tuple(_versions([run]))))
+
+
+def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
+    """Problems with the runs that have them, alike ones once, the gravest first; of a single run: nothing to repeat."""
+    runs = [run for suite in suites for run in suite.runs]
+    if len(runs) == 1:
+        return ()
+    alike: dict[tuple[Outcome, str], list[tuple[RunView, Problem]]] = {}
+    for run in runs:
+        if run.problem:
+            alike.setdefault((run.outcome, run.problem.sentence), []).append((run, run.problem))
+    ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
+    return tuple(
+        Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in found]), found[0][1])
+        for (outcome, _), found in ranked
+    )
+
+
+def _names(runs: Sequence[RunView]) -> str:
+    """The suites, with what they have of several trials; the first few of them."""
+    trials: dict[str, list[str]] = {}
+    for run in runs:
+        trials.setdefault(run.suite, []).append(run.trial)
+    names = [_name(suite, found) for suite, found in trials.items()]
+    if len(names) > MAX_NAMES:
+        names[MAX_NAMES:] = [f"and {text.format_count(len(names) - MAX_NAMES, 'more suite')}"]
+    return ", ".join(names)
+
+
+def _name(suite: str, trials: Sequence[str]) -> str:
+    which = trials[0] if len(trials) == 1 else text.format_count(len(trials), "trial")
+    return f"{suite} ({which})" if which else suite
+
+
+def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome) -> Iterator[Row]:
+    begun = [Cell("not every run was begun", Tone.WARN)] * batch.interrupted
+    yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *begun))
+    if len(batch.runs) > len(suites):
+        yield Row("Trials", _tally([run.outcome for suite in suites for run in suite.runs], "trial"))
+    if batch.runs:
+        yield from _tested(batch.runs[0])
+        yield from _totals(batch)
+        yield Row("Versions", tuple(_versions(batch.runs)))
+    for reason in gate.reasons:
+        yield Row("Gate", (Cell(sentence(reason.sentence), Tone.BAD, whole=True),))
+    meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
+    yield Row("Exit code", (meaning,))
+
+
+def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
+    if not outcomes:
+        return (Cell(f"no {noun} was run", Tone.BAD),)
+    counts = Counter(outcomes)
+    cells = [
+        Cell(text.format_count(counts[outcome], *words), VERDICTS[outcome].tone)
+        for outcome, words in COUNTED.items()
+        if counts[outcome]
+    ]
+    return (*cells, Cell(f"{len(outcomes)} in all", Tone.DIM)) if len(cells) > 1 else tuple(cells)
+
+
+def _tested(run: RunResult) -> Iterator[Row]:
+    source = run.source
+    if source is None:
+        return
+    branch = f" ({visible(source.branch)})" if source.branch else ""
+    what = f"commit {visible(source.commit[:12])}{branch}" if source.commit else "a copy of the folder, outside git"
+    dirty = source.dirty and source.kind == "worktree"
+    cells = [Cell(what)] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
+    yield Row("Tested", tuple(cells))
+
+
+def _totals(batch: BatchResult) -> Iterator[Row]:
+    uses = [use for use in map(used, batch.runs) if use]
+    if uses:
+        yield Row("Cost", (Cell(_cost(uses)),))
+        yield Row("Tokens", (Cell(text.whole(sum((use.tokens for use in uses), Usage()).total)),))
+    if judges := [run.judge for run in batch.runs if run.judge]:
+        yield Row("Judge", (Cell(judge_cost(judges)),))
+    yield Row("Time", (Cell(text.duration((batch.finished_at - batch.started_at).total_seconds())),))
+
+
+def _cost(uses: Sequence[Used]) -> str:
+    return text.money(sum(use.cost_usd for use in uses), known=all(use.cost_known for use in uses))
+
+
+def _versions(runs: Sequence[RunResult]) -> Iterator[Cell]:
+    yield Cell(f"zelda {visible(runs[0].versions.zelda)}", Tone.DIM)
+    clis = sorted({run.versions.cli for run in runs if run.versions.cli})
+    if clis:
+        yield Cell(f"Claude Code {', '.join(map(visible, clis))}", Tone.DIM)
+
+
+Measure = Callable[[RunResult], float | None]
+Spell = Callable[[float], str]
+
+
+def spread(runs: Sequence[RunResult]) -> Spread | None:
+    """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
+
+    Sessions that failed or were interrupted say nothing about the suite and do not count.
+    """
+    valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
+    if len(valid) < 2:
+        return None
+    rows = (_row(name, spell, [measure(run) for run in valid]) for name, measure, spell in _measures(valid))
+    trials = text.format_count(len(runs), "trial")
+    title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
+    return Spread(title, tuple(row for row in rows if row))
+
+
+def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
+    """Like "4 of 5 trials passed"."""
+    outcomes = [run_outcome(run) for run in runs]
+    if set(outcomes) == {Outcome.MEASURED}:
+        return (Cell(f"{text.format_count(len(runs), 'trial')} measured"),)
+    good = outcomes.count(Outcome.PASSED)
+    tone = Tone.NEUTRAL if good == len(runs) else Tone.BAD
+    return (Cell(f"{good} of {text.format_count(len(runs), 'trial')} passed", tone),)
+
+
+def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]:
+    present = {metric for run in runs for metric in run.evaluations}
+    for metric in Metric:
+        if metric in present:
+            yield label(metric), _score_of(metric), text.format_score
+    yield "Cost", _trials_cost, text.money
+    yield "Tokens", _tokens, text.whole
+    yield "Turns", _turns, text.average
+    yield "Time", wall_seconds, text.duration
+
+
+def _score_of(metric: Metric) -> Measure:
+    def measure(run: RunResult) -> float | None:
+        result = run.evaluations.get(metric)
+        return result.score if result else None
+
+    return measure
+
+
+def _trials_cost(run: RunResult) -> float | None:
+    use = used(run)
+    return use.cost_usd if use else None
+
+
+def _tokens(run: RunResult) -> float | None:
+    use = used(run)
+    return use.tokens.total if use else None
+
+
+def _turns(run: RunResult) -> float | None:
+    use = used(run)
+    return use.details.turns if use and use.details else None
+
+
+def _row(name: str, spell: Spell, values: Sequence[float | None]) -> SpreadRow | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    low, high = spell(min(known)), spell(max(known))
+    span = [Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
+    if len(known) < len(values):
+        span.append(Cell(f"{len(known)} of them have it", Tone.WARN))
+    return SpreadRow(name, spell(fmean(known)), tuple(span))
+
+
+NOTHING_AGAINST = GateResult()
+
+
+def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateResult = NOTHING_AGAINST) -> ReportView:
+    """The report on one invocation; `files` says by run id where each run's files are."""
+    by_suite: dict[str, list[RunResult]] = {}
+    for run in batch.runs:
+        by_suite.setdefault(run.suite, []).append(run)
+    suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
+    return ReportView(suites, summary(batch, suites, gate))
+
+
+def stored_run_view(run: RunResult, files: RunFiles) -> RunView:
+    """One stored run in full, whichever trial it was."""
+    view = run_view(run, files)
+    return replace(view, sections=(*view.sections, Section("About", about_run(run))))
+
+
+def _suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
+    # What the suite asks for may have been overruled: only the runs themselves tell how many trials there were.
+    several = max(run.trial for run in runs) > 1
+    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several) for run in runs)
+    outcome = max(map(run_outcome, runs))
+    facts = passed(runs) if several else views[0].facts
+    return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)

@@ -1,0 +1,182 @@
+"""What a session used, and whether it kept to its targets."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import ModelUsage, Usage
+from zelda_ci.report import text
+from zelda_ci.report.model import Cell, MetricRow, Row, Tone
+from zelda_ci.report.text import sentence, visible
+
+MAX_TOOLS = 20
+
+
+@dataclass(frozen=True)
+class Used:
+    """What is known about a session's use: all of it, or only what the model proxy counted."""
+
+    tokens: Usage
+    models: Mapping[str, ModelUsage]
+    cost_usd: float
+    cost_known: bool
+    api_seconds: float
+    retries: int
+    details: EfficiencyDetails | None
+
+
+def used(run: RunResult) -> Used | None:
+    """What the session used; absent where it never reached the model."""
+    if details := _details(run):
+        cost, known, models = details.cost_usd, details.cost_known, details.models
+        return Used(details.usage, models, cost, known, details.api_seconds, details.api_retries, details)
+    if not run.api.requests:
+        return None
+    models = run.api.models
+    known = all(model.cost_known for model in models.values())
+    tokens = sum(models.values(), Usage())
+    return Used(tokens, models, run.api.cost_usd, known, run.api.api_seconds, run.api.retries, None)
+
+
+def _details(run: RunResult) -> EfficiencyDetails | None:
+    """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
+    result = run.evaluations.get(Metric.EFFICIENCY)
+    try:
+        return EfficiencyDetails.model_validate(result.details) if result else None
+    except ValidationError:
+        return None
+
+
+def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
+    """Tokens, cost, turns, time, models, tools and errors, as far as they are known."""
+    targets, details = run.config.efficiency_targets, use.details
+    total = Cell(text.whole(use.tokens.total))
+    yield Row("Tokens", (total, *_token_kinds(use.tokens), *_target(use.tokens.total, targets.tokens, text.whole)))
+    cost = Cell(text.money(use.cost_usd, known=use.cost_known))
+    yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, text.money)))
+    if details:
+        yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, text.whole)))
+    yield Row("Time", (*_time(use), *_time_target(details, targets.duration_seconds)))
+    yield from _model_rows(use.models)
+    if details:
+        yield Row("Tools", _tools(details.tool_calls))
+    yield Row("Errors", _errors(run, use))
+
+
+def _token_kinds(tokens: Usage) -> Iterator[Cell]:
+    kinds = {
+        "in": tokens.input_tokens,
+        "out": tokens.output_tokens,
+        "cache read": tokens.cache_read_tokens,
+        "cache write": tokens.cache_write_tokens,
+    }
+    return (Cell(f"{text.whole(number)} {kind}", Tone.DIM) for kind, number in kinds.items() if number)
+
+
+def _no_list_price(use: Used) -> Iterator[Cell]:
+    if not use.cost_known:
+        yield Cell("no list price known", Tone.WARN)
+
+
+def _target(value: float, target: float | None, spell: Callable[[float], str]) -> Iterator[Cell]:
+    if target is not None:
+        met = value <= target
+        yield Cell(f"target {spell(target)} {'met' if met else 'missed'}", Tone.GOOD if met else Tone.WARN)
+
+
+def _turns(run: RunResult, details: EfficiencyDetails) -> Iterator[Cell]:
+    limit = run.config.execution.max_turns
+    yield Cell(f"{text.whole(details.turns)} of {text.whole(limit)}")
+    if details.subagent_turns:
+        yield Cell(f"{text.whole(details.subagent_turns)} more in sub-agents", Tone.DIM)
+
+
+def _time(use: Used) -> Iterator[Cell]:
+    if use.details:
+        yield Cell(text.duration(use.details.wall_seconds))
+    yield Cell(f"{text.duration(use.api_seconds)} in the API", Tone.DIM)
+
+
+def _time_target(details: EfficiencyDetails | None, target: float | None) -> Iterator[Cell]:
+    if details:
+        yield from _target(details.wall_seconds, target, text.duration)
+
+
+def _model_rows(models: Mapping[str, ModelUsage]) -> Iterator[Row]:
+    """The model's name; where there are several, also what each of them used, the dearest first."""
+    if len(models) == 1:
+        yield Row("Model", tuple(Cell(visible(name)) for name in models))
+        return
+    ranked = sorted(models.items(), key=lambda item: (-item[1].cost_usd, item[0]))
+    for position, (name, usage) in enumerate(ranked):
+        cost = Cell(text.money(usage.cost_usd, known=usage.cost_known))
+        yield Row("" if position else "Models", (Cell(visible(name)), cost, *_token_kinds(usage)))
+
+
+def _tools(calls: Mapping[str, int]) -> tuple[Cell, ...]:
+    """All calls, then the tools, the most used first."""
+    ranked = sorted(calls.items(), key=lambda item: (-item[1], item[0]))
+    total = Cell(text.format_count(sum(calls.values()), "call"))
+    shown = [Cell(f"{visible(name, 80)} {text.whole(times)}", Tone.DIM) for name, times in ranked[:MAX_TOOLS]]
+    if rest := len(ranked) - len(shown):
+        shown.append(Cell(f"and {text.format_count(rest, 'more tool')}", Tone.DIM))
+    return (total, *shown)
+
+
+def _errors(run: RunResult, use: Used) -> tuple[Cell, ...]:
+    details = use.details
+    counts = [
+        (details.tool_errors if details else 0, "failed tool call", "failed tool calls"),
+        (details.denied_calls if details else 0, "denied call", "denied calls"),
+        (use.retries, "API retry", "API retries"),
+    ]
+    cells = [Cell(text.format_count(*counted), Tone.WARN) for counted in counts if counted[0]]
+    for status, times in sorted(run.api.errors.items()):
+        what = f"HTTP {status} answer" if status.isdigit() else f"{visible(status)} error"
+        cells.append(Cell(text.format_count(times, what), Tone.WARN))
+    return tuple(cells) or (Cell("none", Tone.DIM),)
+
+
+LABELS = {
+    Metric.EFFICIENCY: "Efficiency",
+    Metric.FUNCTIONAL_CORRECTNESS: "Functional correctness",
+    Metric.REQUIREMENT_FULFILLMENT: "Requirement fulfillment",
+    Metric.TOOL_USAGE: "Tool usage",
+}
+
+GOOD_FROM = 80.0
+FAIR_FROM = 50.0
+MAX_NOTE_LENGTH = 200
+
+
+def metric_rows(evaluations: Mapping[Metric, EvalResult]) -> tuple[MetricRow, ...]:
+    """The metrics that were evaluated, in the order of `Metric`; any other comes last."""
+    order = list(Metric)
+    ranked = sorted(evaluations, key=lambda metric: (order.index(metric) if metric in order else len(order), metric))
+    return tuple(_row(metric, evaluations[metric]) for metric in ranked)
+
+
+def label(metric: Metric | str) -> str:
+    """The metric's name in words; one that only a newer Zelda knows is spelled out from its key."""
+    known = LABELS.get(Metric(metric)) if metric in list(Metric) else None
+    return known or sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
+
+
+def _row(metric: Metric, result: EvalResult) -> MetricRow:
+    note = Cell(sentence(result.reasoning, MAX_NOTE_LENGTH), Tone.DIM)
+    return MetricRow(label(metric), _score(result), note)
+
+
+def _score(result: EvalResult) -> Cell:
+    if result.score is None:
+        return Cell("unscored", Tone.BAD if result.failed else Tone.DIM)
+    return Cell(text.format_score(result.score), _tone(result.score))
+
+
+def _tone(score: float) -> Tone:
+    if score >= GOOD_FROM:
+        return Tone.GOOD
+    return Tone.WARN if score >= FAIR_FROM else Tone.BAD

@@ -1,0 +1,238 @@
+"""Results as JUnit XML: a test suite per run, a test case per criterion, and what stands around them; pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+from xml.etree import ElementTree as ET
+
+from junit_xml import TestCase, TestSuite
+
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import SuiteComparison, Verdict
+from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, Metric
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
+from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.report.builders.ci_details import citation_place
+from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
+from zelda_ci.report.builders.usage import label, used
+from zelda_ci.report.text import format_score, sentence
+
+A_WEEK = 604_800
+MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
+MAX_TEXT_LENGTH = 20_000
+"""Characters of one text."""
+
+NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none."""
+
+
+def render_junit(report: CiReport) -> str:
+    """The whole file, with its declaration; always well-formed, whatever the results hold."""
+    suites = [_suite(run, report) for run in report.batch.runs]
+    if report.comparison:
+        suites.append(_comparison(report))
+    root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
+    root.extend(_element(suite) for suite in suites)
+    for key in ("tests", "failures", "errors"):
+        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    root.set("time", f"{sum(float(suite.get('time', '0')) for suite in root):.3f}")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def clean(text: str) -> str:
+    """Text that XML can hold; a long middle is left out."""
+    if len(text) > MAX_TEXT_LENGTH:
+        text = f"{text[: MAX_TEXT_LENGTH // 2]}\n[...]\n{text[-MAX_TEXT_LENGTH // 2 :]}"
+    return NOT_XML.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _element(suite: TestSuite) -> ET.Element:
+    """Without the count of disabled tests, which the stricter schemas do not know, and with every text cleaned."""
+    made: ET.Element = suite.build_xml_doc()
+    made.attrib.pop("disabled", None)
+    made.set("time", f"{float(made.get('time', '0')):.3f}")
+    for element in made.iter():
+        element.text = element.text and clean(element.text)
+        for key, value in element.items():
+            element.set(key, clean(value).strip() or "unknown")
+    return made
+
+
+def _suite(run: RunResult, report: CiReport) -> TestSuite:
+    several = run.trial > 1 or sum(other.suite == run.suite for other in report.batch.runs) > 1
+    name = f"{run.suite} (trial {run.trial})" if several else run.suite
+    return TestSuite(
+        name,
+        [*_marked(run)],
+        timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        package=run.config.file,
+        properties=dict(_properties(run, report)),
+    )
+
+
+def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
+    yield "runId", run.run_id
+    yield "trial", str(run.trial)
+    yield "status", run.status.value
+    commit = report.tested or (run.source.commit if run.source else None)
+    if commit:
+        yield "commit", commit
+    for metric, result in sorted(run.evaluations.items()):
+        if result.score is not None:
+            yield str(metric), format_score(result.score)
+    if use := used(run):
+        yield "costUsd", f"{use.cost_usd:.6f}"
+        yield "tokens", str(use.tokens.total)
+    if run.judge:
+        yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
+
+
+def _marked(run: RunResult) -> Iterator[TestCase]:
+    """No case is green of a run in which nothing could fail."""
+    measured = run_outcome(run) is Outcome.MEASURED
+    for case in _cases(run):
+        if measured and not (case.is_failure() or case.is_error() or case.is_skipped()):
+            case.add_skipped_info(MEASURED)
+        yield case
+
+
+def _cases(run: RunResult) -> Iterator[TestCase]:
+    yield _session(run)
+    details = fulfillment(run)
+    for number, judged in enumerate(details.criteria if details else (), start=1):
+        yield _criterion(run, number, judged)
+    yield from _commands(run)
+    for metric in Metric:
+        if result := run.evaluations.get(metric):
+            yield _metric(run, result)
+
+
+def _case(run: RunResult, name: str, seconds: float | None = None, output: str = "") -> TestCase:
+    known = seconds if seconds is not None and 0 <= seconds <= A_WEEK else None
+    return TestCase(name, classname=run.suite or "unknown", elapsed_sec=known, stdout=output or None)
+
+
+def _session(run: RunResult) -> TestCase:
+    case = _case(run, "session", run.phase_seconds.get("session"))
+    told = run.failure.message if run.failure else ""
+    why = told.strip() or f"The session {STATUS_WORDS[run.status]}."
+    match run.status:
+        case SessionStatus.COMPLETED:
+            pass
+        case SessionStatus.INTERRUPTED:
+            case.add_skipped_info(why)
+        case SessionStatus.FAILED:
+            case.add_error_info(sentence(why), why, run.failure.code if run.failure else None)
+        case _:
+            case.add_failure_info(sentence(why), why, run.status.value)
+    return case
+
+
+def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestCase:
+    told = "\n".join([judged.reasoning, *(citation_place(cited) for cited in judged.evidence)])
+    passed = judged.verdict is CriterionVerdict.PASS
+    case = _case(run, f"{number}. {sentence(judged.criterion)}", output=told if passed else "")
+    match judged.verdict:
+        case CriterionVerdict.PASS:
+            pass
+        case CriterionVerdict.FAIL:
+            case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", told, "criterion")
+        case CriterionVerdict.UNDECIDED if run.config.undecided == "ignore":
+            case.add_skipped_info(sentence(f"undecided: {judged.reasoning}"))
+        case CriterionVerdict.UNDECIDED:
+            case.add_failure_info(sentence(f"undecided: {judged.reasoning}"), told, "undecided")
+        case CriterionVerdict.NOT_JUDGED:
+            case.add_error_info(sentence(f"not judged: {judged.reasoning}"), told, "notJudged")
+    return case
+
+
+def _commands(run: RunResult) -> Iterator[TestCase]:
+    if run.setup:
+        yield _command(run, "setup", run.setup)
+    found = correctness(run)
+    if found is None:
+        return
+    if found.build:
+        yield _command(run, "build", found.build)
+    if found.test:
+        yield _tests(run, found.test, found)
+    elif "tests" in found.parts:
+        case = _case(run, "tests")
+        case.add_skipped_info("not run: the build failed")
+        yield case
+    if found.coverage or "coverage" in found.parts:
+        yield _coverage(run, found)
+
+
+def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
+    case = _case(run, name, command.seconds, command.output)
+    if command.exit_code != 0:
+        how = "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
+        case.add_failure_info(sentence(f"{how}: {command.command}"), command.output, "command")
+    return case
+
+
+def _tests(run: RunResult, command: CommandResult, found: CorrectnessDetails) -> TestCase:
+    case = _command(run, "tests", command)
+    tests = found.tests
+    if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
+        said = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
+        case.add_failure_info(said, "\n".join(tests.failures) or command.output, "tests")
+    return case
+
+
+def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
+    lines = found.coverage.lines if found.coverage else None
+    threshold = found.coverage_threshold
+    known = f"{lines:g}% of lines" if lines is not None else ""
+    case = _case(run, "coverage", output=known)
+    if threshold is not None and (lines is None or lines < threshold):
+        case.add_failure_info(
+            f"{known or 'not known'}, at least {threshold:g}% of lines wanted", failure_type="coverage"
+        )
+    elif lines is None:
+        case.add_skipped_info("not known")
+    return case
+
+
+def _metric(run: RunResult, result: EvalResult) -> TestCase:
+    score = "" if result.score is None else f"{format_score(result.score)} of 100. "
+    told = f"{score}{result.reasoning}"
+    case = _case(run, f"score: {label(result.metric)}", output=told if result.score is not None else "")
+    if result.failed:
+        case.add_error_info(sentence(told) or "not evaluated", told, "evaluation")
+    elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:
+        case.add_failure_info(sentence(told) or "not correct", told, "correctness")
+    elif result.score is None:
+        case.add_skipped_info(sentence(told) or "unscored")
+    return case
+
+
+def _comparison(report: CiReport) -> TestSuite:
+    """A case per suite: did it regress?"""
+    compared = report.comparison.suites if report.comparison else ()
+    properties = {"baseline": report.baseline.commit} if report.baseline.commit else None
+    return TestSuite(
+        "comparison with the baseline",
+        [_compared(suite, report) for suite in compared],
+        timestamp=f"{report.batch.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
+        properties=properties,
+    )
+
+
+def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
+    case = TestCase(suite.suite, classname="comparison")
+    reasons = _regressions(suite.suite, report)
+    if reasons:
+        case.add_failure_info(sentence(reasons[0]), "\n".join(reasons), "regression")
+    elif suite.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
+        why = "; ".join(suite.reasons)
+        case.add_skipped_info(sentence(f"{suite.verdict.value}: {why}" if why else suite.verdict.value))
+    return case
+
+
+def _regressions(suite: str, report: CiReport) -> Sequence[str]:
+    return [reason.sentence for reason in report.gate.reasons if (reason.kind, reason.suite) == ("regression", suite)]

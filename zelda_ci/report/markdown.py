@@ -1,0 +1,131 @@
+"""Views as GitHub's Markdown."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from zelda_ci.report.builders.ci import STEPS, least_size, reduced
+from zelda_ci.report.builders.comparison import ComparisonView
+from zelda_ci.report.model import Cell, CiView, Link, Tone
+from zelda_ci.report.text import address, code, escape_markdown, html
+
+Filters = Mapping[str, Callable[..., Any]]
+
+
+def render_comparison(view: ComparisonView) -> str:
+    """The comparison as Markdown that ends with a line break."""
+    return render("comparison.md.j2", view=view)
+
+
+def render(template: str, filters: Filters | None = None, **values: Any) -> str:
+    """A template of this package; what its filters give back as text is escaped as well."""
+    made = _environment()
+    made.filters |= filters or {}
+    return made.get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    """Every value that a template prints is escaped, without being asked: forgetting it would open a door."""
+    return Environment(
+        loader=PackageLoader("zelda_ci.report"),
+        finalize=_finished,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - that is for HTML; `finalize` escapes for Markdown
+    )
+
+
+def _finished(value: Any) -> Any:
+    """Macros give what has been escaped already, and what is no text is none of a template's business."""
+    return escape_markdown(value) if isinstance(value, str) else value
+
+
+COMMENT_LIMIT = 60_000
+"""GitHub takes 65,536; the marker lines come on top."""
+
+SUMMARY_LIMIT = 1_000_000
+"""GitHub takes 1,048,576 bytes, and none at all of a summary that is longer."""
+
+
+@dataclass(frozen=True)
+class SafeMarkdown:
+    """Markdown that is escaped already; being no text, it passes the templates as it is."""
+
+    text: str
+
+    def __str__(self) -> str:
+        """What is printed."""
+        return self.text
+
+
+def render_comment(view: CiView, *, limit: int = COMMENT_LIMIT) -> str:
+    """The comment, in at most `limit` UTF-16 units: what GitHub counts."""
+    return _within(limit, view, "in the summary of the workflow run and in its artifact")
+
+
+def render_summary(view: CiView, *, limit: int = SUMMARY_LIMIT) -> str:
+    """The summary, in at most `limit` bytes of UTF-8."""
+    return _within(limit, view.with_evidence(), "in the artifact of the workflow run", encoding="utf-8")
+
+
+def render_fork_notice() -> str:
+    """What a pull request of a fork is told when there is no key to run with."""
+    return render("fork_notice.md.j2")
+
+
+def size(text: str, encoding: str = "utf-16-le") -> int:
+    """UTF-16 units, or bytes of another encoding."""
+    length = len(text.encode(encoding))
+    return length // 2 if encoding == "utf-16-le" else length
+
+
+def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le") -> str:
+    """The first rendering that fits; each is whole, so that nothing is ever cut inside of markup."""
+    text = ""
+    for step in STEPS:
+        smaller = reduced(view, step)
+        if step is not STEPS[0] and replace(smaller, left_out="") == view:
+            continue  # nothing of what this step leaves out was there
+        if step is not STEPS[-1] and least_size(smaller) > limit:
+            continue
+        text = render("ci.md.j2", FILTERS, view=smaller, elsewhere=elsewhere)
+        if size(text, encoding) <= limit:
+            break
+    return text
+
+
+def _shown(cells: Iterable[Cell], between: str = ", ") -> SafeMarkdown:
+    """Cells side by side; names that are to be copied as code."""
+    return SafeMarkdown(between.join(text for cell in cells if (text := _cell(cell))))
+
+
+def _bold(cell: Cell) -> SafeMarkdown:
+    """A cell of a table, bold where it is bad news."""
+    text = _cell(cell)
+    return SafeMarkdown(f"**{text}**" if text and cell.tone is Tone.BAD else text)
+
+
+def _html(text: str) -> SafeMarkdown:
+    return SafeMarkdown(html(text))
+
+
+def _linked(links: Iterable[Link]) -> SafeMarkdown:
+    return SafeMarkdown(", ".join(map(_link, links)))
+
+
+def _link(link: Link) -> str:
+    url = address(link.url or "")
+    return f"[{escape_markdown(link.text)}]({url})" if url else escape_markdown(link.text)
+
+
+def _cell(cell: Cell) -> str:
+    return code(cell.text) if cell.whole else escape_markdown(cell.text)
+
+
+FILTERS: Filters = {"shown": _shown, "bold": _bold, "html": _html, "linked": _linked}

@@ -1,0 +1,247 @@
+"""A report as finished strings: every renderer prints these, and none of them sorts, rounds or cleans anything."""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+
+from zelda_ci.domain.outcome import Outcome
+
+
+class Tone(StrEnum):
+    """What a piece of text means; each renderer has its own colours for it."""
+
+    GOOD = "good"
+    BAD = "bad"
+    WARN = "warn"
+    NEUTRAL = "neutral"
+    DIM = "dim"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of text that is shown as one: a number with its unit, a name, a sentence."""
+
+    text: str
+    tone: Tone = Tone.NEUTRAL
+    whole: bool = False
+    """True where it is to be copied, and so never broken into lines."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A label, facts side by side, and below them what is listed line by line."""
+
+    label: str
+    cells: tuple[Cell, ...]
+    lines: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows under a title."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric: its score, or that it has none, and why."""
+
+    label: str
+    score: Cell
+    note: Cell
+
+
+@dataclass(frozen=True)
+class SpreadRow:
+    """One number over several trials: its mean, and from where to where it goes."""
+
+    label: str
+    mean: str
+    span: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far the trials of a suite lie apart; the title says how many count."""
+
+    title: str
+    rows: tuple[SpreadRow, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a person needs first: why, what to do, where to look, and the last lines of what was printed."""
+
+    sentence: str
+    advice: str
+    look: str | None = None
+    output: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run."""
+
+    run_id: str
+    suite: str
+    trial: str
+    """Like "trial 2"; empty where there is one."""
+    outcome: Outcome
+    verdict: Cell
+    facts: tuple[Cell, ...]
+    problem: Problem | None
+    scores: tuple[MetricRow, ...]
+    sections: tuple[Section, ...]
+    files: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class SuiteView:
+    """The runs of one suite; `spread` is there when several of them count."""
+
+    name: str
+    outcome: Outcome
+    verdict: Cell
+    facts: tuple[Cell, ...]
+    spread: Spread | None
+    runs: tuple[RunView, ...]
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A problem and every run that has it."""
+
+    outcome: Outcome
+    verdict: Cell
+    names: str
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class ReportSummary:
+    """The last thing on the screen: what went wrong, the totals, what the exit code will be."""
+
+    outcome: Outcome
+    troubles: tuple[Trouble, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """Everything a report says about one invocation."""
+
+    suites: tuple[SuiteView, ...]
+    summary: ReportSummary
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Where a run's files lie, as the user would type the paths; absent where there is no such file."""
+
+    result: str | None = None
+    transcript: str | None = None
+    patch: str | None = None
+    setup_log: str | None = None
+    build_log: str | None = None
+    test_log: str | None = None
+
+
+NO_FILES = RunFiles()
+"""Of a run whose files nobody can reach from where it is told."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading; numbers stand at its right edge."""
+
+    title: str
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table, and sentences about it."""
+
+    cells: tuple[Cell, ...]
+    notes: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines under columns. The cell of the leading column gets a line of its own where a row is too wide."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[TableRow, ...]
+    leading: int = 0
+
+
+class Priority(IntEnum):
+    """What is given up last when room is short, and what first."""
+
+    GATE = 7
+    FAILED = 6
+    CHANGED = 5
+    DOUBTFUL = 4
+    ABOUT = 3
+    UNCHANGED = 2
+    RUN_FAILED = 1
+    RUN_PASSED = 0
+
+
+@dataclass(frozen=True)
+class Details:
+    """Something to open: what its title says, as rows and tables."""
+
+    title: str
+    worth: Priority
+    sections: tuple[Section, ...] = ()
+    tables: tuple[Table, ...] = ()
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Link:
+    """A place to go to; without an address that can be trusted in Markdown, only its words are shown."""
+
+    text: str
+    url: str | None
+
+
+@dataclass(frozen=True)
+class CiView:
+    """Everything that a comment and a summary say."""
+
+    title: str
+    verdict: tuple[Row, ...]
+    """The first line: each row is a part of the sentence."""
+    remarks: tuple[Cell, ...]
+    """Plain sentences below it."""
+    table: Table
+    """A line per suite, the worst first."""
+    folds: tuple[Details, ...]
+    evidence: tuple[Details, ...]
+    """What only the summary has room for: every number, criterion and run."""
+    tested: Row
+    links: tuple[Link, ...]
+    changed: bool
+    """Whether anything differs from the baseline, or nothing is known to be equal to it."""
+    failed: bool
+    """Whether the gate says no, or a run broke."""
+    left_out: str = ""
+    """What is missing for want of room, in a sentence; empty where nothing is."""
+
+    @property
+    def sentence(self) -> str:
+        """The first line as plain text."""
+        return "; ".join(spoken(row) for row in self.verdict)
+
+    def with_evidence(self) -> "CiView":
+        """As the summary shows it."""
+        return replace(self, folds=(*self.folds, *self.evidence), evidence=())
+
+
+def spoken(row: Row) -> str:
+    """A row as a part of a sentence."""
+    told = ", ".join(cell.text for cell in row.cells)
+    return f"{row.label} {told}".strip()

@@ -1,0 +1,211 @@
+"""Prints a report: what failed, why, what to do and where to look come before everything else."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from zelda_ci.report.builders.comparison import ComparisonView, SuiteComparisonView
+from zelda_ci.report.builders.history import CalibrationView, HistoryView
+from zelda_ci.report.model import (
+    Cell,
+    MetricRow,
+    Problem,
+    ReportSummary,
+    ReportView,
+    Row,
+    RunView,
+    SpreadRow,
+    SuiteView,
+)
+from zelda_ci.report.terminal.console import LABEL, TITLE
+from zelda_ci.report.terminal.layout import Page, print_table, write_table
+
+
+def print_report(console: Console, view: ReportView) -> None:
+    """Print every suite, then the summary."""
+    page = Page(console)
+    page.line(Text())
+    for suite in view.suites:
+        page.blank()
+        if suite.runs[0].trial:
+            _suite(page, suite)
+        else:
+            _run(page, suite.runs[0])
+    page.blank()
+    _summary(page, view.summary)
+    page.show()
+
+
+def print_run(console: Console, run: RunView) -> None:
+    """Print a single run."""
+    page = Page(console)
+    page.line(Text())
+    _run(page, run)
+    page.show()
+
+
+def _run(page: Page, run: RunView) -> None:
+    """A run in full."""
+    _head(page, run)
+    if run.problem:
+        _problem(page, run.problem, indent=2)
+    if run.scores:
+        print_title(page, "Scores")
+        _scores(page, run.scores)
+    for section in run.sections:
+        print_title(page, section.title)
+        print_rows(page, section.rows, indent=4)
+    if run.files:
+        print_title(page, "Files")
+        print_rows(page, run.files, indent=4)
+
+
+def _suite(page: Page, suite: SuiteView) -> None:
+    """A suite of several trials: how they spread, and each in a line; `zelda show` has every detail."""
+    _head(page, suite)
+    if suite.spread:
+        print_title(page, suite.spread.title)
+        _spread(page, suite.spread.rows)
+    print_title(page, "Trials")
+    told = ""
+    for run in suite.runs:
+        mark = Text("    ") + page.ink.mark(run.outcome, run.verdict) + f" {run.trial}  "
+        page.beside(mark, run.facts)
+        if run.problem:
+            why = "" if run.problem.sentence == told else run.problem.sentence
+            print_rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
+            told = run.problem.sentence
+        elif run.files:
+            page.beside(Text(" " * 6), run.files[0].cells)
+
+
+def _head(page: Page, subject: RunView | SuiteView) -> None:
+    name = subject.suite if isinstance(subject, RunView) else subject.name
+    badge = page.ink.badge(subject.outcome, subject.verdict)
+    page.beside(Text(" ") + badge + " " + page.ink.write(name, TITLE) + "  ", subject.facts)
+
+
+def print_title(page: Page, title: str) -> None:
+    """A title, with room above."""
+    page.blank()
+    page.line(Text("  ") + page.ink.write(title, TITLE))
+
+
+def print_rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
+    """Rows whose labels are aligned."""
+    rows = tuple(rows)
+    width = max(len(row.label) for row in rows)
+    for row in rows:
+        page.row(row, indent=indent, label_width=width)
+
+
+def _problem(page: Page, problem: Problem, *, indent: int) -> None:
+    page.blank()
+    print_rows(page, _problem_rows(problem), indent=indent)
+    page.quote(problem.output, indent=indent + 6)
+
+
+def _problem_rows(problem: Problem) -> tuple[Row, ...]:
+    rows = (
+        Row("Why", (Cell(problem.sentence),)),
+        Row("Next", (Cell(problem.advice),)),
+        Row("Look", (Cell(problem.look or "", whole=True),)),
+    )
+    return tuple(row for row in rows if row.cells[0].text)
+
+
+def _scores(page: Page, scores: Sequence[MetricRow]) -> None:
+    label_width = max(len(row.label) for row in scores)
+    score_width = max(len(row.score.text) for row in scores)
+    for row in scores:
+        label = page.ink.write(row.label.ljust(label_width), LABEL)
+        score = page.ink.cell(row.score)
+        score.pad_left(score_width - len(row.score.text))
+        page.beside(Text("    ") + label + "  " + score + "  ", (row.note,))
+
+
+def _spread(page: Page, rows: Sequence[SpreadRow]) -> None:
+    label_width = max(len(row.label) for row in rows)
+    mean_width = max(len(row.mean) for row in rows)
+    for row in rows:
+        label = page.ink.write(row.label.ljust(label_width), LABEL)
+        page.beside(Text("    ") + label + f"  {row.mean.rjust(mean_width)}  ", row.span)
+
+
+def _summary(page: Page, summary: ReportSummary) -> None:
+    if summary.troubles:
+        print_title(page, "What went wrong")
+    for trouble in summary.troubles:
+        mark = page.ink.mark(trouble.outcome, trouble.verdict)
+        page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
+        print_rows(page, _problem_rows(trouble.problem), indent=6)
+    print_title(page, "Summary")
+    print_rows(page, summary.rows, indent=4)
+
+
+def print_calibration(console: Console, view: CalibrationView) -> None:
+    """Print both tables and the remarks."""
+    page = Page(console)
+    page.line(Text())
+    page.beside(Text(" ") + page.ink.write(view.suite, TITLE) + "  ", view.facts)
+    for table in (view.criteria, view.measures):
+        if table.lines:
+            page.blank()
+            print_table(page, table, indent=4)
+    page.blank()
+    for remark in view.remarks:
+        page.beside(Text("    "), (remark,))
+    page.show()
+
+
+def print_comparison(console: Console, view: ComparisonView) -> None:
+    """Print every suite, the overall numbers, how sure all of it is, and the gate."""
+    page = Page(console)
+    page.line(Text())
+    verdict = page.ink.cell(view.verdict)
+    verdict.stylize(TITLE)
+    page.line(Text(" ") + verdict)
+    print_rows(page, view.sides, indent=4)
+    for suite in view.suites:
+        page.blank()
+        _comparison_suite(page, suite)
+    if view.overall.lines:
+        print_title(page, "All suites")
+        print_table(page, view.overall, indent=4)
+    for section in (view.certainty, view.gate):
+        print_title(page, section.title)
+        print_rows(page, section.rows, indent=4)
+    page.show()
+
+
+def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
+    label = Text(" ") + page.ink.write(suite.name, TITLE) + "  "
+    page.beside(label, (suite.verdict, *suite.facts))
+    for remark in suite.remarks:
+        page.beside(Text("    "), (remark,))
+    for table in (suite.measures, suite.criteria):
+        if table.lines:
+            page.blank()
+            print_table(page, table, indent=4)
+    if suite.tools:
+        print_title(page, "Tools")
+        print_rows(page, suite.tools, indent=4)
+
+
+def print_history(console: Console, remarks: Console, view: HistoryView, *, one_line: bool) -> None:
+    """Print the table, and on the other console what is to be said about it."""
+    if view.table.lines and one_line and not console.color_system:
+        write_table(console, view.table)
+    elif view.table.lines:
+        page = Page(console)
+        print_table(page, view.table, one_line=one_line)
+        page.show()
+    if view.remarks:
+        page = Page(remarks)
+        if view.table.lines:
+            page.line(Text())
+        for remark in view.remarks:
+            page.beside(Text(), (remark,))
+        page.show()

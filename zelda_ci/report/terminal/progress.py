@@ -1,0 +1,330 @@
+"""Progress on a terminal: one line for each run under way, redrawn in place."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from zelda_ci.domain.outcome import run_outcome
+from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
+from zelda_ci.events import BatchStarted, Event, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
+from zelda_ci.report import text
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import VERDICTS, run_facts
+from zelda_ci.report.model import Cell, RunFiles, Tone
+from zelda_ci.report.terminal.console import DIM, LABEL, STYLES, Style, Ticker
+from zelda_ci.report.terminal.layout import Page
+from zelda_ci.report.text import sentence, visible
+
+
+def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
+    """Print one of them; `label` names the run, and is empty where a warning concerns all."""
+    match event:
+        case RunFinished():
+            _finished(page, event, label)
+        case Warned():
+            about = f"{label}: " if label else ""
+            mark = page.ink.write("warning ", STYLES[Tone.WARN])
+            page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
+    page.show()
+
+
+def _finished(page: Page, event: RunFinished, label: str) -> None:
+    outcome = run_outcome(event.result)
+    mark = page.ink.mark(outcome, VERDICTS[outcome])
+    page.beside(Text(" ") + mark + " " + page.ink.write(label) + "  ", run_facts(event.result))
+    if trouble := run_problem(event.result, RunFiles()):
+        page.beside(Text("   "), (Cell(trouble.sentence, Tone.DIM),))
+
+
+TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
+"""Arguments that say best what a tool call is about, the best first."""
+
+
+@dataclass
+class Activity:
+    """One run under way."""
+
+    label: str
+    since: float
+    phase: str = ""
+    turns: int = 0
+    cost_usd: float = 0.0
+    doing: str = ""
+    open_calls: dict[str, str] = field(default_factory=dict)
+
+    def hear(self, record: SessionRecord) -> None:
+        """Note what the session is at: the last tool that has not returned, or the model."""
+        match record:
+            case ToolCalled():
+                self.open_calls[record.id] = _call(record)
+            case ToolReturned():
+                self.open_calls.pop(record.id, None)
+            case _:
+                pass
+        self.doing = next(reversed(self.open_calls.values()), "") or _doing(record) or self.doing
+
+    def facts(self, now: float) -> tuple[Cell, ...]:
+        """Phase, time so far, and in the session its turns, its cost and what it is at."""
+        return tuple(self._facts(now))
+
+    def _facts(self, now: float) -> Iterator[Cell]:
+        yield Cell(self.phase or "starting")
+        yield Cell(text.clock(now - self.since), Tone.DIM)
+        if self.turns:
+            yield Cell(text.format_count(self.turns, "turn"), Tone.DIM)
+            yield Cell(text.money(self.cost_usd), Tone.DIM)
+        if self.doing and self.phase == Phase.SESSION:
+            yield Cell(self.doing, Tone.DIM)
+
+
+@dataclass
+class ProgressState:
+    """All runs of the invocation."""
+
+    planned: int = 0
+    jobs: int = 1
+    cost_usd: float = 0.0
+    finished: int = 0
+    running: dict[str, Activity] = field(default_factory=dict)
+
+    def take(self, event: Event, now: float) -> None:
+        """Note an event; `now` is seconds of any steady clock."""
+        match event:
+            case BatchStarted():
+                self.planned, self.jobs = len(event.runs), event.jobs
+            case RunStarted():
+                self.running[event.run_id] = Activity(visible(event.label, 60), now)
+            case PhaseStarted():
+                self._of(event.run_id, now).phase = str(event.phase)
+            case SessionProgressed():
+                activity = self._of(event.run_id, now)
+                self.cost_usd += event.cost_usd - activity.cost_usd
+                activity.turns, activity.cost_usd = event.turns, event.cost_usd
+                activity.hear(event.record)
+            case RunFinished():
+                self.finished += 1
+                self.running.pop(event.result.run_id, None)
+            case Warned():
+                pass
+
+    def label(self, run_id: str) -> str:
+        """The run's label, or its id where it is not known."""
+        activity = self.running.get(run_id)
+        return activity.label if activity else visible(run_id)
+
+    def subject(self, event: Event) -> str:
+        """The label of the run that an event is about; empty where it is about none."""
+        match event:
+            case RunFinished():
+                return self.label(event.result.run_id)
+            case Warned(run_id=str(run_id)):
+                return self.label(run_id)
+            case _:
+                return ""
+
+    def plan(self) -> str:
+        """Like `8 runs, 2 at a time`."""
+        side_by_side = f", {self.jobs} at a time" if min(self.jobs, self.planned) > 1 else ""
+        return text.format_count(self.planned, "run") + side_by_side
+
+    def progress(self) -> str:
+        """Like `3 of 8 done, $0.1234 so far`."""
+        return f"{self.finished} of {self.planned} done, {text.money(self.cost_usd)} so far"
+
+    def _of(self, run_id: str, now: float) -> Activity:
+        return self.running.setdefault(run_id, Activity(visible(run_id), now))
+
+
+def _doing(record: SessionRecord) -> str:
+    match record:
+        case Retried():
+            after = f"HTTP {record.status}" if record.status else "a broken connection"
+            return f"trying again in {text.duration(record.delay_seconds)} after {after}"
+        case AssistantSaid() if not record.thinking:
+            return "writing"
+        case ToolReturned() | AssistantSaid():
+            return "thinking"
+        case Ended():
+            return "closing"
+        case _:
+            return ""
+
+
+def _call(record: ToolCalled) -> str:
+    values = (record.input.get(key) for key in TELLING)
+    told = next((value for value in values if value and isinstance(value, str)), "")
+    name = visible(record.name, 60)
+    return f"{name} {sentence(told, 60)}" if told else name
+
+
+REDRAW_SECONDS = 0.125
+SPINS_PER_SECOND = 10
+COLUMNS = ("<10", ">5", ">9", ">9")
+"""Phase, time, turns and cost keep their places, so that nothing dances."""
+
+
+class LiveProgress:
+    """A context manager that takes events.
+
+    Events only change the board; a thread redraws it a few times a second, however many events arrive. The cursor stays
+    visible, so that a Zelda that is killed leaves the terminal as it was.
+    """
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._ink = Style.of(console)
+        self._clock = clock
+        self._board = ProgressState()
+        self._lock = threading.Lock()
+        self._live = Live(
+            console=console,
+            get_renderable=self._frame,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._live)
+        self._console.show_cursor(show=True)
+        self._stack.enter_context(Ticker(REDRAW_SECONDS, self._live.refresh))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError, ValueError):
+            self._stack.close()
+
+    def __call__(self, event: Event) -> None:
+        """Note the event; what shall stay on the screen is printed above the lines that move."""
+        with self._lock:
+            label = self._board.subject(event)
+            self._board.take(event, self._clock())
+            alone = self._board.planned == 1
+        match event:
+            # Of a single run the report follows at once.
+            case RunFinished() if not alone:
+                announce(Page(self._console), event, label)
+            case BatchStarted() if event.isolation:
+                page = Page(self._console)
+                page.beside(Text("   "), (Cell(sentence(event.isolation), Tone.DIM),))
+                page.show()
+            case Warned():
+                announce(Page(self._console), event, label)
+            case _:
+                pass
+
+    def _frame(self) -> Text:
+        with self._lock:
+            return Text("\n").join(self._lines())
+
+    def _lines(self) -> Iterator[Text]:
+        """As many lines as the screen can hold, the rest counted: what scrolls away could not be redrawn."""
+        now, board = self._clock(), self._board
+        most = max(self._console.height - 3, 1)
+        shown = list(board.running.values())[:most]
+        width = max((len(activity.label) for activity in shown), default=0)
+        for activity in shown:
+            yield self._line(activity, now, min(width, self._console.width // 3))
+        hidden = len(board.running) - len(shown)
+        if board.planned > 1:
+            more = f", {hidden} more under way" if hidden else ""
+            yield self._fitted(Text("   ") + self._ink.write(board.progress() + more, DIM))
+
+    def _line(self, activity: Activity, now: float, label_width: int) -> Text:
+        frames = self._ink.spinner
+        label = self._ink.write(activity.label)
+        label.truncate(label_width, overflow="crop", pad=True)
+        line = Text(" ") + self._ink.write(frames[int(now * SPINS_PER_SECOND) % len(frames)], LABEL) + " " + label
+        for cell, column in zip_longest(activity.facts(now), COLUMNS):
+            if cell is None:
+                break
+            text = self._ink.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
+            if column and line.cell_len + 2 + text.cell_len >= self._console.width:
+                break  # half a number misleads
+            line = line + "  " + text
+        return self._fitted(line)
+
+    def _fitted(self, line: Text) -> Text:
+        line.truncate(self._console.width - 1, overflow="crop")
+        return line
+
+
+HEARTBEAT_SECONDS = 30.0
+UNBROKEN = 100_000
+"""Columns of a log: searching it line by line must find everything that belongs together."""
+
+
+class PlainProgress:
+    """A context manager that takes events. Every line is flushed, never redrawn, and begins with whom it is about."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._clock = clock
+        self._board = ProgressState()
+        self._lock = threading.Lock()
+        self._heard: dict[str, float] = {}
+        self._heartbeat_seconds = heartbeat_seconds
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(Ticker(self._heartbeat_seconds, self._beat))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def __call__(self, event: Event) -> None:
+        """Note the event and print what is worth a line."""
+        with self._lock:
+            now, label = self._clock(), self._board.subject(event)
+            self._board.take(event, now)
+            match event:
+                case BatchStarted():
+                    self._say("", Cell(self._board.plan()))
+                    if event.isolation:
+                        self._say("", Cell(sentence(event.isolation), Tone.DIM))
+                case PhaseStarted():
+                    self._heard[event.run_id] = now
+                    self._say(self._board.label(event.run_id), Cell(str(event.phase)))
+                case RunFinished() | Warned():
+                    announce(self._page(), event, label)
+                case _:
+                    pass
+
+    def _beat(self) -> None:
+        """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""
+        with self._lock:
+            now = self._clock()
+            for run_id, activity in self._board.running.items():
+                if now - self._heard.get(run_id, activity.since) >= self._heartbeat_seconds:
+                    self._heard[run_id] = now
+                    self._say(activity.label, *activity.facts(now))
+
+    def _say(self, label: str, *cells: Cell) -> None:
+        page = self._page()
+        page.beside(Text("   ") + page.ink.write(f"{label}  " if label else "", LABEL), cells)
+        page.show()
+
+    def _page(self) -> Page:
+        return Page(self._console, width=UNBROKEN)

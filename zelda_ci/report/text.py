@@ -1,0 +1,172 @@
+"""Numbers as people read them."""
+
+import math
+import re
+import unicodedata
+
+MINUTE = 60
+HOUR = 3600
+SMALL = 0.01
+
+
+def format_score(value: float) -> str:
+    """Points of 100, with one decimal."""
+    return f"{value + 0.0:.1f}".replace("-0.0", "0.0")
+
+
+def whole(value: float) -> str:
+    """`12,345`."""
+    return f"{value:,.0f}"
+
+
+def average(value: float) -> str:
+    """`9.8`, but `9` where it is whole."""
+    return format_score(value).removesuffix(".0")
+
+
+def money(usd: float, *, known: bool = True) -> str:
+    """`$0.0123`; `known` is false where the price is a guess."""
+    shown = "less than $0.0001" if 0 < usd < 0.00005 else f"${usd:,.4f}"
+    return shown if known else f"about {shown}"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `1m 23s` or `2h 05m`: the finest unit that still matters."""
+    if not math.isfinite(seconds):
+        return "not known"
+    if round(seconds, 1) < MINUTE:
+        return f"{max(seconds, 0.0):.1f} s"
+    if round(seconds) < HOUR:
+        minutes, rest = divmod(round(seconds), MINUTE)
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(round(seconds / MINUTE), MINUTE)
+    return f"{hours}h {minutes:02d}m"
+
+
+def clock(seconds: float) -> str:
+    """`0:42` or `1:02:03`: of steady width, for time that is still running."""
+    minutes, rest = divmod(int(seconds), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 file`, `3 files`."""
+    return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def brief_money(usd: float) -> str:
+    """`$0.12` or `$0.0042`: for a narrow column."""
+    if not 0 < usd < SMALL:
+        return f"${usd:,.2f}"
+    return f"${usd:.4f}" if usd >= SMALL**2 else "<$0.0001"
+
+
+def brief_count(number: float) -> str:
+    """`940`, `12.3k` or `1.2M`: for a narrow column."""
+    for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1_000, "k"), (999_500_000, 1_000_000, "M")):
+        if abs(number) < limit:
+            part = number / divisor
+            return f"{part:.0f}{unit}" if not unit or abs(part) >= 100 else f"{part:.1f}{unit}"
+    return f"{number:.3g}"
+
+
+ACTING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+"""Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators."""
+
+INVISIBLE = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
+
+NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+MAX_MARKS = 3
+"""Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines."""
+
+
+def visible(text: str, limit: int = 200) -> str:
+    """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
+    return _spelled(_clipped(text, limit))
+
+
+def sentence(text: str, limit: int = 600) -> str:
+    """Prose as one line: white space of any kind folds into single blanks; a long end is cut and marked."""
+    words = " ".join(text[: 8 * limit].split())
+    return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
+
+
+def _clipped(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}…{text[-half:]}"
+
+
+def _spelled(text: str) -> str:
+    r"""The text with what acts spelled out, like `\x1b`. `##[` would be a command anywhere in a line of a CI log."""
+    if text.isascii() and text.isprintable():
+        return text.replace("##[", "# #[")
+    spelled: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in {"Mn", "Me"} else 0
+        acts = category in ACTING or char in INVISIBLE or marks > MAX_MARKS
+        spelled.append(_code(char) if acts else char)
+    return "".join(spelled).replace("##[", "# #[")
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return NAMED.get(char, f"\\x{number:02x}")
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+SPLIT = "\u200b"
+"""A character without width: GitHub looks for mentions and links in what was rendered, where escapes are gone."""
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_MARKUP = re.compile(r"([\\`*_\[\]|~$])")
+_LINKING = re.compile(r"@|#(?=\w)|:(?=[\w/+-])|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9._@/+-]{1,200}")
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]{1,200}(?:/[A-Za-z0-9._~/@%?=&#+:-]{0,1000})?")
+_HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
+_LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$)))")
+
+
+def escape_markdown(text: str) -> str:
+    """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already."""
+    escaped = _MARKUP.sub(r"\\\1", _unlinked(" ".join(text.split()))).translate(_ENTITIES)
+    return _LEADING.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", escaped)
+
+
+def html(text: str) -> str:
+    """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
+    return "".join(map(_entity, _unlinked(" ".join(text.split()))))
+
+
+def code(text: str) -> str:
+    """The text as code; several lines as a block, which must begin a line."""
+    if _NAME.fullmatch(text):
+        return f"`{text}`"
+    lines = ["".join(map(_entity, _unlinked(line))) for line in text.splitlines()]
+    # A line break of its own would end the list, or begin what a hostile line wants to begin.
+    return f"<pre>{'&#10;'.join(lines)}</pre>" if len(lines) > 1 else f"<code>{''.join(lines)}</code>"
+
+
+def address(url: str) -> str | None:
+    """A web address as the target of a link; nothing where a character of it could end the link."""
+    return url if _ADDRESS.fullmatch(url) else None
+
+
+def _entity(char: str) -> str:
+    plain = char.isalnum() or char in " ,.:;()/-" or not char.isascii()
+    return char if plain else f"&#{ord(char)};"
+
+
+def _unlinked(text: str) -> str:
+    return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", text))
+
+
+def _without_commit(found: re.Match[str]) -> str:
+    """Seven hexadecimal digits in a row are enough for a link."""
+    return SPLIT.join(found[0][start : start + 6] for start in range(0, len(found[0]), 6))

@@ -1,0 +1,261 @@
+"""How the processes of a run are confined: one arrangement per phase, made before the first of them starts."""
+
+import json
+import os
+import platform
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
+from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.sandbox import bubblewrap, kernel, levels, programs, readable_paths
+from zelda_ci.sandbox.bubblewrap import SandboxMounts
+from zelda_ci.sandbox.levels import Offered
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+
+LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
+MAX_PROCESSES = 4096
+MAX_MEMORY = 8 << 30
+MEMORY_SHARE = 0.8
+"""Of the machine's, where that is less."""
+MAX_DISK = 10 << 30
+
+HIDDEN_FROM_SHELLS = (
+    *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET",
+    "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SHELL_PREFIX",
+)  # fmt: skip
+
+NETWORKED: Mapping[CommandPhase, str | None] = {
+    "setup": "setup", "session": "session", "build": "build", "test": "test", "zelda": None,
+}  # fmt: skip
+"""The setting that decides on a phase's network; Zelda's own reading never has any."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run's confinement depends on beside its folder."""
+
+    level: IsolationLevel
+    settings: IsolationSettings
+    grounds: PathPolicy
+    programs: Sequence[Path] = ()
+    """Programs of Zelda's own that run inside, the CLI above all."""
+    objects: Sequence[Path] = ()
+    """Object folders from which the run's repository borrows."""
+    uid: int | None = None
+    """The run's own user, at the level of that name."""
+    socket: Path | None = None
+    """Outside path of the model proxy's socket."""
+    memory: int = min(MAX_MEMORY, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    disk: int = MAX_DISK
+    """Bytes that a run may take, of each."""
+    processes: int = MAX_PROCESSES
+
+
+def unconfined(environment: Mapping[str, str]) -> Confinement:
+    """A supervisor, an environment of the run's own, and nothing else."""
+    return Confinement(tuple(programs.supervisor(os.getpid())), environment)
+
+
+def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
+    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves.
+
+    Raises:
+        OSError: The run's folder cannot be written.
+    """
+    if needs.level == "none":
+        return unconfined(environment)
+    for name in bubblewrap.PRIVATE:
+        (run.private / name).mkdir(parents=True, exist_ok=True)
+    prefix, shell = _shells(run, environment, needs.level) or (None, None)
+    arrangement = _Arrangement.of(run, environment, needs, [prefix, shell] if prefix and shell else [])
+    return Confinement(
+        supervisor=tuple(programs.supervisor(os.getpid())),
+        environment=environment,
+        level=needs.level,
+        options=("--confined", "2" if arrangement.bwrap else "0", "--bounds", json.dumps(_bounds(run, needs))),
+        starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
+        shell_prefix=prefix,
+        shell=shell,
+        socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
+        uid=needs.uid,
+    )
+
+
+def _bounds(run: WorkspaceFolder, needs: Needs) -> Mapping[str, object]:
+    return {
+        "memory": needs.memory,
+        "disk": needs.disk,
+        "processes": needs.processes,
+        "folder": str(run.path),
+        "report": str(run.limit_report),
+    }
+
+
+@dataclass(frozen=True)
+class _Arrangement:
+    """What all phases of a run have in common."""
+
+    needs: Needs
+    world: SandboxMounts
+    bwrap: str | None
+
+    @classmethod
+    def of(
+        cls, run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]
+    ) -> "_Arrangement":
+        readable = readable_paths.readable(
+            environment,
+            needs.grounds,
+            [programs.INSIDE, *ours, *needs.programs, *needs.objects],
+            needs.settings.read_paths,
+        )
+        writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
+        namespaces = needs.level in {"full", "namespaces"}
+        bwrap = levels.bwrap(environment.get("PATH", os.defpath)) if namespaces else None
+        if namespaces and bwrap is None:
+            raise FileNotFoundError(2, "bubblewrap is gone")
+        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), bwrap)
+
+    def start(self, phase: CommandPhase) -> list[str]:
+        """What comes between the supervisor and a program."""
+        setting = NETWORKED[phase]
+        internet = setting is not None and getattr(self.needs.settings.network, setting) == "open"
+        # The proxy's socket is the session's alone.
+        world = (
+            self.world
+            if phase == "session"
+            else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
+        )
+        outer = bubblewrap.bubblewrap_command(self.bwrap, world, internet=internet) if self.bwrap else []
+        policy = self._policy(internet=internet)
+        return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
+
+    def _policy(self, *, internet: bool) -> Mapping[str, Any]:
+        """In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist."""
+        sockets = internet or self.bwrap is not None
+        abi = levels.abi_of(self.needs.level)
+        processes = {"NPROC": self.needs.processes} if self.bwrap or self.needs.uid is not None else {}
+        return {
+            "ready": programs.READY,
+            "limits": {**LIMITS, **processes},
+            "seccomp": kernel.program(platform.machine(), internet=sockets).hex(),
+            **({"uid": self.needs.uid} if self.needs.uid is not None else {}),
+            **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
+        }
+
+    def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
+        temporary = bubblewrap.TEMPORARY if self.bwrap else self._shared()
+        writable = [*self.world.writable, *temporary]
+        own = self.bwrap is not None or self.needs.uid is not None
+        return kernel.policy(abi, self.world.readable, writable, internet=internet, terminals=own)
+
+    def _shared(self) -> Sequence[Path]:
+        """The system's temporary folders: another user is a guest there, as long as nothing of ours lies in them."""
+        if self.needs.uid is None:
+            return ()
+        return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
+
+
+def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
+    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI.
+
+    Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
+    what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
+    """
+    abi = levels.abi_of(level)
+    if not abi:
+        return None
+    shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
+    policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
+    anybody = level == "uid"
+    named = run.path / "inner" / Path(shell).name
+    named.parent.mkdir(exist_ok=True)
+    return (
+        _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
+        _program(named, [*programs.inside(policy, anybody=anybody), shell]),
+    )
+
+
+def _program(file: Path, command: Sequence[str]) -> Path:
+    """Of the shell's making, since the path of Python may hold a space."""
+    file.unlink(missing_ok=True)
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What is there to confine runs with."""
+
+    offered: Offered
+    unsafe: bool = False
+    """Whether a run may have no isolation at all."""
+    programs: Sequence[Path] = ()
+    """Programs of Zelda's own that run inside, the CLI above all."""
+
+    def of(self, suite: ResolvedSuite) -> IsolationLevel:
+        """The level of a suite's runs.
+
+        Raises:
+            ConfigError: It cannot be had.
+        """
+        settings = suite.isolation
+        return levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
+
+
+STRICT = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
+"""Shells that need no options of the user's, and how they stop at the first failure."""
+
+NO_PIPEFAIL = (
+    "There is no bash on PATH, so sh runs the commands: of a pipe only the last part decides whether it failed. "
+    "Install bash, or choose a shell with `shell`."
+)
+
+
+def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, str]) -> list[str]:
+    """The program to start and its arguments.
+
+    Raises:
+        WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
+    """
+    return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
+
+
+def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What to know of the shell of a suite's commands.
+
+    Raises:
+        WorkspaceError: As in `arguments`.
+    """
+    commands = (suite.setup_command, suite.build_command, suite.test_command)
+    if not any(isinstance(command, str) for command in commands):
+        return ()
+    _shell(suite, environment)
+    return () if suite.shell or _found("bash", environment) else (NO_PIPEFAIL,)
+
+
+def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str]:
+    given = suite.shell or ("bash" if _found("bash", environment) else "sh")
+    words = given.split() if isinstance(given, str) else list(given)
+    options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
+    # Zelda's own choice, looked up where the run will look: what is missing is told before anything is spent.
+    program = _found(words[0], environment) or ("/bin/sh" if words[0] == "sh" else None)
+    if program is None:
+        raise WorkspaceError(
+            f"shell: {words[0]} is not on PATH, which is {environment.get('PATH', '')} in the run.",
+            hint="Install it, or choose another shell.",
+            code="SHELL_MISSING",
+        )
+    return (program, *options, *words[1:])
+
+
+def _found(program: str, environment: Mapping[str, str]) -> str | None:
+    return shutil.which(program, path=environment.get("PATH", ""))

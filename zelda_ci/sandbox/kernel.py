@@ -1,0 +1,166 @@
+"""What the kernel refuses a confined process: files by Landlock, system calls by a seccomp filter."""
+
+import ctypes
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from pathlib import Path
+from typing import Any
+
+NEWEST = 7
+"""The newest version whose rights are known here; a newer kernel is asked for these."""
+
+OLDEST = 3
+"""Before it, files could be truncated that cannot be written."""
+
+SCOPED = 6
+"""From here on signals and abstract sockets end at the border."""
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+RIGHTS = {1: (1 << 13) - 1, 2: REFER, 3: TRUNCATE, 5: IOCTL_DEV}
+"""Rights to files by the version that brought them."""
+
+TCP = 0b11
+"""To bind and to connect; from version 4 on."""
+ABSTRACT_SOCKETS, SIGNALS = 1, 2
+
+READ = EXECUTE | READ_FILE | READ_DIR
+DEVICES = ("full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero")
+
+_CREATE_RULESET, _ASK_VERSION = 444, 1
+
+
+def version() -> int:
+    """The version of this kernel; 0 where there is none."""
+    if sys.platform != "linux":
+        return 0
+    found: int = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
+    return max(found, 0)
+
+
+def rights(abi: int) -> int:
+    """All rights to files that a version knows."""
+    return sum(bits for since, bits in RIGHTS.items() if since <= abi)
+
+
+def policy(
+    abi: int, readable: Iterable[Path], writable: Iterable[Path], *, internet: bool, terminals: bool = True
+) -> Mapping[str, Any]:
+    """The rules of a run: what is not named cannot be opened at all.
+
+    Args:
+        abi: Version of Landlock, whose rights are all taken away first.
+        readable: Files and folders given back for reading and running.
+        writable: The same, with all that can be done with files and folders.
+        internet: Whether TCP is left as it is.
+        terminals: Whether terminals may be opened: they are the run's own, or closed to its user otherwise.
+    """
+    devices = [name for name in DEVICES if terminals or name != "pts"]
+    every = rights(min(abi, NEWEST))
+    write = every & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
+    return {
+        **_handled(abi, every, tcp=not internet),
+        "scoped": ABSTRACT_SOCKETS | SIGNALS if abi >= SCOPED else 0,
+        "rules": [
+            [READ, [*map(str, readable), "/proc"]],
+            [write, list(map(str, writable))],
+            [every & (READ_FILE | WRITE_FILE | READ_DIR | IOCTL_DEV), [f"/dev/{name}" for name in devices]],
+        ],
+    }
+
+
+def nested(abi: int) -> Mapping[str, Any]:
+    """Rules that take nothing away, and yet set a border: whoever is inside cannot look into processes outside."""
+    every = rights(min(abi, NEWEST))
+    return {**_handled(abi, every, tcp=False), "scoped": 0, "rules": [[every, ["/"]]]}
+
+
+def _handled(abi: int, every: int, *, tcp: bool) -> Mapping[str, int]:
+    """With the size of the structure, which grew."""
+    return {"files": every, "tcp": TCP if tcp and abi >= 4 else 0, "size": 8 if abi < 4 else 16 if abi < SCOPED else 24}
+
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+FORBIDDEN = {
+    "x86_64": (
+        # mount family
+        155, 165, 166, 428, 429, 430, 431, 432, 433, 442, 467,
+        # setns, keyrings, bpf, perf_event_open, userfaultfd, io_uring, open_by_handle_at
+        308, 248, 249, 250, 321, 298, 323, 425, 426, 427, 304,
+        # modules, kexec, swap, reboot, quotas, accounting, clocks, kernel log, I/O ports
+        175, 176, 313, 246, 320, 167, 168, 169, 179, 443, 163, 164, 227, 103, 172, 173,
+    ),
+    "aarch64": (
+        41, 40, 39, 428, 429, 430, 431, 432, 433, 442, 467,
+        268, 217, 218, 219, 280, 241, 282, 425, 426, 427, 265,
+        105, 106, 273, 104, 294, 224, 225, 142, 60, 443, 89, 170, 112, 116,
+    ),
+}  # fmt: skip
+CLONE3 = 435
+"""Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist."""
+CLONE = {"x86_64": 56, "aarch64": 220}
+UNSHARE = {"x86_64": 272, "aarch64": 97}
+IOCTL = {"x86_64": 16, "aarch64": 29}
+SOCKET = {"x86_64": 41, "aarch64": 198}
+
+NEW_NAMESPACES = 0x7E020000
+"""Mount, cgroup, UTS, IPC, user, process, network."""
+NEW_TIME = 0x80
+TERMINAL_INPUT = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: they type into whatever reads a terminal."""
+
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
+FOREIGN = 0x40000000
+"""From here on numbers belong to x32, another way to make the same calls."""
+
+Step = tuple[int, int, int, int]
+"""Operation, steps to skip if it is so, steps to skip if not, operand."""
+
+
+def program(machine: str, *, internet: bool) -> bytes:
+    """The filter for one architecture.
+
+    Args:
+        machine: A key of `ARCHITECTURES`.
+        internet: Whether sockets that could leave the machine may be made.
+    """
+    families = (AF_UNIX, AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
+    steps: list[Step] = [
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, ARCHITECTURES[machine]),
+        (RETURN, 0, 0, KILL),
+        (LOAD, 0, 0, NUMBER),
+        (AT_LEAST, 0, 1, FOREIGN),
+        (RETURN, 0, 0, ERRNO | EPERM),
+        *_call(CLONE3, [(RETURN, 0, 0, ERRNO | ENOSYS)]),
+        *(step for number in FORBIDDEN[machine] for step in _call(number, [(RETURN, 0, 0, ERRNO | EPERM)])),
+        *_call(CLONE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES)),
+        *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),
+        *_call(IOCTL[machine], _one_of(SECOND_ARGUMENT, TERMINAL_INPUT, ERRNO | EPERM, ALLOW)),
+        *_call(SOCKET[machine], _one_of(FIRST_ARGUMENT, families, ALLOW, ERRNO | EAFNOSUPPORT)),
+        (RETURN, 0, 0, ALLOW),
+    ]
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _call(number: int, steps: Sequence[Step]) -> Iterable[Step]:
+    """What holds for one system call; its last step must be an answer."""
+    yield (EQUAL, 0, len(steps), number)
+    yield from steps
+
+
+def _unless_any_bit(argument: int, bits: int) -> Sequence[Step]:
+    return [(LOAD, 0, 0, argument), (ANY_BIT, 0, 1, bits), (RETURN, 0, 0, ERRNO | EPERM), (RETURN, 0, 0, ALLOW)]
+
+
+def _one_of(argument: int, values: Sequence[int], then: int, otherwise: int) -> Sequence[Step]:
+    found = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, then))]
+    return [(LOAD, 0, 0, argument), *found, (RETURN, 0, 0, otherwise)]

@@ -1,0 +1,191 @@
+"""A program of its own: gives up rights as it is told, then becomes another program.
+
+Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64. It
+imports nothing of Zelda, and little of the standard library, since every command waits for it. A right that cannot be
+given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
+"""
+
+import binascii
+import ctypes
+import errno
+import marshal
+import os
+import resource
+import stat
+import sys
+
+TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
+if TYPE_CHECKING:
+    from typing import Any
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+PATH_BENEATH = 1
+FILE_RIGHTS = 0b1100000000000111
+"""To execute, write, read, truncate and control as a device: what makes sense for something that is no folder."""
+ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
+"""A path that cannot be reached needs no permission."""
+
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 24, 22, 38
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+FILTER = 2
+MAX_CAPABILITIES = 64
+CAPABILITIES_V3 = 0x20080522
+
+SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
+RESTORED = (SIGPIPE, SIGXFSZ)
+"""What Python ignores, and a program expects to find at its default."""
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Beneath(ctypes.Structure):
+    """`struct landlock_path_beneath_attr`."""
+
+    _pack_ = 1
+    _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class Program(ctypes.Structure):
+    """`struct sock_fprog`."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+class Refused(Exception):  # noqa: N818  # reads as what happened
+    """The kernel does not do what must be done."""
+
+
+def main(arguments: list[str]) -> None:
+    """Confine this process, then become the program."""
+    policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
+    argv = arguments[arguments.index("--") + 1 :]
+    for name in policy.get("drop", ()):
+        os.environ.pop(name, None)
+    _limit(policy.get("limits", {}))
+    parent = os.getppid()
+    _drop_privileges(policy.get("uid"))
+    if "uid" in policy:
+        _die_with(parent)
+    _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
+    if "landlock" in policy:
+        _landlock(policy["landlock"])
+    if "seccomp" in policy:
+        _seccomp(bytes.fromhex(policy["seccomp"]))
+    LIBC.setsid()  # fails for who is a leader already
+    for number in RESTORED:
+        LIBC.signal(number, None)
+    if "ready" in policy:
+        os.write(policy["ready"], b"R")
+        os.close(policy["ready"])
+    if "shell" in policy:
+        argv = [policy["shell"], "-c", *argv]
+    _start(argv)
+
+
+def _start(argv: list[str]) -> None:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606  # what this program is for
+    except FileNotFoundError:
+        _fail(127, f"{argv[0]}: no such program")
+    except OSError as error:
+        _fail(126, f"{argv[0]}: {error.strerror}")
+
+
+def _limit(limits: dict[str, int]) -> None:
+    """Lower limits, never raise one."""
+    for name, most in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        soft, hard = (most if old == resource.RLIM_INFINITY else min(old, most) for old in resource.getrlimit(number))
+        resource.setrlimit(number, (soft, hard))
+
+
+def _drop_privileges(uid: int | None) -> None:
+    """From root, if need be, to a user that owns nothing but the run; and whoever it is, without capabilities."""
+    for capability in range(MAX_CAPABILITIES):
+        if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            break  # the last one, or not permitted: no_new_privs keeps them out too
+    _prctl("ambient capabilities", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    if uid is not None:
+        _become(uid)
+    if LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()) != 0:
+        raise Refused(f"capabilities: {os.strerror(ctypes.get_errno())}")
+    _check_powerless()
+
+
+def _become(uid: int) -> None:
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
+        raise Refused("the user could not be changed")
+
+
+def _die_with(parent: int) -> None:
+    """What the kernel forgets when a process becomes another user's."""
+    _prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:
+        os._exit(128 + SIGKILL)
+
+
+def _check_powerless() -> None:
+    with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
+        held = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
+    if len(held) != 4 or any(int(line.split()[1], 16) for line in held):
+        raise Refused("capabilities could not be dropped")
+
+
+def _landlock(policy: "dict[str, Any]") -> None:
+    handled = (ctypes.c_uint64 * 3)(policy["files"], policy["tcp"], policy["scoped"])
+    size = ctypes.c_size_t(policy["size"])
+    ruleset = _syscall("landlock_create_ruleset", CREATE_RULESET, ctypes.byref(handled), size, 0)
+    for rights, paths in policy["rules"]:
+        for path in paths:
+            _allow(ruleset, rights, path)
+    _syscall("landlock_restrict_self", RESTRICT_SELF, ruleset, 0)
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, rights: int, path: str) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return
+        raise
+    if not stat.S_ISDIR(os.fstat(place).st_mode):
+        rights &= FILE_RIGHTS
+    rule = Beneath(rights, place)
+    _syscall("landlock_add_rule", ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
+    os.close(place)
+
+
+def _seccomp(filters: bytes) -> None:
+    program = Program(len(filters) // 8, filters)
+    _prctl("seccomp", PR_SET_SECCOMP, FILTER, ctypes.byref(program))
+
+
+def _prctl(what: str, option: int, *values: object) -> None:
+    zeros = (ctypes.c_ulong(0),) * (4 - len(values))
+    if LIBC.prctl(option, *values, *zeros) != 0:
+        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def _syscall(what: str, *arguments: object) -> int:
+    result: int = LIBC.syscall(*arguments)
+    if result < 0:
+        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def _fail(code: int, message: str) -> None:
+    os.write(2, f"{message}\n".encode("utf-8", "replace"))
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except Exception as error:  # noqa: BLE001  # nobody is above to explain it
+        _fail(
+            125, f"the program was not started, because it could not be confined: {str(error) or type(error).__name__}"
+        )

@@ -1,0 +1,54 @@
+"""The small programs that every process of a run goes through, and the Python that runs them."""
+
+import binascii
+import marshal
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
+INSIDE = Path(__file__).with_name("launcher") / "inside.py"
+SHARED = INSIDE.with_name("shared.py")
+
+READY = 3
+"""The descriptor on which a program tells the supervisor that it is confined."""
+
+
+OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
+
+
+def python(*, anybody: bool = False) -> list[str]:
+    """The interpreter itself, not a virtual environment's link to it, without anything but the standard library.
+
+    Args:
+        anybody: Another where this one lies in a closed folder, such as root's home.
+    """
+    base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    if anybody and not is_open(Path(base)):
+        base = next((other for other in OTHERS if is_open(Path(os.path.realpath(other)))), base)
+    return [base, "-I", "-S"]
+
+
+def is_open(file: Path) -> bool:
+    """Whether everybody may read a file, and pass through the folders above it."""
+    try:
+        return bool(file.stat().st_mode & 0o004) and all(place.stat().st_mode & 0o001 for place in file.parents)
+    except OSError:
+        return False
+
+
+def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:
+    """What starts a program that first gives up rights; `anybody` as in `python`."""
+    return [*python(anybody=anybody), str(INSIDE), _packed(policy), "--"]
+
+
+def _packed(policy: Mapping[str, Any]) -> str:
+    """As one argument, which may not be long, and in a form that is read fast."""
+    return binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
+
+
+def supervisor(parent: int) -> list[str]:
+    """What starts a program whose descendants all end with it, and with the parent."""
+    return [*python(), str(SUPERVISOR), "--parent", str(parent)]

@@ -1,0 +1,253 @@
+"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole."""
+
+import os
+import pwd
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.errors import ConfigError
+
+TOOLCHAINS = {
+    "ASDF_DATA_DIR": ".asdf",
+    "MISE_DATA_DIR": ".local/share/mise",
+    "NODENV_ROOT": ".nodenv",
+    "NVM_DIR": ".nvm",
+    "PYENV_ROOT": ".pyenv",
+    "RBENV_ROOT": ".rbenv",
+    "RUSTUP_HOME": ".rustup",
+    "SDKMAN_DIR": ".sdkman",
+    "VOLTA_HOME": ".volta",
+}
+"""Version managers: their programs on PATH look for the rest in HOME, which is another one in a session."""
+
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
+
+CONFIGURATION = (
+    "R", "alternatives", "bash.bashrc", "bashrc", "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts",
+    "gai.conf", "group", "gss", "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "mailcap",
+    "maven", "mime.types", "networks", "nsswitch.conf", "os-release", "passwd", "perl", "pki/ca-trust",
+    "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "redhat-release",
+    "resolv.conf", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vim",
+    "xml", "zsh",
+)  # fmt: skip
+"""Of /etc, and little of it: every mount takes time.
+
+No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for.
+"""
+FAMILIES = ("ImageMagick-*", "java-*", "jvm-*", "php*", "python3*")
+
+PLACES = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", *TOOLCHAINS)
+"""Variables that name a toolchain's folder."""
+CERTIFICATES = (
+    "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
+    "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+)  # fmt: skip
+
+PARTS = (
+    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt",
+)  # fmt: skip
+"""Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
+
+PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
+SHIMS = "shims"
+"""Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it."""
+PACKAGES = Path("/opt")
+MAX_LINKS = 400
+"""Whose targets are readable: all paths must fit into one argument of a program."""
+
+FIRST_PERSON, NOBODY = 1000, 65534
+"""User ids of people lie from the one to below the other."""
+
+SECRETS = (
+    ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
+    ".password-store", ".pypirc", ".ssh",
+)  # fmt: skip
+"""In a home; no suite may ask for them."""
+
+
+@dataclass(frozen=True)
+class PathPolicy:
+    """The folders that decide what may not be read, links followed."""
+
+    project: Path
+    home: Path | None
+    """The user's."""
+    base: Path
+    """Of all workspaces."""
+    homes: tuple[Path, ...] = ()
+    """Of others, and of the user where HOME says something else, as in a job's container or under sudo."""
+
+    @classmethod
+    def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PathPolicy":
+        """With the user's environment."""
+        home = environ.get("HOME")
+        return cls(_real(project), _real(Path(home)) if home else None, _real(base), _homes())
+
+    def hidden(self) -> Sequence[Path]:
+        """Folders that nothing readable may contain."""
+        return [path for path in (self.project, self.home, self.base, *self.homes) if path and path != Path("/")]
+
+    def is_private(self, path: Path) -> bool:
+        """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
+        real = _real(path)
+        inner = any(real.is_relative_to(place) for place in (self.project, self.base))
+        return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())
+
+    def in_home(self, path: Path) -> bool:
+        """Whether it lies in somebody's home."""
+        return self.home_of(path) is not None
+
+    def home_of(self, path: Path) -> Path | None:
+        """The home in which it lies."""
+        real = _real(path)
+        homes = [home for home in (self.home, *self.homes) if home and home != Path("/")]
+        return next((home for home in homes if real.is_relative_to(home)), None)
+
+
+def _homes() -> tuple[Path, ...]:
+    """Of people and root, as the system knows them; those of daemons may be anything, even /usr/bin."""
+    found = {
+        Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_uid == 0 or FIRST_PERSON <= entry.pw_uid < NOBODY
+    }
+    return tuple(sorted(_real(home) for home in found if home.is_absolute() and not _is_system(home)))
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def check_readable(asked: Iterable[str], grounds: PathPolicy) -> None:
+    """Refuse what a suite may not make readable.
+
+    Raises:
+        ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
+    """
+    for text in asked:
+        path = Path(text)
+        problem = (
+            "is not absolute" if not path.is_absolute()
+            else "does not exist" if not path.exists()
+            else "would show the project, the home folder or other workspaces" if grounds.is_private(path)
+            else "is a place for credentials" if _is_secret(path, grounds)
+            else None
+        )  # fmt: skip
+        if problem:
+            raise ConfigError(
+                f"isolation.readPaths lists {text}, which {problem}.",
+                hint="Name folders of toolchains or data outside the project, as narrow as possible.",
+                code="READ_PATH_REFUSED",
+            )
+
+
+def _is_secret(path: Path, grounds: PathPolicy) -> bool:
+    home = grounds.home_of(path)
+    return home is not None and _real(path).relative_to(home).parts[0] in SECRETS
+
+
+def readable(
+    environment: Mapping[str, str], grounds: PathPolicy, ours: Iterable[Path], asked: Iterable[str] = ()
+) -> list[Path]:
+    """Everything that exists of it, none below another, as the paths are written.
+
+    Args:
+        environment: The run's.
+        grounds: What must stay out.
+        ours: Zelda's own files and folders that it needs.
+        asked: What the suite asks for, checked.
+    """
+    found = [
+        *_system(grounds),
+        *(part for path in _toolchains(environment) for part in _installation(path, grounds)),
+        *(Path(environment[name]) for name in CERTIFICATES if name in environment),
+        *map(Path, asked),
+    ]
+    allowed = (path for path in found if not grounds.is_private(path))
+    return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and path.exists())
+
+
+def _system(grounds: PathPolicy) -> Iterator[Path]:
+    for name in SYSTEM:
+        yield from without(Path(name), grounds)
+    etc = Path("/etc")
+    for name in CONFIGURATION:
+        yield etc / name
+    for pattern in FAMILIES:
+        yield from etc.glob(pattern)
+
+
+def without(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
+    """The folder, or where something private lies in it, all that lies beside that."""
+    if not grounds.is_private(folder):
+        yield folder
+    elif folder.is_dir() and any(hidden.is_relative_to(folder) and hidden != folder for hidden in grounds.hidden()):
+        for entry in sorted(folder.iterdir()):
+            yield from without(entry, grounds)
+
+
+def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Folders in which programs on PATH lie, and those in which their links end."""
+    yield from (Path(sys.base_prefix), Path(sys.prefix))
+    for name in PLACES:
+        if name in environment:
+            yield Path(environment[name])
+    left = MAX_LINKS
+    entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
+    # /bin and /usr/bin are one.
+    for entry in {_real(entry): entry for entry in entries if entry.is_absolute()}.values():
+        if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
+            yield entry
+            yield _real(entry)
+        for target in _targets(entry, left):
+            left -= 1
+            yield target
+
+
+def _is_system(path: Path) -> bool:
+    return _is_below(path, SYSTEM) and not path.is_symlink()
+
+
+def _is_below(path: Path, places: Iterable[str]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _targets(folder: Path, most: int) -> Iterator[Path]:
+    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
+    try:
+        with os.scandir(folder) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()][:most]
+    except OSError:
+        return
+    for target in {Path(os.path.realpath(link)) for link in links}:
+        if not _is_system(target) and not target.is_relative_to(folder):
+            yield target
+            # A package's own folder holds what its program needs; it is never /opt itself, which holds all packages.
+            if target.parent.name in PROGRAM_FOLDERS or PACKAGES in target.parent.parents:
+                yield target.parent
+
+
+def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
+    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; in a home, only parts of that."""
+    yield folder
+    if folder.name not in PROGRAM_FOLDERS:
+        return
+    prefix = folder.parent
+    if folder.name == SHIMS and not grounds.is_private(prefix) and not _is_secret(prefix, grounds):
+        yield prefix
+    elif grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
+        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), grounds.home, *grounds.homes})
+    else:
+        yield prefix
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """Without duplicates and what lies in another of them, unless a link is on the way."""
+    kept: list[Path] = []
+    for path in sorted(set(paths)):
+        above = next((outer for outer in kept if path.is_relative_to(outer)), None)
+        if above is None or not _real(path).is_relative_to(_real(above)):
+            kept.append(path)
+    return kept

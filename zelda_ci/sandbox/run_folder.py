@@ -1,0 +1,90 @@
+"""Where everything of one run lies while the run lives."""
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.files import removal
+
+
+def read_json_object(file: Path) -> dict[str, object]:
+    """A small JSON object, or nothing; a session may have put anything in its place."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
+            found = json.loads(opened.read(1 << 16))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_there(place: Path) -> bool:
+    """Whether a folder is where it should be; a link there would lead a command out of the workspace."""
+    try:
+        return place.is_dir() and os.path.realpath(place) == str(place)
+    except OSError:  # a folder above it is closed
+        return False
+
+
+@dataclass(frozen=True)
+class WorkspaceFolder:
+    """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
+
+    path: Path
+    number: int
+
+    @property
+    def root(self) -> Path:
+        """The work tree."""
+        return self.path / "ws"
+
+    @property
+    def git_dir(self) -> Path:
+        """The run's own repository, from which the work tree hangs."""
+        return self.path / "git"
+
+    @property
+    def session_index(self) -> Path:
+        """The work tree's own index, which is the session's to change."""
+        return self.git_dir / "worktrees" / self.root.name / "index"
+
+    @property
+    def home(self) -> Path:
+        """HOME of the session."""
+        return self.path / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """TMPDIR of the session."""
+        return self.path / "tmp"
+
+    @property
+    def private(self) -> Path:
+        """What the session finds as the system's temporary folders."""
+        return self.path / "private"
+
+    @property
+    def limit_report(self) -> Path:
+        """Where a supervisor says which bound was reached; beyond the session's reach."""
+        return self.path / "limit.json"
+
+    def limit(self) -> str | None:
+        """The sentence that a supervisor left, once."""
+        self._open_again()
+        sentence = read_json_object(self.limit_report).get("sentence")
+        with suppress(OSError):  # nothing, or something that a session has put there
+            self.limit_report.unlink()
+        return sentence if isinstance(sentence, str) else None
+
+    def is_intact(self) -> bool:
+        """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
+        self._open_again()
+        return is_there(self.root)
+
+    def _open_again(self) -> None:
+        """Take the way in back, where a session of the same user has closed it."""
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            with suppress(OSError):
+                removal.unlock(str(self.path))

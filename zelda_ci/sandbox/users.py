@@ -1,0 +1,134 @@
+"""A user of its own for each run, where Zelda is root: files and processes of others are closed to it."""
+
+import os
+import pwd
+import random
+import shutil
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci import process
+from zelda_ci.errors import LockError, WorkspaceError
+from zelda_ci.files import locks
+from zelda_ci.sandbox import programs
+from zelda_ci.sandbox.bubblewrap import TEMPORARY
+from zelda_ci.sandbox.launcher import shared
+from zelda_ci.sandbox.levels import USERS
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+
+ATTEMPTS = 100
+REMOVAL_SECONDS = 10
+
+
+@asynccontextmanager
+async def borrowed(base: Path) -> AsyncIterator[int]:
+    """A user id that is nobody's, for as long as this process lives or the context lasts.
+
+    Raises:
+        WorkspaceError: None is free.
+    """
+    held = base / "users"
+    held.mkdir(mode=0o700, exist_ok=True)
+    for uid in random.sample(USERS, ATTEMPTS):
+        number = None if _is_known(uid) else _claimed(held / str(uid))
+        if number is not None:
+            try:
+                yield uid
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(_forget, uid)
+                (held / str(uid)).unlink(missing_ok=True)
+                os.close(number)
+            return
+    raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
+
+
+def _claimed(file: Path) -> int | None:
+    """Its lock; nothing where another run has it, or something else lies there."""
+    with suppress(LockError):
+        return locks.try_lock(file)
+    return None
+
+
+def _forget(uid: int) -> None:
+    """Remove what it has left beyond its run's folder, where the next run may get its number."""
+    if any(shared.owned(table, uid) for table in shared.TABLES):
+        _remove_shared(uid)
+    for place in TEMPORARY:
+        with suppress(OSError), os.scandir(place) as entries:
+            for entry in [entry for entry in entries if entry.stat(follow_symlinks=False).st_uid == uid]:
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    Path(entry.path).unlink(missing_ok=True)
+
+
+def _remove_shared(uid: int) -> None:
+    policy = {"uid": uid}
+    argv = [*programs.inside(policy, anybody=True), *programs.python(anybody=True), str(programs.SHARED)]
+    with suppress(OSError, TimeoutError):
+        process.answer(argv, timeout_seconds=REMOVAL_SECONDS)
+
+
+def _is_known(uid: int) -> bool:
+    with suppress(KeyError):
+        pwd.getpwuid(uid)
+        return True
+    return False
+
+
+def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
+    """Make the run's folders the user's, let it read the objects, and pass through the folders above both.
+
+    Raises:
+        WorkspaceError: A folder above them, which is not ours to change, is closed.
+    """
+    for folder in (*objects, run.path / "inner"):
+        _show(folder)
+    if (shell := run.path / "shell").exists():
+        _allow(shell, 0o555)
+    for place in (run.path.parent, *objects):
+        _open_way(place, base)
+    # No other run's user comes through here, whatever it knows of the path.
+    os.chown(run.path, -1, uid)
+    run.path.chmod(0o710)
+    for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
+        if top.exists():
+            _give(top, uid)
+
+
+def _give(top: Path, uid: int) -> None:
+    os.chown(top, uid, uid, follow_symlinks=False)
+    for folder, names, files in os.walk(top):
+        for name in (*names, *files):
+            os.chown(os.path.join(folder, name), uid, uid, follow_symlinks=False)  # noqa: PTH118  # many thousand
+
+
+def _show(top: Path) -> None:
+    for folder, _, files in os.walk(top):
+        _allow(Path(folder), 0o555)
+        for name in files:
+            _allow(Path(folder, name), 0o444)
+
+
+def _allow(place: Path, bits: int) -> None:
+    mode = stat.S_IMODE(place.stat().st_mode)
+    if mode | bits != mode:
+        place.chmod(mode | bits)
+
+
+def _open_way(place: Path, base: Path) -> None:
+    for folder in (place, *place.parents):
+        if folder.is_relative_to(base):
+            _allow(folder, stat.S_IXOTH)
+        elif not folder.stat().st_mode & stat.S_IXOTH:
+            raise WorkspaceError(
+                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
+                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
+                code="WORKSPACE_LOCATION",
+            )

@@ -1,0 +1,171 @@
+"""What a coverage format finds, and how findings of several parts of a project add up."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much was reached: in percent, and as numbers where the format has them."""
+
+    percent: float
+    covered: int | None = None
+    valid: int | None = None
+
+    @classmethod
+    def of(cls, covered: int, valid: int) -> "Share | None":
+        """The share of a countable whole; none of nothing."""
+        return cls(100 * covered / valid, covered, valid) if valid > 0 and 0 <= covered <= valid else None
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """One measurement."""
+
+    format: str
+    lines: Share
+    branches: Share | None = None
+
+
+def percent(text: str) -> Share | None:
+    """A share as printed; None for what is no percentage."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return Share(value) if 0 <= value <= 100 else None
+
+
+def total(shares: Sequence[Share | None]) -> Share | None:
+    """The share over all parts: by their numbers, or the one percentage that all of them give."""
+    if not shares or None in shares:
+        return None
+    known = [share for share in shares if share is not None]
+    if len({share.percent for share in known}) == 1 and len(known) == 1:
+        return known[0]
+    counted = [(share.covered, share.valid) for share in known if share.covered is not None and share.valid is not None]
+    if len(counted) < len(known):
+        return None
+    return Share.of(sum(covered for covered, _ in counted), sum(valid for _, valid in counted))
+
+
+_BLOCK = re.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
+
+
+def lcov(text: str) -> Coverage | None:
+    """The totals of each file of an lcov tracefile, added up."""
+    if "end_of_record" not in text:
+        return None
+    found = dict.fromkeys(("LF", "LH", "BRF", "BRH"), 0)
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key in found and value.strip().isdecimal() and len(value) < 12:
+            found[key] += int(value)
+    lines, branches = Share.of(found["LH"], found["LF"]), Share.of(found["BRH"], found["BRF"])
+    return Coverage("lcov", lines, branches) if lines else None
+
+
+def go_profile(text: str) -> Coverage | None:
+    """Statements of the blocks that ran; a block of several test programs ran if it did in any."""
+    if not text.startswith("mode: "):
+        return None
+    blocks: dict[str, tuple[int, bool]] = {}
+    for line in text.splitlines():
+        if found := _BLOCK.match(line):
+            ran = blocks.get(found[1], (0, False))[1] or found[3].strip("0") != ""
+            blocks[found[1]] = (int(found[2][:9]), ran)
+    share = Share.of(sum(size for size, ran in blocks.values() if ran), sum(size for size, _ in blocks.values()))
+    return Coverage("Go cover profile", share) if share else None
+
+
+def json_report(text: str) -> Coverage | None:
+    """Istanbul's summary or coverage.py's report."""
+    try:
+        document = json.loads(text)
+        return _istanbul(document) or _coverage_py(document)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError):
+        return None
+
+
+def _istanbul(document: dict[str, Any]) -> Coverage | None:
+    totals = document.get("total")
+    if not isinstance(totals, dict) or "lines" not in totals:
+        return None
+    lines, branches = (_istanbul_share(totals.get(part)) for part in ("lines", "branches"))
+    return Coverage("Istanbul JSON summary", lines, branches) if lines else None
+
+
+def _istanbul_share(part: dict[str, Any] | None) -> Share | None:
+    if not part:
+        return None
+    return Share.of(int(part["covered"]), int(part["total"])) or percent(str(part.get("pct")))
+
+
+def _coverage_py(document: dict[str, Any]) -> Coverage | None:
+    totals = document.get("totals")
+    if not isinstance(totals, dict):
+        return None
+    lines = Share.of(int(totals["covered_lines"]), int(totals["num_statements"]))
+    branches = Share.of(int(totals.get("covered_branches", 0)), int(totals.get("num_branches", 0)))
+    return Coverage("coverage.py JSON", lines, branches) if lines else None
+
+
+def cobertura(root: Element) -> Coverage | None:
+    """By the numbers of lines where they are given, else by the rate."""
+    if root.tag != "coverage" or root.get("line-rate") is None:
+        return None
+    lines = _counted(root, "lines") or _rate(root, "line-rate")
+    branches = _counted(root, "branches") if root.get("branches-valid") else _rate(root, "branch-rate")
+    return Coverage("Cobertura XML", lines, branches) if lines else None
+
+
+def _counted(root: Element, what: str) -> Share | None:
+    covered, valid = _number(root, f"{what}-covered"), _number(root, f"{what}-valid")
+    return None if covered is None or valid is None else Share.of(covered, valid)
+
+
+def _rate(root: Element, name: str) -> Share | None:
+    try:
+        return percent(str(100 * float(root.get(name) or "nan")))
+    except ValueError:
+        return None
+
+
+def jacoco(root: Element) -> Coverage | None:
+    """By the counters of the whole report."""
+    if root.tag != "report":
+        return None
+    found = {counter.get("type"): counter for counter in root.findall("counter")}
+    lines, branches = (_jacoco_share(found.get(kind)) for kind in ("LINE", "BRANCH"))
+    return Coverage("JaCoCo XML", lines, branches) if lines else None
+
+
+def _jacoco_share(counter: Element | None) -> Share | None:
+    if counter is None:
+        return None
+    missed, covered = _number(counter, "missed"), _number(counter, "covered")
+    return None if missed is None or covered is None else Share.of(covered, missed + covered)
+
+
+def clover(root: Element) -> Coverage | None:
+    """Statements, which is what Clover counts for lines."""
+    metrics = root.find("project/metrics")
+    if root.tag != "coverage" or metrics is None:
+        return None
+    lines = _clover_share(metrics, "coveredstatements", "statements")
+    branches = _clover_share(metrics, "coveredconditionals", "conditionals")
+    return Coverage("Clover XML", lines, branches) if lines else None
+
+
+def _clover_share(metrics: Element, covered: str, valid: str) -> Share | None:
+    numbers = _number(metrics, covered), _number(metrics, valid)
+    return None if numbers[0] is None or numbers[1] is None else Share.of(numbers[0], numbers[1])
+
+
+def _number(element: Element, name: str) -> int | None:
+    text = element.get(name) or ""
+    return int(text) if text.isdecimal() and len(text) < 12 else None

@@ -1,1 +1,0 @@
-"""One module per family of report files: bytes in, tallies out."""

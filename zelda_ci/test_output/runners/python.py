@@ -1,0 +1,284 @@
+"""pytest's closing line, believed only where a session was under way that it can close."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from zelda_ci.test_output.tally import GAP, Lines, Tally, first_names, following, matches, number, numbers, preceding
+
+WORDS = (
+    "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
+    "|subtests passed|subtests failed|subtests skipped"
+)
+_START = re.compile(r"=+ test session starts(?: \(.*\))? =+$")
+_COLLECTED = re.compile(
+    r"(?:collecting \.\.\. )?collected (\d+) items?(?: / (\d+) errors?)?(?: / (\d+) deselected)?"
+    r"(?: / \d+ skipped)?(?: / (\d+) selected)?$|\d+ workers? \[(\d+) items?\]"
+)
+_FULL = re.compile(r".*\[100%\]$")
+_CLOSE = re.compile(r"(?:=+ )?(no tests ran|\d[^=]*?|no tests collected) in [\d.]+s(?: \([\d:, dayswek]+\))?(?: =+)?$")
+_CAPTURED = re.compile(r"-+ Captured (?:stdout|stderr|log)")
+_SECTION = re.compile(r"=+ (?:FAILURES|ERRORS|short test summary info|warnings summary.*) =+$")
+_SHORT = re.compile(r"=+ short test summary info =+$")
+_NAMED = re.compile(r"(?:FAILED|ERROR) (?!collecting )(\S.*)$")
+_RERUN = re.compile(r"(.*\S) (RERUN|PASSED)(?: +\[ *\d+%\])?$|\[gw\d+\] \[ *\d+%\] (RERUN|PASSED) (\S.*)$")
+_DOTS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)(?: +\[ *\d+%\])?$")
+
+
+@dataclass
+class _Session:
+    line: int
+    announced: int | None = None
+    full: bool = False
+    sealed: bool = False
+    """Whether output is missing after it, so that what follows may be another session's."""
+
+
+@dataclass(frozen=True)
+class _Close:
+    line: int
+    counts: dict[str, int]
+    headed: bool
+    """Whether a section of a report stands above it, which nobody prints by chance."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.get(word, 0) for word in ("passed", "failed", "skipped", "xfailed", "xpassed"))
+
+
+@dataclass
+class _Scan:
+    """Sessions that are open, and the lines that may have closed them."""
+
+    lines: Lines
+    open: list[_Session] = field(default_factory=list)
+    closes: list[_Close] = field(default_factory=list)
+    captured: bool = False
+    inner: int = 0
+    headed: bool = False
+
+    def settle(self) -> Iterator[tuple[_Session | None, _Close]]:
+        """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
+        sessions: list[_Session | None] = list(self.open) or [None]
+        wanted = [session.announced for session in self.open if session.announced is not None]
+        ranked = sorted(self.closes, key=lambda close: (close.total in wanted, close.line))
+        chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
+        yield from zip(sessions[-len(chosen) :] if chosen else [], chosen, strict=True)
+        self.open, self.closes = [], []
+
+
+def read_pytest(lines: Lines) -> Iterable[Tally]:
+    """One tally per session; output of tests that looks like a session's is left out where that can be told."""
+    scan = _Scan(lines)
+    previous = 0
+    for session, close in _sessions(scan):
+        start = session.line if session else previous
+        yield _tally(lines, start, close, session)
+        previous = close.line
+
+
+def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
+    for position, line in enumerate(scan.lines):
+        if line == GAP:
+            for session in scan.open:
+                session.sealed = True
+        elif line.endswith("[100%]"):
+            yield from _progressed(scan, position)
+        elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
+            yield from _event(scan, position, line)
+    yield from scan.settle()
+
+
+def _progressed(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
+    if scan.inner:
+        return
+    waiting = next((session for session in scan.open if not session.full), None)
+    if waiting:
+        waiting.full = True
+        if len(scan.open) == 1:
+            scan.closes.clear()  # a session closes after its last test, so a test printed these
+    elif not scan.open or len(scan.closes) >= len(scan.open):
+        if scan.open:
+            yield from scan.settle()
+        scan.closes.clear()
+        scan.open.append(_Session(number, full=True))
+
+
+def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | None, _Close]]:
+    if _CAPTURED.match(line):
+        scan.captured = True
+    elif _START.match(line):
+        yield from _started(scan, number)
+    elif found := _COLLECTED.match(line):
+        _announce(scan, found)
+    elif found := _CLOSE.match(line):
+        counts = {} if found[1].startswith("no tests") else numbers(found[1], WORDS)
+        if counts is not None:
+            _closed(scan, _Close(number, _singular(counts), scan.headed))
+    elif _SECTION.match(line) and not scan.inner:
+        scan.headed = True
+        scan.captured = scan.captured and not _SHORT.match(line)
+
+
+def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
+    if scan.captured:
+        scan.inner += 1
+        return
+    if scan.closes and len(scan.closes) >= len(scan.open):
+        yield from scan.settle()
+    scan.open.append(_Session(number))
+
+
+def _announce(scan: _Scan, found: re.Match[str]) -> None:
+    if scan.inner or not scan.open or scan.open[-1].sealed:
+        return
+    selected = found[4] or (found[3] and int(found[1]) - int(found[3])) or found[1] or found[5]
+    scan.open[-1].announced = int(selected or 0)
+
+
+def _closed(scan: _Scan, close: _Close) -> None:
+    if scan.inner:
+        scan.inner -= 1
+        return
+    scan.captured = scan.headed = False
+    scan.closes.append(close)
+
+
+def _singular(counts: dict[str, int]) -> dict[str, int]:
+    return {{"error": "errors", "warning": "warnings"}.get(word, word): count for word, count in counts.items()}
+
+
+def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) -> Tally:
+    counts = close.counts
+    failed, errored = counts.get("failed", 0), counts.get("errors", 0)
+    return Tally(
+        "pytest",
+        passed=counts.get("passed", 0) + counts.get("xpassed", 0),
+        failed=failed,
+        errored=errored,
+        skipped=counts.get("skipped", 0) + counts.get("xfailed", 0),
+        flaky=_flaky(lines, start, close.line, counts) if counts.get("rerun") else 0,
+        failures=_names(lines, start, close.line) if failed or errored else (),
+        first=start,
+        last=close.line,
+        certain=session is not None or close.headed,
+        announced=_announced(session, close, errored),
+    )
+
+
+def _announced(session: _Session | None, close: _Close, errored: int) -> int | None:
+    """The announced total in terms of the closing line, where an error may stand for a test or come on top of one."""
+    if session is None or session.announced is None:
+        return None
+    fits = session.announced - errored <= close.total <= session.announced
+    return close.total + errored if fits else -1
+
+
+def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:
+    section = next((at for at in range(end - 1, start - 1, -1) if _SHORT.match(lines[at])), None)
+    if section is None:
+        return ()
+    found = (_NAMED.match(line) for line in lines[section:end])
+    return first_names(_test_id(match[1]) for match in found if match)
+
+
+def _test_id(text: str) -> str:
+    """Without the message after it; a dash inside of a parameter's brackets belongs to the name."""
+    head, bracket, rest = text.partition("[")
+    if bracket and " - " not in head and "]" in rest:
+        return head + bracket + rest.partition("] - ")[0].removesuffix("]") + "]"
+    return text.partition(" - ")[0]
+
+
+def _flaky(lines: Lines, start: int, end: int, counts: dict[str, int]) -> int:
+    """Tests that passed after a rerun: by name where names are listed, else by the order of the progress marks."""
+    again: set[str] = set()
+    lucky: set[str] = set()
+    marks: list[str] = []
+    for line in lines[start:end]:
+        if found := _RERUN.match(line):
+            name, outcome = (found[1], found[2]) if found[1] else (found[4], found[3])
+            (again if outcome == "RERUN" else lucky).add(name.strip())
+        elif found := _DOTS.match(line):
+            marks.append(found[1])
+    if again:
+        return len(again & lucky)
+    by_marks = len(re.findall(r"R\.", "".join(marks)))
+    return by_marks or int(not counts.get("failed") and not counts.get("errors"))
+
+
+_RAN = re.compile(r"Ran (\d+) tests? in [\d.]+s")
+_RESULT = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$")
+_HEADING = re.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S.*)$")
+_OUTSIDE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) ")
+_WHOLE_TEST = re.compile(r"\S+ \([^)]*\)")
+_DJANGO = re.compile(r"Found \d+ test\(s\)\.$|Destroying test database for alias")
+_RULE = "-" * 50
+
+
+def read_unittest(lines: Lines) -> Iterable[Tally]:
+    """One tally per `Ran … tests` that stands under a rule, as runners print it and tests seldom do."""
+    start = 0
+    for at, ran in matches(lines, _RAN):
+        if any(line.startswith(_RULE) for line in preceding(lines, at, 2)):
+            result = next(
+                ((end, found) for end, line in following(lines, at + 1, 3) if (found := _RESULT.match(line))), None
+            )
+            if result:
+                yield _unittest_tally(lines, (start, at), result[0], (number(ran, 1), _reasons(result[1])))
+                start = result[0] + 1
+
+
+def _reasons(found: re.Match[str]) -> dict[str, int]:
+    pairs = (part.rpartition("=") for part in (found[1] or "").split(", "))
+    return {word: int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
+
+
+def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, said: tuple[int, dict[str, int]]) -> Tally:
+    ran, reasons = said
+    failing, outside, names = _headings(lines[span[0] : span[1]])
+    errored = {test for kind, test in failing if kind == "ERROR"}
+    failed = {test for kind, test in failing if kind == "FAIL"} - errored
+    listed = reasons.get("failures", 0) + reasons.get("errors", 0)
+    if len(names) < listed:
+        failures, errors, outside = reasons.get("failures", 0), reasons.get("errors", 0), 0
+    else:
+        failures, errors = len(failed), len(errored)
+    unexpected = reasons.get("unexpected successes", 0)
+    skipped = reasons.get("skipped", 0) + reasons.get("expected failures", 0)
+    return Tally(
+        "Django" if _is_django(lines, span[0], last) else "unittest",
+        passed=max(0, ran - failures - errors - unexpected - skipped),
+        failed=failures + unexpected,
+        errored=errors + outside,
+        skipped=skipped,
+        failures=first_names(names),
+        first=span[0],
+        last=last,
+    )
+
+
+def _headings(lines: Lines) -> tuple[set[tuple[str, str]], int, list[str]]:
+    """Failing tests without their subtests, the number of failures outside of tests, and all names."""
+    failing: set[tuple[str, str]] = set()
+    outside = 0
+    names: list[str] = []
+    for at, found in matches(lines, _HEADING):
+        if not any(line.startswith("=" * 50) for line in preceding(lines, at, 1)):
+            continue
+        names.append(found[2])
+        if _OUTSIDE.match(found[2]):
+            outside += 1
+        elif found[1] != "UNEXPECTED SUCCESS":
+            failing.add((found[1], _test(found[2])))
+    return failing, outside, names
+
+
+def _test(name: str) -> str:
+    """`test (module.Class.test) (number=1)` is a subtest of `test (module.Class.test)`."""
+    found = _WHOLE_TEST.match(name)
+    return found[0] if found else name
+
+
+def _is_django(lines: Lines, first: int, last: int) -> bool:
+    return any(_DJANGO.match(line) for line in lines[max(0, first - 20) : last + 30])

@@ -1,1 +1,0 @@
-"""Transcripts of any length, in a form that a judge can read."""

@@ -1,0 +1,294 @@
+"""A fresh checkout of what a session changed, but for protected files, which are as they were committed.
+
+The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file,
+no HOME, no configuration or hook of its repository.
+"""
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from pathspec import PathSpec
+
+from zelda_ci.domain.workspace import Confinement, Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import removal
+from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import store
+from zelda_ci.workspace.changes import measured
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.store import Start
+
+MAX_NAMED = 20
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True)
+class ProtectedFiles:
+    """Copies of the files, by their path below the root, where no run can reach."""
+
+    root: Path
+    copies: Path
+    files: Sequence[bytes]
+
+    @classmethod
+    def over(cls, root: Path, copies: Path, files: Sequence[bytes]) -> "ProtectedFiles":
+        """Copy them from a fresh checkout; links and submodules are left alone."""
+        copies.mkdir(mode=0o700)
+        places = {name: root / os.fsdecode(name) for name in files}
+        plain = {name: place for name, place in places.items() if stat.S_ISREG(place.lstat().st_mode)}
+        for number, place in enumerate(plain.values()):
+            shutil.copy(place, copies / str(number), follow_symlinks=False)
+        return cls(root, copies, tuple(plain))
+
+    def restore(self) -> list[str]:
+        """Put back what is different; returns its names."""
+        return [os.fsdecode(name) for number, name in enumerate(self.files) if self._put_back(name, number)]
+
+    def _put_back(self, name: bytes, number: int) -> bool:
+        content = (self.copies / str(number)).read_bytes()
+        *above, last = name.split(b"/")
+        with self._inside(above) as folder:
+            if _content(last, folder, len(content)) == content:
+                return False
+            self._aside(last, folder)
+            mode = 0o755 if (self.copies / str(number)).stat().st_mode & stat.S_IXUSR else 0o644
+            with open(os.open(last, WRITE, mode, dir_fd=folder), "wb") as file:  # noqa: PTH123  # a descriptor
+                file.write(content)
+                self._hand_over(file.fileno())
+        return True
+
+    @contextmanager
+    def _inside(self, parts: Sequence[bytes]) -> Iterator[int]:
+        """A descriptor of a real folder below the root; whatever else stands in its way is moved aside."""
+        current = os.open(self.root, FOLDER)
+        try:
+            for part in parts:
+                current = self._entered(part, current)
+            yield current
+        finally:
+            os.close(current)
+
+    def _entered(self, part: bytes, above: int) -> int:
+        try:
+            try:
+                return os.open(part, FOLDER, dir_fd=above)
+            except OSError:
+                self._aside(part, above)
+                os.mkdir(part, dir_fd=above)
+                below = os.open(part, FOLDER, dir_fd=above)
+                self._hand_over(below)
+                return below
+        finally:
+            os.close(above)
+
+    def _aside(self, name: bytes, folder: int) -> None:
+        top = os.open(self.copies, FOLDER)
+        try:
+            with suppress(FileNotFoundError):
+                removal.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
+        finally:
+            os.close(top)
+
+    def _hand_over(self, descriptor: int) -> None:
+        if os.geteuid() == 0:
+            owner = self.root.lstat()
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+async def restored(guard: ProtectedFiles | None) -> list[str]:
+    """Put back what is different, and say so in a sentence."""
+    names = await anyio.to_thread.run_sync(guard.restore) if guard else []
+    told = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "")
+    return (
+        [f"Protected files that an earlier command had changed were restored before this one: {told}"] if names else []
+    )
+
+
+def _content(name: bytes, folder: int, most: int) -> bytes | None:
+    """Of a plain file, one byte more than wanted at most."""
+    try:
+        descriptor = os.open(name, READ, dir_fd=folder)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
+        return file.read(most + 1)
+
+
+NAME = "checked"
+RAW = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+ABSENT = b"000000"
+
+
+@dataclass(frozen=True)
+class CleanCheckout:
+    """The checkout, and what it does not hold of the session's work."""
+
+    folder: WorkspaceFolder
+    restored: tuple[str, ...]
+    """Protected files that the session had changed, added or removed, relative to the top of the tree."""
+    left_out: tuple[str, ...]
+    """Changes that could not be taken over, such as very large files."""
+    guard: ProtectedFiles
+    """Over the protected files."""
+
+
+@dataclass(frozen=True)
+class CheckedOut:
+    """A fresh checkout of what a session changed."""
+
+    workspace: Workspace
+    restored: tuple[SafeText, ...]
+    """Protected files that the session had changed."""
+    left_out: tuple[SafeText, ...]
+    """Changes that are not in it, such as very large files."""
+
+
+async def check_out(
+    run: WorkspaceFolder, start: Start, protected: Sequence[str], prefix: str, scratch: Path, plumbing: Git
+) -> CleanCheckout:
+    """Make the checkout inside the run's folder, where no session could reach.
+
+    Args:
+        run: The run's own folder.
+        start: The state before the session.
+        protected: Globs as in `.gitignore`, relative to the project's folder.
+        prefix: The project's folder, relative to the top of the tree.
+        scratch: An empty folder to work in.
+        plumbing: Git of Zelda's own.
+
+    Raises:
+        WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
+    """
+    taken = await measured(run, start, scratch, plumbing)
+    git = taken.git
+    changed = _changed(await git(*RAW, start.commit))
+    spec = _spec(protected, prefix)
+    restored = {path: change[:2] for path, change in changed.items() if spec.match_file(os.fsdecode(path))}
+    shown = await _shown(start, scratch, plumbing)
+    places = {place for path in shown for place in _places(path)}
+    forged = {path for path in changed if path in places and (path not in shown or changed[path][2] != shown[path][1])}
+    await _restore(git, {**restored, **shown})
+    tree = (await git("write-tree")).decode().strip()
+    folder = WorkspaceFolder(run.path / NAME, run.number)
+    await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
+    store.make_folder(folder.root, Path(prefix))
+    tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
+    protected_files = [path for path in tracked if path in shown or spec.match_file(os.fsdecode(path))]
+    guard = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
+    back = {*restored, *forged}
+    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, taken.left_out))
+    return CleanCheckout(folder, names, left_out, guard)
+
+
+def checked(
+    workspace: Workspace, fresh: CleanCheckout, prefix: Path, confinement: Confinement, redact: Redactor
+) -> CheckedOut:
+    """The checkout as a workspace."""
+    folder = fresh.folder
+    place = replace(
+        workspace,
+        base=folder.path,
+        root=folder.root,
+        path=folder.root / prefix,
+        home=folder.home,
+        tmp=folder.tmp,
+        git_dir=folder.git_dir,
+        confinement=confinement,
+    )
+    return CheckedOut(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)))
+
+
+async def _shown(start: Start, scratch: Path, plumbing: Git) -> dict[bytes, tuple[bytes, bytes]]:
+    """Path → mode and blob of what the session did not see and commands shall; copies the objects."""
+    if start.whole is None or not start.store.withheld.paths:
+        return {}
+    whole = plumbing.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
+    told = (await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit)).split(b"\0")[:-1]
+    hidden = {os.fsencode(path) for path in start.store.withheld.paths}
+    entries = {}
+    for head, _, path in (entry.partition(b"\t") for entry in told):
+        mode, kind, blob = head.split(b" ")
+        if kind == b"blob" and any(place in hidden for place in _places(path)):
+            entries[path] = (mode, blob)
+    wanted = b"".join(b"%b\n" % blob for _, blob in entries.values())
+    packs = scratch / "git" / "objects" / "pack"
+    packs.mkdir(exist_ok=True)
+    await whole("pack-objects", "-q", str(packs / "pack"), stdin=wanted)
+    return entries
+
+
+def _places(path: bytes) -> Iterator[bytes]:
+    """The path and every folder above it."""
+    while path:
+        yield path
+        path = path.rpartition(b"/")[0]
+
+
+async def _restore(git: Git, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+    """Put index entries back; a file or link that has taken the place of a folder gives way."""
+    gone = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, (mode, blob) in entries.items() if mode == ABSENT]
+    kept = [b"%b %b 0\t%b" % (mode, blob, path) for path, (mode, blob) in entries.items() if mode != ABSENT]
+    if gone or kept:
+        options = ("update-index", "-z", "--replace", "--index-info")
+        done = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*gone, *kept]))
+        if done.exit_code != 0:
+            raise git.failure(options, done)
+
+
+async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path, plumbing: Git) -> None:
+    folder.path.mkdir(mode=0o700)
+    for place in (folder.home, folder.tmp):
+        place.mkdir(mode=0o700)
+    store.create(
+        folder.git_dir,
+        object_format=start.object_format,
+        settings=start.settings,
+        borrow=start.store.objects,
+        shallow=start.store.shallow,
+    )
+    ignored = shutil.ignore_patterns("info", "tmp_*")
+    copy = partial(shutil.copytree, objects, folder.git_dir / "objects", dirs_exist_ok=True, ignore=ignored)
+    await anyio.to_thread.run_sync(copy)
+    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
+    inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
+    # From there to the session's state: what is the same in both is not written again, and so keeps the bytes that the
+    # committed attributes give it, whatever the session's own say.
+    await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
+    if not folder.is_intact():
+        raise WorkspaceError("The fresh checkout is not where it should be.")
+
+
+def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
+    """Path → mode and blob at the start, and blob now: `:oldmode newmode oldblob newblob status`, then the path."""
+    fields = raw.split(b"\0")[:-1]
+    told = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
+    return {path: (change[0][1:], change[2], change[3]) for path, change in told}
+
+
+def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
+    """The globs from the top of the tree; without a slash in front, gitignore takes a name to fit in every folder."""
+    return PathSpec.from_lines("gitignore", _rooted(globs, prefix), backend="simple")
+
+
+def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
+    # The project's own folder is a name, not a pattern.
+    prefix = "" if prefix == "." else prefix
+    above = "".join(f"\\{sign}" if sign in "*?[]\\!# " else sign for sign in prefix)
+    for glob in globs:
+        yield f"/{above}/{glob}" if above else f"/{glob}"

@@ -1,0 +1,294 @@
+"""The state of a work tree after the session, taken into an index and an object folder of Zelda's own.
+
+Nothing that the session could have configured is read: not its repository, its hooks, its filters or its ignored
+files' list, only the `.gitignore` and `.gitattributes` of the tree.
+"""
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio.to_thread
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.folder import CheckoutIndex
+from zelda_ci.workspace.git import MAKE_ROOM, NO_SPACE, Git, has_room
+
+READ_BY_GIT = frozenset({b".gitignore", b".gitattributes", b".gitmodules"})
+MAX_SETTINGS_BYTES = 1 << 20
+
+
+@dataclass
+class TreeScan:
+    """What git must not meet. Paths are bytes, relative to the work tree."""
+
+    traps: list[bytes] = field(default_factory=list)
+    """Files that git reads by their name and that are a pipe, a device or huge."""
+    nested: list[bytes] = field(default_factory=list)
+    """The `.git` of every repository inside: without it, its files count as what they are."""
+    closed: list[bytes] = field(default_factory=list)
+    """Folders that cannot be listed."""
+
+
+def look_over(root: Path) -> TreeScan:
+    """Walk the tree once, opening no file; a folder deeper than a path may be long counts as closed."""
+    found = TreeScan()
+    waiting = [b""]
+    top = os.fsencode(root)
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(os.path.join(top, here)) as entries:  # noqa: PTH118  # bytes: a name need not be UTF-8
+                waiting += _folders(here, list(entries), found)
+        except OSError:
+            found.closed.append(here)
+    return found
+
+
+@contextmanager
+def set_aside(root: Path, paths: Sequence[bytes], shelf: Path) -> Iterator[None]:
+    """Move these out of the tree for a while, and back."""
+    shelf.mkdir(mode=0o700, exist_ok=True)
+    moved = []
+    try:
+        for path in paths:
+            at, place = os.path.join(os.fsencode(root), path), shelf / secrets.token_hex(8)  # noqa: PTH118  # as above
+            with suppress(OSError):
+                os.rename(at, place)  # noqa: PTH104  # as above
+                moved.append((at, place))
+        yield
+    finally:
+        for at, place in reversed(moved):
+            with suppress(OSError):
+                os.rename(place, at)  # noqa: PTH104  # as above
+
+
+def _folders(here: bytes, entries: Sequence[os.DirEntry[bytes]], found: TreeScan) -> Iterator[bytes]:
+    for entry in entries:
+        path = os.path.join(here, entry.name)  # noqa: PTH118  # as above
+        if entry.name == b".git":
+            if here:
+                found.nested.append(path)
+        elif entry.is_dir(follow_symlinks=False):
+            yield path
+        elif entry.name in READ_BY_GIT and _is_trap(entry):
+            found.traps.append(path)
+
+
+def _is_trap(entry: os.DirEntry[bytes]) -> bool:
+    """Git follows a link only from `.gitmodules`."""
+    status = entry.stat(follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        return entry.name == b".gitmodules"
+    return not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SETTINGS_BYTES
+
+
+MAX_FILE_BYTES = 10 << 20
+MAX_TOTAL_BYTES = 200 << 20
+
+
+@dataclass
+class DiffableFiles:
+    """Paths as bytes, relative to the work tree."""
+
+    present: list[bytes] = field(default_factory=list)
+    gone: list[bytes] = field(default_factory=list)
+    left_out: dict[bytes, str] = field(default_factory=dict)
+    """Changed, but not read: why, in a few words."""
+
+
+def classify(root: Path, paths: Iterable[bytes]) -> DiffableFiles:
+    """Sort out what git may be told to read."""
+    top = os.fsencode(root)
+    found = DiffableFiles()
+    real: dict[bytes, bool] = {b"": True}
+    size = 0
+    for path in sorted(set(paths)):
+        status = _status(top, path, real)
+        reason = _objection(top, path, status, MAX_TOTAL_BYTES - size)
+        if reason:
+            found.left_out[path.rstrip(b"/")] = reason
+        elif status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            found.gone.append(path)
+        else:
+            size += status.st_size
+            found.present.append(path)
+    return found
+
+
+def _status(top: bytes, path: bytes, real: dict[bytes, bool]) -> os.stat_result | None:
+    """Of the entry itself; nothing that lies beyond a link belongs to the tree."""
+    if not _is_real(top, os.path.dirname(path.rstrip(b"/")), real):  # noqa: PTH120  # bytes: a name need not be UTF-8
+        return None
+    try:
+        return os.lstat(os.path.join(top, path))  # noqa: PTH118  # as above
+    except OSError:
+        return None
+
+
+def _is_real(top: bytes, folder: bytes, real: dict[bytes, bool]) -> bool:
+    known = real.get(folder)
+    if known is None:
+        try:
+            mode = os.lstat(os.path.join(top, folder)).st_mode  # noqa: PTH118  # as above
+        except OSError:
+            mode = 0
+        known = stat.S_ISDIR(mode) and _is_real(top, os.path.dirname(folder), real)  # noqa: PTH120  # as above
+        real[folder] = known
+    return known
+
+
+def _objection(top: bytes, path: bytes, status: os.stat_result | None, room: int) -> str | None:
+    if any(part.lower() == b".git" for part in path.split(b"/")):
+        return "named like Git's own"
+    if path.endswith(b"/"):
+        return "a repository"
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return None
+    if status.st_size > min(MAX_FILE_BYTES, room):
+        return f"{status.st_size} bytes"
+    if not os.access(os.path.join(top, path), os.R_OK):  # noqa: PTH118  # as above
+        return "unreadable"
+    return None
+
+
+ATTRIBUTES = "* !diff\n"
+"""Git decides by content what is text: a tree's own opinion could hide readable changes."""
+
+PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
+"""For files that do not fit the encoding their attributes promise."""
+
+MAX_ATTEMPTS = 40
+MAX_INDEX_BYTES = 64 << 20
+
+
+class IndexedFile(NamedTuple):
+    """What an index says of a file."""
+
+    mode: bytes
+    blob: bytes
+
+
+Staged = dict[bytes, str]
+"""Changed files that are not in the index, and why."""
+
+
+@dataclass
+class Snapshot:
+    """An index under construction. `git` names the private repository, its index and the work tree."""
+
+    git: Git
+    repository: Path
+    root: Path
+    attempts: int = 0
+
+    async def take(self, start_index: CheckoutIndex, session_index: Path) -> Staged:
+        """Bring the index from the start state to what the tree holds now.
+
+        Raises:
+            WorkspaceError: Git failed altogether, for instance for want of room.
+        """
+        await anyio.to_thread.run_sync(start_index.write, self.index)
+        self._use(ATTRIBUTES)
+        changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
+        fresh = await self._names("ls-files", "--others", "--exclude-standard")
+        forced = await self._forced(start_index, session_index)
+        found = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
+        await self._forget(changed, found)
+        stubborn = await self._add(found.present)
+        if stubborn:
+            self._use(PLAIN_ATTRIBUTES)
+            self.attempts = 0
+            stubborn = await self._add(stubborn)
+            self._use(ATTRIBUTES)
+        return found.left_out | dict.fromkeys(stubborn, "not accepted by Git")
+
+    @property
+    def index(self) -> Path:
+        """Where the state is kept."""
+        return self.repository / "index"
+
+    def _use(self, attributes: str) -> None:
+        (self.repository / "info" / "attributes").write_text(attributes)
+
+    async def _names(self, *command: str) -> list[bytes]:
+        return [name for name in (await self.git(*command, "-z")).split(b"\0") if name]
+
+    async def _forced(self, start_index: CheckoutIndex, session_index: Path) -> list[bytes]:
+        """Ignored files that the session made git track all the same, by what its index says."""
+        theirs = await anyio.to_thread.run_sync(_content, session_index)
+        if theirs is None or theirs == start_index.content:
+            return []
+        copy = self.repository / "session-index"
+        copy.write_bytes(theirs)
+        git = self.git.within(self.git.cwd, GIT_INDEX_FILE=str(copy))
+        told = await git.attempt("ls-files", "-z")
+        if told.exit_code != 0:
+            return []
+        known = set(await self._names("ls-files"))
+        return [name for name in told.stdout.split(b"\0") if name and name not in known]
+
+    async def _forget(self, changed: Mapping[bytes, IndexedFile], found: DiffableFiles) -> None:
+        """Drop what is gone, and the times of what changed: git would take it at its word on size and second."""
+        gone = (b"0 %b\t%b" % (b"0" * len(changed[path].blob), path) for path in found.gone if path in changed)
+        kept = (b"%b %b 0\t%b" % (*changed[path], path) for path in found.present if path in changed)
+        if not await self._update("--index-info", [*gone, *kept]):
+            raise WorkspaceError("What the session changed cannot be computed: git refused an index of its own making.")
+
+    async def _update(self, option: str, lines: Sequence[bytes]) -> bool:
+        """Change the index by a list; many files go into one pack rather than into a file each.
+
+        What changed is known by now, so the index is made to look younger than any file: git would otherwise read all
+        those again that were written in the same second.
+
+        Raises:
+            WorkspaceError: There is no room.
+        """
+        if not lines:
+            return True
+        os.utime(self.index, (time.time() + 3600,) * 2)
+        options = ("-c", "core.bigFileThreshold=1", "update-index", "-z", *option.split())
+        done = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
+        if done.exit_code == 0:
+            return True
+        error = self.git.failure(options, done)
+        if error.code == NO_SPACE:
+            raise error
+        if not has_room(self.repository):
+            raise WorkspaceError(error.message, hint=MAKE_ROOM, code=NO_SPACE)
+        return False
+
+    async def _add(self, paths: Sequence[bytes]) -> list[bytes]:
+        """Add all, finding by halves the few that git refuses; returns those."""
+        self.attempts += 1
+        if not paths or await self._update("--add --stdin", paths):
+            return []
+        if len(paths) == 1 or self.attempts > MAX_ATTEMPTS:
+            return list(paths)
+        middle = len(paths) // 2
+        return await self._add(paths[:middle]) + await self._add(paths[middle:])
+
+
+def _entries(raw: bytes) -> dict[bytes, IndexedFile]:
+    """Path and start state from `--raw -z`: `:oldmode newmode oldblob newblob status`, then the path."""
+    fields = raw.split(b"\0")[:-1]
+    return {
+        path: IndexedFile(told[1:7], told.split(b" ")[2]) for told, path in zip(fields[::2], fields[1::2], strict=True)
+    }
+
+
+def _content(file: Path) -> bytes | None:
+    """Of a file that a session may have replaced by anything."""
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_INDEX_BYTES:
+                return opened.read(MAX_INDEX_BYTES)
+    return None
