@@ -17,7 +17,6 @@ from zelda_ci.compare.questions import (
     criterion_samples,
     measure_samples,
 )
-from zelda_ci.compare.scales import SCALES, scale_of
 from zelda_ci.compare.sides import Side, sides
 from zelda_ci.domain.comparison import (
     Calibration,
@@ -32,6 +31,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.evaluation import CriterionJudgement
+from zelda_ci.domain.measures import MEASURES, scale_of
 from zelda_ci.domain.run import RunResult
 
 GRAVITY = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
@@ -171,7 +171,7 @@ def ask_all(suites: Sequence[SuiteQuestions]) -> dict[QuestionKey, Question]:
     for measure in Measure:
         samples = _answerable(measure, suites)
         if len(samples) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(SCALES[measure], samples)
+            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, samples)
     return questions
 
 

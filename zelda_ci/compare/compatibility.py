@@ -4,21 +4,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import JudgeIdentity, Metric
+from zelda_ci.domain.evaluation import JudgeIdentity
+from zelda_ci.domain.measures import MEASURES
 
 Aspect = Callable[[RunMetrics], Hashable]
-
-METRIC_OF = {
-    Measure.EFFICIENCY: Metric.EFFICIENCY,
-    Measure.FUNCTIONAL_CORRECTNESS: Metric.FUNCTIONAL_CORRECTNESS,
-    Measure.REQUIREMENT_FULFILLMENT: Metric.REQUIREMENT_FULFILLMENT,
-    Measure.TOOL_USAGE: Metric.TOOL_USAGE,
-    Measure.COST: Metric.EFFICIENCY,
-    Measure.TOKENS: Metric.EFFICIENCY,
-    Measure.TURNS: Metric.EFFICIENCY,
-    Measure.DURATION: Metric.EFFICIENCY,
-}
-"""The evaluator that computes each number."""
 
 
 def _session_settings(reading: RunMetrics) -> Hashable:
@@ -100,7 +89,7 @@ def measure_obstacles(measure: Measure, readings: Sequence[RunMetrics]) -> tuple
     """Why one measure may not be compared; only trials that have it are asked."""
     having = [reading for reading in readings if measure in reading.values]
     aspects: dict[str, Aspect] = {
-        f"{METRIC_OF[measure]} evaluator versions": lambda reading: _version(measure, reading),
+        f"{MEASURES[measure].metric} evaluator versions": lambda reading: _version(measure, reading),
         **EVALUATION.get(measure, {}),
     }
     return tuple(_differences(aspects, having))
@@ -113,7 +102,7 @@ def notes(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
 
 
 def _version(measure: Measure, reading: RunMetrics) -> str:
-    result = reading.run.evaluations.get(METRIC_OF[measure])
+    result = reading.run.evaluations.get(MEASURES[measure].metric)
     return result.version if result else ""
 
 

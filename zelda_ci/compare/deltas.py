@@ -15,9 +15,9 @@ from zelda_ci.compare.power import (
     trials_for_pass_rates,
 )
 from zelda_ci.compare.questions import Question
-from zelda_ci.compare.scales import Scale
 from zelda_ci.compare.sides import mean, summarize
 from zelda_ci.domain.comparison import FamilySize, Verdict
+from zelda_ci.domain.measures import Scale
 
 
 class QuestionKey(NamedTuple):

@@ -9,24 +9,13 @@ from zelda_ci.domain.comparison import (
     CriterionDelta,
     GateReason,
     GateResult,
-    Measure,
     MeasureDelta,
 )
+from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-
-LABELS = {
-    Measure.EFFICIENCY: "efficiency",
-    Measure.FUNCTIONAL_CORRECTNESS: "functional correctness",
-    Measure.REQUIREMENT_FULFILLMENT: "requirement fulfillment",
-    Measure.TOOL_USAGE: "tool usage",
-    Measure.COST: "cost",
-    Measure.TOKENS: "tokens",
-    Measure.TURNS: "turns",
-    Measure.DURATION: "duration",
-}
 
 ENDINGS = {
     SessionStatus.MAX_TURNS: "ran out of turns",
@@ -93,7 +82,7 @@ def _regressed(where: str, delta: MeasureDelta | CriterionDelta) -> str:
         case CriterionDelta():
             return f"{where}: criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %{doubt}"
         case MeasureDelta():
-            return f"{where}: {LABELS[delta.measure]} went from {_amount(old)} to {_amount(new)}{doubt}"
+            return f"{where}: {MEASURES[delta.measure].label} went from {_amount(old)} to {_amount(new)}{doubt}"
 
 
 def _incomplete(runs: Iterable[RunResult]) -> Iterator[GateReason]:
@@ -122,13 +111,13 @@ def _endings(side: Side) -> Iterator[str]:
 
 def _minimums(side: Side, limits: ScoreLimits) -> Iterator[str]:
     """Scores below what was asked for. A score that cannot be had is below: nothing vouches for it."""
-    for measure, least in _limits(limits).items():
-        values = side.values(measure)
+    for measure, spec in MEASURES.items():
+        least, values = spec.limit(limits), side.values(measure)
         if least is not None and not values:
             reason = side.unscored(measure) or "not computed"
-            yield f"{LABELS[measure]} has no score though at least {_amount(least)} is required: {reason}"
+            yield f"{spec.label} has no score though at least {_amount(least)} is required: {reason}"
         elif least is not None and mean(values) < least:
-            yield f"{LABELS[measure]} is {_amount(mean(values))}, below the required {_amount(least)}"
+            yield f"{spec.label} is {_amount(mean(values))}, below the required {_amount(least)}"
 
 
 def _failures(side: Side, limits: ScoreLimits) -> Iterator[str]:
@@ -143,15 +132,6 @@ def _failures(side: Side, limits: ScoreLimits) -> Iterator[str]:
     failed, known = commands.count(Outcome.FAILED), len(commands) - commands.count(Outcome.MEASURED)
     if known and 2 * failed >= known:
         yield f"build, tests or coverage fell short in {_of(failed, known)}"
-
-
-def _limits(limits: ScoreLimits) -> dict[Measure, float | None]:
-    return {
-        Measure.EFFICIENCY: limits.efficiency,
-        Measure.FUNCTIONAL_CORRECTNESS: limits.functional_correctness,
-        Measure.REQUIREMENT_FULFILLMENT: limits.requirement_fulfillment,
-        Measure.TOOL_USAGE: limits.tool_usage,
-    }
 
 
 def _mostly(values: tuple[float, ...], fails: Callable[[float], bool]) -> bool:

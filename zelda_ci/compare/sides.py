@@ -1,7 +1,7 @@
 """One suite on one side: its valid trials and what they say."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, sqrt
@@ -9,23 +9,20 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from zelda_ci.domain import measures
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import CriterionSummary, Measure, SuiteSummary, Trials, TrialStatistics
 from zelda_ci.domain.evaluation import (
     CriterionJudgement,
     CriterionVerdict,
-    EfficiencyDetails,
     FulfillmentDetails,
     Metric,
     ToolUsageDetails,
 )
-from zelda_ci.domain.outcome import Outcome, run_outcome, unjudged_criteria
+from zelda_ci.domain.measures import MEASURES, efficiency_details
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-
-RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION)
-
-IMPLAUSIBLE = 1e15
 
 Details = TypeVar("Details", bound=Record)
 
@@ -35,8 +32,7 @@ class RunMetrics:
     """The numbers and judgements of one run; what was not computed is missing."""
 
     run: RunResult
-    values: dict[Measure, float]
-    """Without numbers that cannot be meant: results may come from outside and must not upset the arithmetic."""
+    values: Mapping[Measure, float]
     unscored: dict[Measure, str]
     """Measures that were asked for and could not be computed, and why."""
     judgements: dict[str, CriterionJudgement]
@@ -53,24 +49,23 @@ class RunMetrics:
 
 def read_metrics(run: RunResult) -> RunMetrics:
     """Take a result apart. Details of an unknown shape count as missing."""
-    efficiency = _details(run, Metric.EFFICIENCY, EfficiencyDetails)
+    efficiency = efficiency_details(run)
     fulfillment = _details(run, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
     tool_usage = _details(run, Metric.TOOL_USAGE, ToolUsageDetails)
-    results = {Measure(metric.value): result for metric, result in run.evaluations.items()}
-    scores = {measure: result.score for measure, result in results.items() if result.score is not None}
-    if unjudged_criteria(run):
-        # An older Zelda gave a score to what had been judged.
-        scores.pop(Measure.REQUIREMENT_FULFILLMENT, None)
+    values = measures.values(run)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
-    values = scores | (_resources(efficiency) if efficiency else {})
     judgements = _numbered(fulfillment.criteria) if fulfillment else {}
     worth = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
     if run.config.undecided == "fail":
         worth[CriterionVerdict.UNDECIDED] = 0.0
     return RunMetrics(
         run=run,
-        values={measure: float(value) for measure, value in values.items() if abs(value) < IMPLAUSIBLE},
-        unscored={measure: result.reasoning for measure, result in results.items() if measure not in scores},
+        values=values,
+        unscored={
+            measure: run.evaluations[spec.metric].reasoning
+            for measure, spec in MEASURES.items()
+            if measure.value == spec.metric.value in run.evaluations and measure not in values
+        },
         judgements=judgements,
         outcomes={name: worth[one.verdict] for name, one in judgements.items() if one.verdict in worth},
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
@@ -87,15 +82,6 @@ def _details(run: RunResult, metric: Metric, kind: type[Details]) -> Details | N
         return kind.model_validate(result.details) if result else None
     except ValidationError:
         return None
-
-
-def _resources(details: EfficiencyDetails) -> dict[Measure, float]:
-    return {
-        Measure.COST: details.cost_usd,
-        Measure.TOKENS: details.usage.total,
-        Measure.TURNS: details.turns,
-        Measure.DURATION: details.wall_seconds,
-    }
 
 
 def _numbered(judgements: tuple[CriterionJudgement, ...]) -> dict[str, CriterionJudgement]:

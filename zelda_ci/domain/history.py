@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
+from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import efficiency_details
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -68,7 +69,7 @@ def word_of(outcome: Outcome) -> OutcomeWord:
 
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
-    details = _efficiency(run)
+    details = efficiency_details(run)
     requested = run.api.requests > 0
     known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
@@ -87,12 +88,3 @@ def at_a_glance(run: RunResult) -> StoredRun:
         replayed=run.replayed,
         commit=run.source.commit if run.source else None,
     )
-
-
-def _efficiency(run: RunResult) -> EfficiencyDetails | None:
-    """Nothing where a file of another Zelda holds other details."""
-    result = run.evaluations.get(Metric.EFFICIENCY)
-    try:
-        return EfficiencyDetails.model_validate(result.details) if result else None
-    except ValidationError:
-        return None

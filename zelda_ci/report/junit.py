@@ -10,6 +10,7 @@ from junit_xml import TestCase, TestSuite
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import SuiteComparison, Verdict
 from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, Metric
+from zelda_ci.domain.numbers import format_score
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -17,7 +18,7 @@ from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.ci_details import citation_place
 from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
 from zelda_ci.report.builders.usage import label, used
-from zelda_ci.report.text import format_score, sentence
+from zelda_ci.report.text import sentence
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"

@@ -12,9 +12,9 @@ from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import QuestionKey
 from zelda_ci.compare.questions import Question, Sample, ask_number, ask_overall, ask_pass_rate
-from zelda_ci.compare.scales import SCALES
 from zelda_ci.domain.comparison import Comparison, Measure, Verdict
 from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.run import RunResult
 
 FULFILLMENT = Measure.REQUIREMENT_FULFILLMENT
@@ -105,7 +105,7 @@ class Population:
             for criterion in range(self.truth.criteria):
                 key = QuestionKey(name, f"criterion {criterion + 1}", criterion=True)
                 questions[key] = ask_criterion("".join(v[criterion] for v in a), "".join(v[criterion] for v in b))
-        overall = ask_overall(SCALES[FULFILLMENT], scores) if len(scores) > 1 else None
+        overall = ask_overall(MEASURES[FULFILLMENT].scale, scores) if len(scores) > 1 else None
         return questions | ({QuestionKey(None, FULFILLMENT.value): overall} if overall else {})
 
 
@@ -116,7 +116,7 @@ def score(verdicts: str) -> float:
 
 @cache
 def ask_score(sample: Sample) -> Question:
-    return ask_number(SCALES[FULFILLMENT], sample)
+    return ask_number(MEASURES[FULFILLMENT].scale, sample)
 
 
 @cache

@@ -1,6 +1,6 @@
 import pytest
 
-from zelda_ci.report import text
+from zelda_ci.domain import numbers
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from zelda_ci.report import text
     ],
 )
 def test_a_duration_is_shown_in_the_finest_unit_that_matters(seconds: float, shown: str) -> None:
-    assert text.duration(seconds) == shown
+    assert numbers.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -34,30 +34,34 @@ def test_a_duration_is_shown_in_the_finest_unit_that_matters(seconds: float, sho
     ],
 )
 def test_money_has_four_decimals(usd: float, shown: str) -> None:
-    assert text.money(usd) == shown
+    assert numbers.money(usd) == shown
 
 
 def test_a_guessed_price_says_so() -> None:
-    assert text.money(0.5, known=False) == "about $0.5000"
+    assert numbers.money(0.5, known=False) == "about $0.5000"
 
 
 @pytest.mark.parametrize(
     ("value", "shown"), [(100, "100.0"), (0, "0.0"), (-0.04, "0.0"), (-0.0, "0.0"), (66.666, "66.7")]
 )
 def test_a_score_has_one_decimal_and_no_negative_zero(value: float, shown: str) -> None:
-    assert text.format_score(value) == shown
+    assert numbers.format_score(value) == shown
 
 
 @pytest.mark.parametrize(("value", "shown"), [(9, "9"), (9.8, "9.8"), (10.04, "10"), (1234.5, "1234.5")])
 def test_an_average_is_whole_where_it_is(value: float, shown: str) -> None:
-    assert text.average(value) == shown
+    assert numbers.average(value) == shown
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (42.9, "0:42"), (83, "1:23"), (3723, "1:02:03")])
 def test_a_running_clock(seconds: float, shown: str) -> None:
-    assert text.clock(seconds) == shown
+    assert numbers.clock(seconds) == shown
 
 
 def test_nouns_follow_their_number() -> None:
-    shown = [text.format_count(1, "file"), text.format_count(0, "file"), text.format_count(2000, "retry", "retries")]
+    shown = [
+        numbers.format_count(1, "file"),
+        numbers.format_count(0, "file"),
+        numbers.format_count(2000, "retry", "retries"),
+    ]
     assert shown == ["1 file", "0 files", "2,000 retries"]

@@ -6,12 +6,12 @@ from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Literal
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import GitHubError, ZeldaError
-from zelda_ci.report import text
 from zelda_ci.report.builders.ci_details import FIRM
 from zelda_ci.report.builders.ci_table import WORDS, by_suite
 from zelda_ci.report.builders.comparison import NOISE
@@ -102,7 +102,7 @@ def _doubt(suite: SuiteComparison) -> str:
     unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
     reasons = suite.reasons or tuple(reason for delta in unsure for reason in delta.reasons)
     why = "; ".join(dict.fromkeys(map(sentence, reasons)))
-    return f"{text.format_count(len(unsure), 'value')} cannot be told from noise or compared: {why}"
+    return f"{numbers.format_count(len(unsure), 'value')} cannot be told from noise or compared: {why}"
 
 
 def _notices(comparison: Comparison | None, places: _Places) -> Iterator[SuiteAnnotation]:
@@ -110,7 +110,7 @@ def _notices(comparison: Comparison | None, places: _Places) -> Iterator[SuiteAn
         better = [d for d in (*suite.criteria, *suite.measures) if d.verdict in FIRM - {Verdict.REGRESSED}]
         if better:
             title = f"Zelda: improved in {visible(suite.suite, 80)}"
-            message = f"{text.format_count(len(better), 'improvement')} against the baseline."
+            message = f"{numbers.format_count(len(better), 'improvement')} against the baseline."
             yield SuiteAnnotation("notice", *places.at(suite.suite), title, message)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
-from zelda_ci.report import text
 from zelda_ci.report.builders.ci_details import (
     broken_fold,
     change_folds,
@@ -177,7 +177,7 @@ def _cells(table: Table) -> list[Cell]:
 def _table(table: Table, most: int) -> Table:
     if len(table.lines) <= most:
         return table
-    more = f"and {text.format_count(len(table.lines) - most, 'more suite')}"
+    more = f"and {numbers.format_count(len(table.lines) - most, 'more suite')}"
     rest = TableRow((Cell(more, Tone.DIM), *(Cell("") for _ in table.columns[1:])))
     return replace(table, lines=(*table.lines[:most], rest) if most else ())
 
@@ -193,7 +193,7 @@ def _rows(rows: tuple[Row, ...], extent: Extent) -> tuple[Row, ...]:
         Row(row.label, _cut(row.cells, extent.longest), _cut(row.lines, extent.longest)) for row in rows[: extent.rows]
     )
     if more := len(rows) - len(kept):
-        return (*kept, Row("", (Cell(f"and {text.whole(more)} more", Tone.DIM),)))
+        return (*kept, Row("", (Cell(f"and {numbers.whole(more)} more", Tone.DIM),)))
     return kept
 
 

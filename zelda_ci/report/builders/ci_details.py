@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,
@@ -13,12 +14,12 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.evaluation import Citation, CriterionJudgement, CriterionVerdict, Metric
+from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report import text
 from zelda_ci.report.builders.ci_table import WORDS, SuiteRuns, by_suite, trial_table
 from zelda_ci.report.builders.comparison import (
-    LABELS,
     NOISE,
     VERDICTS,
     amount,
@@ -35,7 +36,7 @@ from zelda_ci.report.builders.judged import tool_details
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.builders.summary import spread
 from zelda_ci.report.model import NO_FILES, Cell, Details, MetricRow, Priority, Problem, Row, RunView, Section, Tone
-from zelda_ci.report.text import format_count, sentence, visible
+from zelda_ci.report.text import sentence, visible
 
 GRAVITY = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.NEW, Verdict.REMOVED)
 NOUNS = {Verdict.REGRESSED: "regression", Verdict.IMPROVED: "improvement"}
@@ -157,7 +158,7 @@ def _judged(when: str, judgement: CriterionJudgement | None) -> Iterator[Cell]:
 
 def _measure(delta: MeasureDelta, told: frozenset[str]) -> tuple[Verdict, Row]:
     spelled = [amount(delta.measure, side.mean) for side in (delta.baseline, delta.candidate) if side]
-    text = f"{LABELS[delta.measure]} {ARROW.join(spelled)}"
+    text = f"{MEASURES[delta.measure].heading} {ARROW.join(spelled)}"
     if delta.change is not None:
         text = f"{text}, {changed(delta.measure, delta)}"
     return delta.verdict, Row(delta.verdict.value, (Cell(text, VERDICTS[delta.verdict]),), tuple(notes(delta, told)))
@@ -177,7 +178,7 @@ def gate_fold(gate: GateResult) -> Iterator[Details]:
             Row(reason.kind, (Cell(sentence(reason.sentence.removesuffix(DOUBT)), Tone.BAD),))
             for reason in gate.reasons
         ]
-        title = f"Why the check is red: {text.format_count(len(rows), 'reason')}"
+        title = f"Why the check is red: {numbers.format_count(len(rows), 'reason')}"
         yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),), open=True)
 
 
@@ -185,7 +186,7 @@ def broken_fold(runs: Sequence[RunResult]) -> Iterator[Details]:
     """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
     rows = [row for run in runs if run_outcome(run) > Outcome.PASSED for row in _broken(run)]
     if rows:
-        title = f"{text.format_count(len(rows), 'run')} did not go well"
+        title = f"{numbers.format_count(len(rows), 'run')} did not go well"
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_RUNS)),))
 
 
@@ -212,14 +213,14 @@ def unmet_fold(runs: Sequence[RunResult], comparison: Comparison | None) -> Iter
         again = " as before" if comparison else ""
         section = Section("", capped([*rows.values()], MAX_CRITERIA))
         worth = Priority.UNCHANGED if comparison else Priority.FAILED
-        yield Details(f"{text.whole(len(rows))} {noun}{again}", worth, (section,))
+        yield Details(f"{numbers.whole(len(rows))} {noun}{again}", worth, (section,))
 
 
 def capped(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
     """The first ones, and how many more there are."""
     if len(rows) <= most:
         return tuple(rows)
-    return (*rows[:most], Row("", (Cell(f"and {text.whole(len(rows) - most)} more", Tone.DIM),)))
+    return (*rows[:most], Row("", (Cell(f"and {numbers.whole(len(rows) - most)} more", Tone.DIM),)))
 
 
 def printed(found: Problem) -> tuple[Cell, ...]:

@@ -4,18 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Comparison, Measure, MeasureDelta, SuiteComparison, Verdict
+from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report import text
 from zelda_ci.report.builders.comparison import verdict
-from zelda_ci.report.builders.usage import used
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
-from zelda_ci.report.text import average, brief_count, brief_money, duration, format_score, visible
-
-IMPLAUSIBLE = 1e15
-"""Results of a fork are written by strangers; a number beyond this upsets the arithmetic."""
+from zelda_ci.report.text import visible
 
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
@@ -61,59 +59,24 @@ def outcome_cell(runs: Sequence[RunResult]) -> Cell:
     worst = WORDS[max(outcomes)]
     if len(set(outcomes)) == 1:
         return worst
-    return Cell(f"{outcomes.count(Outcome.PASSED)} of {text.whole(len(outcomes))} passed", worst.tone)
-
-
-def measured(run: RunResult) -> dict[Measure, float]:
-    """The numbers that a run has."""
-    scores = {Measure(metric.value): found.score for metric, found in run.evaluations.items()}
-    use = used(run)
-    resources: dict[Measure, float | None] = {}
-    if use and use.details:
-        details = use.details
-        resources = {
-            Measure.COST: details.cost_usd,
-            Measure.TOKENS: details.usage.total,
-            Measure.TURNS: details.turns,
-            Measure.DURATION: details.wall_seconds,
-        }
-    return {
-        measure: float(value)
-        for measure, value in (scores | resources).items()
-        if value is not None and abs(value) < IMPLAUSIBLE
-    }
+    return Cell(f"{outcomes.count(Outcome.PASSED)} of {numbers.whole(len(outcomes))} passed", worst.tone)
 
 
 def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
     """Over the runs that have the number."""
     found: dict[Measure, list[float]] = {}
     for run in runs:
-        for measure, value in measured(run).items():
+        for measure, value in values_of(run).items():
             found.setdefault(measure, []).append(value)
     return {measure: fmean(values) for measure, values in found.items()}
 
 
-SHOWN = (
-    Measure.REQUIREMENT_FULFILLMENT,
-    Measure.TOOL_USAGE,
-    Measure.FUNCTIONAL_CORRECTNESS,
-    Measure.EFFICIENCY,
-    Measure.COST,
-    Measure.TOKENS,
-    Measure.TURNS,
-    Measure.DURATION,
-)
-TITLES = ("Fulfillment", "Tool usage", "Correctness", "Efficiency", "Cost", "Tokens", "Turns", "Duration")
-NUMBERS = tuple(Column(title, right=True) for title in TITLES)
+FIRST = (Measure.REQUIREMENT_FULFILLMENT, Measure.TOOL_USAGE, Measure.FUNCTIONAL_CORRECTNESS)
+SHOWN = (*FIRST, *(measure for measure in MEASURES if measure not in FIRST))
+NUMBERS = tuple(Column(MEASURES[measure].column, right=True) for measure in SHOWN)
 COLUMNS = (Column("Suite"), Column("Status"), *NUMBERS)
 TRIAL_COLUMNS = (Column("Trial"), Column("Status"), *NUMBERS)
 
-SPELL = {
-    Measure.COST: brief_money,
-    Measure.TOKENS: brief_count,
-    Measure.TURNS: average,
-    Measure.DURATION: duration,
-}
 UP, DOWN = "\u25b2", "\u25bc"
 NOTHING = Cell("n/a", Tone.DIM)
 MAX_SUITE_NAME_LENGTH = 60
@@ -174,7 +137,7 @@ def _numbers(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterato
 def _trial(run: RunResult) -> Iterator[Cell]:
     yield Cell(f"trial {run.trial}")
     yield outcome_cell([run])
-    values = measured(run)
+    values = values_of(run)
     for measure in SHOWN:
         yield _plain(measure, values)
 
@@ -211,7 +174,7 @@ def _one_sided(measure: Measure, delta: MeasureDelta) -> Cell:
 def _change(measure: Measure, delta: MeasureDelta) -> str:
     """Points of a score, per cent of a resource; nothing where nothing is left after rounding."""
     change = delta.change or 0.0
-    if measure in SPELL and measure is not Measure.TURNS and delta.change_percent is not None:
+    if MEASURES[measure].brief_relative and delta.change_percent is not None:
         text = f"{abs(delta.change_percent):,.0f}%"
     else:
         text = _spelled(measure, abs(change))
@@ -219,4 +182,4 @@ def _change(measure: Measure, delta: MeasureDelta) -> str:
 
 
 def _spelled(measure: Measure, value: float) -> str:
-    return SPELL.get(measure, format_score)(value)
+    return MEASURES[measure].brief(value)

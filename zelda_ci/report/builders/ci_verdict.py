@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.workspace import IsolationReport
-from zelda_ci.report import text
 from zelda_ci.report.builders.ci_table import by_suite
 from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.builders.judged import judge_cost
@@ -56,7 +56,7 @@ def age(then: datetime, now: datetime) -> str:
     if seconds < HOUR:
         return "less than an hour old"
     unit, noun = (HOUR, "hour") if seconds < 2 * DAY else (DAY, "day")
-    return f"{text.format_count(int(seconds // unit), noun)} old"
+    return f"{numbers.format_count(int(seconds // unit), noun)} old"
 
 
 def _findings(report: CiReport) -> Iterator[Cell]:
@@ -71,9 +71,9 @@ def _findings(report: CiReport) -> Iterator[Cell]:
     else:
         *first, last = _counted(report.comparison)
         yield from first
-        yield Cell(f"{last.text} in {text.format_count(suites, 'suite')}", last.tone)
+        yield Cell(f"{last.text} in {numbers.format_count(suites, 'suite')}", last.tone)
     if failed:
-        yield Cell(f"{text.format_count(failed, 'evaluation')} failed", Tone.BAD)
+        yield Cell(f"{numbers.format_count(failed, 'evaluation')} failed", Tone.BAD)
 
 
 def _counted(comparison: Comparison) -> list[Cell]:
@@ -83,15 +83,15 @@ def _counted(comparison: Comparison) -> list[Cell]:
     together = sum(row.gates for row in comparison.overall)
     found = []
     if counts.regressed:
-        found.append(Cell(text.format_count(counts.regressed, "regression"), Tone.BAD))
+        found.append(Cell(numbers.format_count(counts.regressed, "regression"), Tone.BAD))
     elif together:
-        found.append(Cell(f"{text.format_count(together, 'regression')} of all suites together", Tone.BAD))
+        found.append(Cell(f"{numbers.format_count(together, 'regression')} of all suites together", Tone.BAD))
     else:
         found.append(Cell("no regressions", Tone.GOOD))
     if counts.improved:
-        found.append(Cell(text.format_count(counts.improved, "improvement"), Tone.GOOD))
+        found.append(Cell(numbers.format_count(counts.improved, "improvement"), Tone.GOOD))
     if counts.inconclusive and not (counts.regressed or counts.improved):
-        found.append(Cell(f"{text.whole(counts.inconclusive)} inconclusive", Tone.WARN))
+        found.append(Cell(f"{numbers.whole(counts.inconclusive)} inconclusive", Tone.WARN))
     return found
 
 
@@ -99,19 +99,19 @@ def _passed(report: CiReport, suites: int) -> Cell:
     outcomes = [suite.outcome for suite in by_suite(report.batch.runs).values()]
     measured, good = outcomes.count(Outcome.MEASURED), outcomes.count(Outcome.PASSED)
     if measured == suites:
-        return Cell(f"{text.format_count(suites, 'suite')} measured")
+        return Cell(f"{numbers.format_count(suites, 'suite')} measured")
     tone = Tone.GOOD if good + measured == suites else Tone.BAD
-    aside = f", {text.whole(measured)} measured" if measured else ""
-    return Cell(f"{text.whole(good)} of {text.format_count(suites, 'suite')} passed{aside}", tone)
+    aside = f", {numbers.whole(measured)} measured" if measured else ""
+    return Cell(f"{numbers.whole(good)} of {numbers.format_count(suites, 'suite')} passed{aside}", tone)
 
 
 def _broken(report: CiReport) -> Iterator[Cell]:
     """Runs that say nothing, or not all."""
     for status in (SessionStatus.FAILED, SessionStatus.INTERRUPTED):
         if found := sum(run.status is status for run in report.batch.runs):
-            yield Cell(f"{text.format_count(found, 'run')} {status.value}", Tone.BAD)
+            yield Cell(f"{numbers.format_count(found, 'run')} {status.value}", Tone.BAD)
     if found := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
-        yield Cell(f"{text.format_count(found, 'run')} INCOMPLETE", Tone.BAD)
+        yield Cell(f"{numbers.format_count(found, 'run')} INCOMPLETE", Tone.BAD)
 
 
 def _against(report: CiReport) -> Row:
@@ -126,7 +126,7 @@ def _baseline(origin: BaselineOrigin, now: datetime) -> Iterator[Cell]:
     name = commit_name(origin.branch, origin.commit)
     yield Cell(name, whole=True) if name else Cell("as given")
     if origin.behind:
-        yield Cell(f"{text.format_count(origin.behind, 'commit')} behind", Tone.WARN)
+        yield Cell(f"{numbers.format_count(origin.behind, 'commit')} behind", Tone.WARN)
     if origin.created_at and (now - origin.created_at).total_seconds() > DAY:
         yield Cell(age(origin.created_at, now))
 
@@ -137,7 +137,7 @@ def _certainty(comparison: Comparison) -> Row:
     sizes = [suite.candidate.valid for suite in comparison.suites if suite.candidate and suite.candidate.valid]
     if not sizes:
         return Row("", (Cell("no valid run", Tone.BAD),))
-    span = text.format_count(sizes[0], "trial") if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)} trials"
+    span = numbers.format_count(sizes[0], "trial") if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)} trials"
     return Row("", (Cell(span),))
 
 
@@ -171,7 +171,7 @@ def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
         yield Cell(f"of {stamp}, {age(origin.created_at, report.batch.started_at)}")
     if origin.behind is not None and origin.wanted:
         wanted = commit_name(None, origin.wanted)
-        which = f"{text.format_count(origin.behind, 'commit')} behind the wanted {wanted}"
+        which = f"{numbers.format_count(origin.behind, 'commit')} behind the wanted {wanted}"
         yield Cell(which if origin.behind else "the wanted commit itself")
 
 
@@ -190,7 +190,11 @@ def _trials(report: CiReport) -> Iterator[Row]:
 
 def _span(sizes: Collection[int]) -> str:
     least, most = min(sizes), max(sizes)
-    return text.format_count(most, "trial") if least == most else f"{text.whole(least)} to {text.whole(most)} trials"
+    return (
+        numbers.format_count(most, "trial")
+        if least == most
+        else f"{numbers.whole(least)} to {numbers.whole(most)} trials"
+    )
 
 
 def _cost(batch: BatchResult) -> Iterator[Row]:
@@ -199,12 +203,12 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
     cells = []
     if uses:
         spent, known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
-        cells.append(Cell(f"sessions {text.money(spent, known=known)}"))
+        cells.append(Cell(f"sessions {numbers.money(spent, known=known)}"))
     if judges:
         cells.append(Cell(f"judge {judge_cost(judges)}"))
     if uses:
-        cells.append(Cell(f"{text.whole(sum((use.tokens for use in uses), Usage()).total)} tokens"))
-    cells.append(Cell(text.duration((batch.finished_at - batch.started_at).total_seconds())))
+        cells.append(Cell(f"{numbers.whole(sum((use.tokens for use in uses), Usage()).total)} tokens"))
+    cells.append(Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())))
     yield Row("Cost of this run", tuple(cells))
 
 
@@ -213,7 +217,7 @@ def _isolation(batch: BatchResult) -> Iterator[Row]:
     reports = [found for run in batch.runs if (found := run.isolation) is not None]
     if reports:
         levels = Counter(str(found.level) for found in reports)
-        told = tuple(Cell(f"{visible(level)} ({text.format_count(runs, 'run')})") for level, runs in levels.items())
+        told = tuple(Cell(f"{visible(level)} ({numbers.format_count(runs, 'run')})") for level, runs in levels.items())
         remarks = dict.fromkeys(remark for found in reports for remark in _remarkable(found))
         yield Row("Isolation", told, tuple(Cell(remark, Tone.WARN) for remark in list(remarks)[:MAX_NAMES]))
 
@@ -226,7 +230,7 @@ def _remarkable(found: IsolationReport) -> Iterator[str]:
         yield f"the session changed protected files, and build and tests saw them as committed: {names}"
     if found.tripwire and found.tripwire.changes:
         changes = len(found.tripwire.changes) + found.tripwire.more
-        yield f"the checkout was not the same after a run as before: {text.format_count(changes, 'difference')}"
+        yield f"the checkout was not the same after a run as before: {numbers.format_count(changes, 'difference')}"
 
 
 def _made_with(batch: BatchResult) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """A comparison as finished strings."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from zelda_ci.domain.comparison import (
@@ -19,29 +19,12 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.evaluation import CriterionJudgement
+from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Column, Row, Section, Table, TableRow, Tone
-from zelda_ci.report.text import average, duration, format_count, format_score, money, sentence, visible, whole
-
-LABELS = {
-    Measure.EFFICIENCY: "Efficiency",
-    Measure.FUNCTIONAL_CORRECTNESS: "Functional correctness",
-    Measure.REQUIREMENT_FULFILLMENT: "Requirement fulfillment",
-    Measure.TOOL_USAGE: "Tool usage",
-    Measure.COST: "Cost",
-    Measure.TOKENS: "Tokens",
-    Measure.TURNS: "Turns",
-    Measure.DURATION: "Time",
-}
-
-SPELL: dict[Measure, Callable[[float], str]] = {
-    Measure.COST: money,
-    Measure.TOKENS: whole,
-    Measure.TURNS: average,
-    Measure.DURATION: duration,
-}
-"""Scores are all spelled alike."""
+from zelda_ci.report.text import sentence, visible
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
@@ -57,18 +40,18 @@ NOT_THERE = Cell("N/A", Tone.DIM)
 MAX_REASONING_LENGTH = 300
 
 _SIDES = (Column("Baseline", right=True), Column("Candidate", right=True), Column("Change", right=True))
-MEASURES = (Column("Metric"), *_SIDES, Column("Verdict"))
-CRITERIA = (Column("Criterion"), *_SIDES, Column("Verdict"))
+MEASURE_COLUMNS = (Column("Metric"), *_SIDES, Column("Verdict"))
+CRITERION_COLUMNS = (Column("Criterion"), *_SIDES, Column("Verdict"))
 
 
 def measure_table(deltas: tuple[MeasureDelta, ...], told: frozenset[str]) -> Table:
     """Metrics side by side; reasons that were `told` already are not repeated."""
-    return Table(MEASURES, tuple(_measure(delta, told) for delta in deltas))
+    return Table(MEASURE_COLUMNS, tuple(_measure(delta, told) for delta in deltas))
 
 
 def criterion_table(deltas: tuple[CriterionDelta, ...], told: frozenset[str]) -> Table:
     """Criteria, old and new."""
-    return Table(CRITERIA, tuple(_criterion(delta, told) for delta in deltas))
+    return Table(CRITERION_COLUMNS, tuple(_criterion(delta, told) for delta in deltas))
 
 
 def verdict(found: Verdict) -> Cell:
@@ -78,23 +61,17 @@ def verdict(found: Verdict) -> Cell:
 
 def amount(measure: Measure, value: float) -> str:
     """A value of the measure."""
-    return SPELL.get(measure, format_score)(value)
+    return MEASURES[measure].write(value)
 
 
 def difference(measure: Measure, value: float) -> str:
     """A difference of the measure, without its sign; of a score in percent of its full range."""
-    match measure:
-        case Measure.COST | Measure.TOKENS | Measure.DURATION:
-            return amount(measure, value)
-        case Measure.TURNS:
-            return f"{average(value)} {'turn' if value == 1 else 'turns'}"
-        case _:
-            return f"{format_score(value)}%"
+    return MEASURES[measure].write_difference(value)
 
 
 def _measure(delta: MeasureDelta, told: frozenset[str]) -> TableRow:
     cells = (
-        Cell(LABELS[delta.measure]),
+        Cell(MEASURES[delta.measure].heading),
         _mean(delta.measure, delta.baseline),
         _mean(delta.measure, delta.candidate),
         _change(delta, changed(delta.measure, delta)),
@@ -114,7 +91,7 @@ def changed(measure: Measure, delta: Delta) -> str:
     """The change with its sign and, of a resource, in percent of what it was."""
     change = delta.change or 0.0
     text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
-    relative = measure in SPELL and delta.change_percent is not None
+    relative = MEASURES[measure].relative and delta.change_percent is not None
     return f"{text} ({delta.change_percent:+.1f}%)" if relative else text
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.evaluation import CriterionVerdict, Metric
 from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
-from zelda_ci.report import text
 from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Section, Tone
 from zelda_ci.report.text import sentence, visible
@@ -124,11 +124,11 @@ def _command_row(label: str, command: CommandResult, *, passed: bool) -> Row:
     elif command.exit_code:
         cells.append(Cell(f"exit code {command.exit_code}", Tone.BAD))
     shown = Cell(sentence(command.command, 200), Tone.DIM)
-    return Row(label, (*cells, Cell(text.duration(command.seconds)), shown))
+    return Row(label, (*cells, Cell(numbers.duration(command.seconds)), shown))
 
 
 def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
-    yield Cell(f"{text.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)
+    yield Cell(f"{numbers.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)
     for number, word, tone in (
         (tests.failed, "failed", Tone.BAD),
         (tests.errored, "errored", Tone.BAD),
@@ -136,7 +136,7 @@ def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
         (tests.flaky, "flaky", Tone.WARN),
     ):
         if number:
-            yield Cell(f"{text.whole(number)} {word}", tone)
+            yield Cell(f"{numbers.whole(number)} {word}", tone)
 
 
 def _names(tests: TestSummary) -> Iterator[Cell]:
@@ -144,7 +144,7 @@ def _names(tests: TestSummary) -> Iterator[Cell]:
         yield Cell(visible(name, 300), Tone.BAD)
     lost = tests.failed + tests.errored
     if tests.failures and lost > (shown := min(len(tests.failures), MAX_NAMES)):
-        yield Cell(f"and {text.whole(lost - shown)} more", Tone.DIM)
+        yield Cell(f"and {numbers.whole(lost - shown)} more", Tone.DIM)
 
 
 def _formats(tests: TestSummary) -> Iterator[Cell]:
@@ -163,7 +163,7 @@ def _runners(tests: TestSummary) -> Iterator[Cell]:
             name = visible(f"{runner.format} {runner.label or ''}".rstrip(), 100)
             yield Cell(f"{name}: {', '.join(cell.text for cell in _counts(runner))}", Tone.DIM)
     if (more := len(tests.runners) - MAX_NAMES) > 0:
-        yield Cell(f"and {text.whole(more)} more", Tone.DIM)
+        yield Cell(f"and {numbers.whole(more)} more", Tone.DIM)
 
 
 def _coverage(found: CorrectnessDetails) -> Iterator[Cell]:
@@ -263,7 +263,7 @@ def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     failed = failed_criteria(run)
     if not failed:
         return None
-    more = f", and {text.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
+    more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
     why = f"Not met: {sentence(failed[0].criterion, MAX_CRITERION_LENGTH)}{undecided}{more}"
     look = files.patch or files.transcript

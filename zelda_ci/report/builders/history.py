@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.history import History, StoredRun
+from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report import text
-from zelda_ci.report.builders.comparison import LABELS, amount, difference
+from zelda_ci.report.builders.comparison import amount, difference
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 TRIALS = (1, 3, 5, 10)
 _DROPS = tuple(Column(f"by {trials}", right=True) for trials in TRIALS)
-CRITERIA = (Column("Criterion"), Column("Passed", right=True), Column("Flips", right=True), *_DROPS)
-MEASURES = (Column("Metric"), Column("Mean", right=True), Column("Range", right=True), *_DROPS)
+CRITERION_COLUMNS = (Column("Criterion"), Column("Passed", right=True), Column("Flips", right=True), *_DROPS)
+MEASURE_COLUMNS = (Column("Metric"), Column("Mean", right=True), Column("Range", right=True), *_DROPS)
 NONE = Cell("-", Tone.DIM)
 
 EXPLANATION = (
@@ -42,16 +43,16 @@ def calibration_view(calibration: Calibration, stored: str) -> CalibrationView:
     trials = calibration.trials
     commits = ", ".join(visible(commit[:12]) for commit in trials.commits)
     facts = [
-        Cell(text.format_count(trials.valid, "trial")),
+        Cell(numbers.format_count(trials.valid, "trial")),
         *([Cell(f"commit {commits}", Tone.DIM)] if commits else []),
     ]
     if trials.invalid:
-        facts.append(Cell(f"{text.format_count(trials.invalid, 'more')} failed or interrupted, left out", Tone.WARN))
+        facts.append(Cell(f"{numbers.format_count(trials.invalid, 'more')} failed or interrupted, left out", Tone.WARN))
     return CalibrationView(
         visible(calibration.suite),
         tuple(facts),
-        Table(CRITERIA, tuple(map(_criterion, calibration.criteria))),
-        Table(MEASURES, tuple(map(_measure, calibration.measures))),
+        Table(CRITERION_COLUMNS, tuple(map(_criterion, calibration.criteria))),
+        Table(MEASURE_COLUMNS, tuple(map(_measure, calibration.measures))),
         tuple(_remarks(calibration, stored)),
     )
 
@@ -62,7 +63,7 @@ def _criterion(noise: CriterionNoise) -> TableRow:
     cells = (
         Cell(sentence(noise.criterion)),
         Cell(f"{passed} of {noise.passes.trials}"),
-        Cell(f"{text.format_score(noise.flip_rate)}%", tone),
+        Cell(f"{numbers.format_score(noise.flip_rate)}%", tone),
     )
     return TableRow((*cells, *_drops(noise.detectable, lambda drop: f"{drop:.0f}%")))
 
@@ -72,7 +73,7 @@ def _measure(noise: MeasureNoise) -> TableRow:
     span = f"{amount(measure, found.minimum)} to {amount(measure, found.maximum)}"
     return TableRow(
         (
-            Cell(LABELS[measure]),
+            Cell(MEASURES[measure].heading),
             Cell(amount(measure, found.mean)),
             Cell(span) if found.minimum < found.maximum else NONE,
             *_drops(noise.detectable, lambda drop: _short(measure, drop)),
@@ -151,13 +152,13 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     yield _status(run)
     for metric in SHOWN:
         score = run.scores.get(metric)
-        yield NOT_SCORED if score is None else Cell(text.format_score(score))
+        yield NOT_SCORED if score is None else Cell(numbers.format_score(score))
     yield NOT_SCORED if run.cost_usd is None else Cell(_price(run))
-    yield NOT_SCORED if run.turns is None else Cell(text.whole(run.turns))
+    yield NOT_SCORED if run.turns is None else Cell(numbers.whole(run.turns))
 
 
 def _price(run: StoredRun) -> str:
-    return text.money(run.cost_usd or 0.0, known=run.cost_known).replace("about ", "~").replace("less than ", "<")
+    return numbers.money(run.cost_usd or 0.0, known=run.cost_known).replace("about ", "~").replace("less than ", "<")
 
 
 def _status(run: StoredRun) -> Cell:
@@ -172,16 +173,16 @@ def _history_remarks(history: History, of: int) -> Iterator[Cell]:
         yield Cell("There are no stored runs yet. Make one with `zelda run`, or watch `zelda demo`.")
     elif not history.runs:
         yield Cell(
-            f"None of the {text.format_count(of, 'stored run')} is of this suite and time. `zelda list` shows all."
+            f"None of the {numbers.format_count(of, 'stored run')} is of this suite and time. `zelda list` shows all."
         )
     elif len(history.runs) < of:
-        yield Cell(f"{text.whole(len(history.runs))} of {text.format_count(of, 'stored run')}.", Tone.DIM)
+        yield Cell(f"{numbers.whole(len(history.runs))} of {numbers.format_count(of, 'stored run')}.", Tone.DIM)
     if history.unfinished:
         noun = "run has" if history.unfinished == 1 else "runs have"
         which = "under way, or killed and recovered by the next `zelda run`"
-        yield Cell(f"{text.whole(history.unfinished)} more {noun} no result yet: {which}.", Tone.DIM)
+        yield Cell(f"{numbers.whole(history.unfinished)} more {noun} no result yet: {which}.", Tone.DIM)
     for skipped in history.skipped[:MAX_SKIPPED]:
         yield Cell(f"skipped: {sentence(skipped.message)}", Tone.WARN)
     if len(history.skipped) > MAX_SKIPPED:
-        rest = text.whole(len(history.skipped) - MAX_SKIPPED)
+        rest = numbers.whole(len(history.skipped) - MAX_SKIPPED)
         yield Cell(f"and {rest} more that could not be read; `zelda list --json` names all.", Tone.WARN)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.evaluation import (
     Citation,
     CriterionJudgement,
@@ -21,7 +22,6 @@ from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.outcome import fulfillment
 from zelda_ci.domain.run import JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.report import text
 from zelda_ci.report.model import Cell, Row, Section, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -61,12 +61,12 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
 def judge_cost(uses: list[JudgeUsage]) -> str:
     """Of several judgings together."""
     known = all(model.cost_known for use in uses for model in use.models.values())
-    return text.money(sum(use.cost_usd for use in uses), known=known)
+    return numbers.money(sum(use.cost_usd for use in uses), known=known)
 
 
 def _calls(usage: JudgeUsage) -> Iterator[Cell]:
-    yield Cell(text.format_count(usage.requests, "call"), Tone.DIM)
-    yield Cell(f"{text.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
+    yield Cell(numbers.format_count(usage.requests, "call"), Tone.DIM)
+    yield Cell(f"{numbers.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
 
 
 def _row(number: int, one: CriterionJudgement, *, ignores: bool) -> Row:
@@ -117,7 +117,7 @@ def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
     yield Row("Called", tuple(_called(details.uses)))
     for label, remarks in (("Missed", details.missed), ("Misused", details.misused)):
         if remarks:
-            count = Cell(text.format_count(len(remarks), "tool"), Tone.WARN)
+            count = Cell(numbers.format_count(len(remarks), "tool"), Tone.WARN)
             yield Row(label, (count,), _capped([_remark(remark) for remark in remarks]))
     if details.rules:
         broken = [rule for rule in details.rules if rule.verdict is RuleVerdict.BROKEN]
@@ -139,14 +139,14 @@ def _called(uses: Sequence[ToolUse]) -> Iterator[Cell]:
     own = [use for use in uses if use.tool.startswith(STEERING)]
     for use in own[:MAX_LINES]:
         trouble = [f"{count} {what}" for count, what in ((use.errors, "failed"), (use.denied, "denied")) if count]
-        told = f"{visible(use.tool, 80)} {text.whole(use.calls)}"
+        told = f"{visible(use.tool, 80)} {numbers.whole(use.calls)}"
         yield Cell(f"{told} ({', '.join(trouble)})" if trouble else told, Tone.WARN if trouble else Tone.NEUTRAL)
     if not own:
         yield Cell("no skill, sub-agent or MCP tool")
     elif len(own) > MAX_LINES:
-        yield Cell(f"and {text.whole(len(own) - MAX_LINES)} more", Tone.DIM)
+        yield Cell(f"and {numbers.whole(len(own) - MAX_LINES)} more", Tone.DIM)
     if built_in := sum(use.calls for use in uses) - sum(use.calls for use in own):
-        yield Cell(text.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
+        yield Cell(numbers.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
 
 
 def _remark(remark: ToolRemark) -> Cell:
@@ -155,7 +155,7 @@ def _remark(remark: ToolRemark) -> Cell:
 
 def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
     if details.judge is None:
-        yield Cell(f"{text.whole(len(details.rules))} loaded, not judged", Tone.DIM)
+        yield Cell(f"{numbers.whole(len(details.rules))} loaded, not judged", Tone.DIM)
         return
     words = {
         RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
@@ -165,7 +165,7 @@ def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
     }
     for verdict, (word, tone) in words.items():
         if count := sum(rule.verdict is verdict for rule in details.rules):
-            yield Cell(f"{text.whole(count)} {word}", tone)
+            yield Cell(f"{numbers.whole(count)} {word}", tone)
 
 
 def _broken(rule: RuleJudgement) -> Cell:
@@ -203,4 +203,4 @@ def _assessment(result: EvalResult, details: ToolUsageDetails) -> Iterator[Cell]
 def _capped(lines: Sequence[Cell]) -> tuple[Cell, ...]:
     if len(lines) <= MAX_LINES:
         return tuple(lines)
-    return (*lines[:MAX_LINES], Cell(f"and {text.whole(len(lines) - MAX_LINES)} more", Tone.DIM))
+    return (*lines[:MAX_LINES], Cell(f"and {numbers.whole(len(lines) - MAX_LINES)} more", Tone.DIM))

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, CommandResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.workspace import IsolationReport, Tripwire
-from zelda_ci.report import text
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
@@ -41,9 +41,9 @@ def file_rows(files: RunFiles, failed: Collection[str] = ()) -> tuple[Row, ...]:
 
 
 def _sizes(changes: ChangeSummary) -> Iterator[Cell]:
-    yield Cell(text.format_count(len(changes.files), "file"))
-    yield Cell(f"+{text.whole(changes.insertions)}", Tone.GOOD)
-    yield Cell(f"-{text.whole(changes.deletions)}", Tone.BAD)
+    yield Cell(numbers.format_count(len(changes.files), "file"))
+    yield Cell(f"+{numbers.whole(changes.insertions)}", Tone.GOOD)
+    yield Cell(f"-{numbers.whole(changes.deletions)}", Tone.BAD)
     if changes.truncated:
         yield Cell("the patch was too large and is cut", Tone.WARN)
 
@@ -52,7 +52,7 @@ def _names(files: tuple[str, ...]) -> Iterator[Cell]:
     for name in sorted(files)[:MAX_FILES]:
         yield Cell(visible(name))
     if len(files) > MAX_FILES:
-        yield Cell(f"and {text.whole(len(files) - MAX_FILES)} more", Tone.DIM)
+        yield Cell(f"and {numbers.whole(len(files) - MAX_FILES)} more", Tone.DIM)
 
 
 MAX_NAMED = 10
@@ -71,10 +71,10 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
     yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
     if report.findings:
         names = [f"{finding.setting} ({finding.file})" for finding in report.findings]
-        told = f"{text.format_count(len(names), 'setting')} of the project did not take effect"
+        told = f"{numbers.format_count(len(names), 'setting')} of the project did not take effect"
         yield Row("Overruled", (Cell(told, Tone.WARN),), _listed(names))
     if report.protected:
-        told = f"{text.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
+        told = f"{numbers.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
         yield Row("Protected", (Cell(told, Tone.WARN),), _listed(report.protected))
     if report.tripwire and report.tripwire.changes:
         yield _tripped(report.tripwire)
@@ -90,7 +90,7 @@ def _network(report: IsolationReport) -> str:
 def _tripped(tripwire: Tripwire) -> Row:
     count = len(tripwire.changes) + tripwire.more
     lines = _listed([f"{change.kind}: {change.path}" for change in tripwire.changes], count)
-    told = f"{text.format_count(count, 'file')} of your project changed while it ran"
+    told = f"{numbers.format_count(count, 'file')} of your project changed while it ran"
     return Row("Tripwire", (Cell(told, Tone.WARN),), lines)
 
 
@@ -148,9 +148,9 @@ def _facts(run: RunResult) -> Iterator[Cell]:
     yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
     if use := used(run):
         if use.details:
-            yield Cell(text.format_count(use.details.turns, "turn"), Tone.DIM)
-        yield Cell(text.money(use.cost_usd, known=use.cost_known), Tone.DIM)
-    yield Cell(text.duration(wall_seconds(run)), Tone.DIM)
+            yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)
+        yield Cell(numbers.money(use.cost_usd, known=use.cost_known), Tone.DIM)
+    yield Cell(numbers.duration(wall_seconds(run)), Tone.DIM)
     if run.replayed:
         yield Cell("replayed", Tone.DIM)
 
@@ -180,7 +180,7 @@ def _session_rows(run: RunResult) -> Iterator[Row]:
         yield change_row(run.changes)
     yield from isolation_rows(run)
     if run.phase_seconds:
-        phases = (Cell(f"{visible(name)} {text.duration(t)}", Tone.DIM) for name, t in run.phase_seconds.items())
+        phases = (Cell(f"{visible(name)} {numbers.duration(t)}", Tone.DIM) for name, t in run.phase_seconds.items())
         yield Row("Phases", tuple(phases))
 
 
@@ -191,4 +191,4 @@ def _setup(setup: CommandResult) -> tuple[Cell, ...]:
         how = Cell(f"exit code {setup.exit_code}", Tone.BAD)
     else:
         how = Cell("done", Tone.GOOD)
-    return (how, Cell(text.duration(setup.seconds)), Cell(sentence(setup.command, 200), Tone.DIM))
+    return (how, Cell(numbers.duration(setup.seconds)), Cell(sentence(setup.command, 200), Tone.DIM))

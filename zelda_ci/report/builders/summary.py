@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import UTC
 from statistics import fmean
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.report import text
 from zelda_ci.report.builders.judged import judge_cost
 from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds
 from zelda_ci.report.builders.usage import Used, label, used
@@ -91,12 +91,12 @@ def _names(runs: Sequence[RunView]) -> str:
         trials.setdefault(run.suite, []).append(run.trial)
     names = [_name(suite, found) for suite, found in trials.items()]
     if len(names) > MAX_NAMES:
-        names[MAX_NAMES:] = [f"and {text.format_count(len(names) - MAX_NAMES, 'more suite')}"]
+        names[MAX_NAMES:] = [f"and {numbers.format_count(len(names) - MAX_NAMES, 'more suite')}"]
     return ", ".join(names)
 
 
 def _name(suite: str, trials: Sequence[str]) -> str:
-    which = trials[0] if len(trials) == 1 else text.format_count(len(trials), "trial")
+    which = trials[0] if len(trials) == 1 else numbers.format_count(len(trials), "trial")
     return f"{suite} ({which})" if which else suite
 
 
@@ -120,7 +120,7 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
         return (Cell(f"no {noun} was run", Tone.BAD),)
     counts = Counter(outcomes)
     cells = [
-        Cell(text.format_count(counts[outcome], *words), VERDICTS[outcome].tone)
+        Cell(numbers.format_count(counts[outcome], *words), VERDICTS[outcome].tone)
         for outcome, words in COUNTED.items()
         if counts[outcome]
     ]
@@ -142,14 +142,14 @@ def _totals(batch: BatchResult) -> Iterator[Row]:
     uses = [use for use in map(used, batch.runs) if use]
     if uses:
         yield Row("Cost", (Cell(_cost(uses)),))
-        yield Row("Tokens", (Cell(text.whole(sum((use.tokens for use in uses), Usage()).total)),))
+        yield Row("Tokens", (Cell(numbers.whole(sum((use.tokens for use in uses), Usage()).total)),))
     if judges := [run.judge for run in batch.runs if run.judge]:
         yield Row("Judge", (Cell(judge_cost(judges)),))
-    yield Row("Time", (Cell(text.duration((batch.finished_at - batch.started_at).total_seconds())),))
+    yield Row("Time", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
 
 
 def _cost(uses: Sequence[Used]) -> str:
-    return text.money(sum(use.cost_usd for use in uses), known=all(use.cost_known for use in uses))
+    return numbers.money(sum(use.cost_usd for use in uses), known=all(use.cost_known for use in uses))
 
 
 def _versions(runs: Sequence[RunResult]) -> Iterator[Cell]:
@@ -172,7 +172,7 @@ def spread(runs: Sequence[RunResult]) -> Spread | None:
     if len(valid) < 2:
         return None
     rows = (_row(name, spell, [measure(run) for run in valid]) for name, measure, spell in _measures(valid))
-    trials = text.format_count(len(runs), "trial")
+    trials = numbers.format_count(len(runs), "trial")
     title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
     return Spread(title, tuple(row for row in rows if row))
 
@@ -181,21 +181,21 @@ def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
     """Like "4 of 5 trials passed"."""
     outcomes = [run_outcome(run) for run in runs]
     if set(outcomes) == {Outcome.MEASURED}:
-        return (Cell(f"{text.format_count(len(runs), 'trial')} measured"),)
+        return (Cell(f"{numbers.format_count(len(runs), 'trial')} measured"),)
     good = outcomes.count(Outcome.PASSED)
     tone = Tone.NEUTRAL if good == len(runs) else Tone.BAD
-    return (Cell(f"{good} of {text.format_count(len(runs), 'trial')} passed", tone),)
+    return (Cell(f"{good} of {numbers.format_count(len(runs), 'trial')} passed", tone),)
 
 
 def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]:
     present = {metric for run in runs for metric in run.evaluations}
     for metric in Metric:
         if metric in present:
-            yield label(metric), _score_of(metric), text.format_score
-    yield "Cost", _trials_cost, text.money
-    yield "Tokens", _tokens, text.whole
-    yield "Turns", _turns, text.average
-    yield "Time", wall_seconds, text.duration
+            yield label(metric), _score_of(metric), numbers.format_score
+    yield "Cost", _trials_cost, numbers.money
+    yield "Tokens", _tokens, numbers.whole
+    yield "Turns", _turns, numbers.average
+    yield "Time", wall_seconds, numbers.duration
 
 
 def _score_of(metric: Metric) -> Measure:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 
+from zelda_ci.domain.numbers import clock, duration, format_count
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -18,7 +19,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import clock, duration, format_count, sentence, visible
+from zelda_ci.report.text import sentence, visible
 
 PATCH_TAB = 8
 

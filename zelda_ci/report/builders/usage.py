@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
+from zelda_ci.domain import numbers
 from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
+from zelda_ci.domain.measures import MEASURES, efficiency_details
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
-from zelda_ci.report import text
 from zelda_ci.report.model import Cell, MetricRow, Row, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -30,7 +29,7 @@ class Used:
 
 def used(run: RunResult) -> Used | None:
     """What the session used; absent where it never reached the model."""
-    if details := _details(run):
+    if details := efficiency_details(run):
         cost, known, models = details.cost_usd, details.cost_known, details.models
         return Used(details.usage, models, cost, known, details.api_seconds, details.api_retries, details)
     if not run.api.requests:
@@ -41,24 +40,15 @@ def used(run: RunResult) -> Used | None:
     return Used(tokens, models, run.api.cost_usd, known, run.api.api_seconds, run.api.retries, None)
 
 
-def _details(run: RunResult) -> EfficiencyDetails | None:
-    """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
-    result = run.evaluations.get(Metric.EFFICIENCY)
-    try:
-        return EfficiencyDetails.model_validate(result.details) if result else None
-    except ValidationError:
-        return None
-
-
 def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
     """Tokens, cost, turns, time, models, tools and errors, as far as they are known."""
     targets, details = run.config.efficiency_targets, use.details
-    total = Cell(text.whole(use.tokens.total))
-    yield Row("Tokens", (total, *_token_kinds(use.tokens), *_target(use.tokens.total, targets.tokens, text.whole)))
-    cost = Cell(text.money(use.cost_usd, known=use.cost_known))
-    yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, text.money)))
+    total = Cell(numbers.whole(use.tokens.total))
+    yield Row("Tokens", (total, *_token_kinds(use.tokens), *_target(use.tokens.total, targets.tokens, numbers.whole)))
+    cost = Cell(numbers.money(use.cost_usd, known=use.cost_known))
+    yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, numbers.money)))
     if details:
-        yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, text.whole)))
+        yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, numbers.whole)))
     yield Row("Time", (*_time(use), *_time_target(details, targets.duration_seconds)))
     yield from _model_rows(use.models)
     if details:
@@ -73,7 +63,7 @@ def _token_kinds(tokens: Usage) -> Iterator[Cell]:
         "cache read": tokens.cache_read_tokens,
         "cache write": tokens.cache_write_tokens,
     }
-    return (Cell(f"{text.whole(number)} {kind}", Tone.DIM) for kind, number in kinds.items() if number)
+    return (Cell(f"{numbers.whole(number)} {kind}", Tone.DIM) for kind, number in kinds.items() if number)
 
 
 def _no_list_price(use: Used) -> Iterator[Cell]:
@@ -89,20 +79,20 @@ def _target(value: float, target: float | None, spell: Callable[[float], str]) -
 
 def _turns(run: RunResult, details: EfficiencyDetails) -> Iterator[Cell]:
     limit = run.config.execution.max_turns
-    yield Cell(f"{text.whole(details.turns)} of {text.whole(limit)}")
+    yield Cell(f"{numbers.whole(details.turns)} of {numbers.whole(limit)}")
     if details.subagent_turns:
-        yield Cell(f"{text.whole(details.subagent_turns)} more in sub-agents", Tone.DIM)
+        yield Cell(f"{numbers.whole(details.subagent_turns)} more in sub-agents", Tone.DIM)
 
 
 def _time(use: Used) -> Iterator[Cell]:
     if use.details:
-        yield Cell(text.duration(use.details.wall_seconds))
-    yield Cell(f"{text.duration(use.api_seconds)} in the API", Tone.DIM)
+        yield Cell(numbers.duration(use.details.wall_seconds))
+    yield Cell(f"{numbers.duration(use.api_seconds)} in the API", Tone.DIM)
 
 
 def _time_target(details: EfficiencyDetails | None, target: float | None) -> Iterator[Cell]:
     if details:
-        yield from _target(details.wall_seconds, target, text.duration)
+        yield from _target(details.wall_seconds, target, numbers.duration)
 
 
 def _model_rows(models: Mapping[str, ModelUsage]) -> Iterator[Row]:
@@ -112,17 +102,17 @@ def _model_rows(models: Mapping[str, ModelUsage]) -> Iterator[Row]:
         return
     ranked = sorted(models.items(), key=lambda item: (-item[1].cost_usd, item[0]))
     for position, (name, usage) in enumerate(ranked):
-        cost = Cell(text.money(usage.cost_usd, known=usage.cost_known))
+        cost = Cell(numbers.money(usage.cost_usd, known=usage.cost_known))
         yield Row("" if position else "Models", (Cell(visible(name)), cost, *_token_kinds(usage)))
 
 
 def _tools(calls: Mapping[str, int]) -> tuple[Cell, ...]:
     """All calls, then the tools, the most used first."""
     ranked = sorted(calls.items(), key=lambda item: (-item[1], item[0]))
-    total = Cell(text.format_count(sum(calls.values()), "call"))
-    shown = [Cell(f"{visible(name, 80)} {text.whole(times)}", Tone.DIM) for name, times in ranked[:MAX_TOOLS]]
+    total = Cell(numbers.format_count(sum(calls.values()), "call"))
+    shown = [Cell(f"{visible(name, 80)} {numbers.whole(times)}", Tone.DIM) for name, times in ranked[:MAX_TOOLS]]
     if rest := len(ranked) - len(shown):
-        shown.append(Cell(f"and {text.format_count(rest, 'more tool')}", Tone.DIM))
+        shown.append(Cell(f"and {numbers.format_count(rest, 'more tool')}", Tone.DIM))
     return (total, *shown)
 
 
@@ -133,19 +123,12 @@ def _errors(run: RunResult, use: Used) -> tuple[Cell, ...]:
         (details.denied_calls if details else 0, "denied call", "denied calls"),
         (use.retries, "API retry", "API retries"),
     ]
-    cells = [Cell(text.format_count(*counted), Tone.WARN) for counted in counts if counted[0]]
+    cells = [Cell(numbers.format_count(*counted), Tone.WARN) for counted in counts if counted[0]]
     for status, times in sorted(run.api.errors.items()):
         what = f"HTTP {status} answer" if status.isdigit() else f"{visible(status)} error"
-        cells.append(Cell(text.format_count(times, what), Tone.WARN))
+        cells.append(Cell(numbers.format_count(times, what), Tone.WARN))
     return tuple(cells) or (Cell("none", Tone.DIM),)
 
-
-LABELS = {
-    Metric.EFFICIENCY: "Efficiency",
-    Metric.FUNCTIONAL_CORRECTNESS: "Functional correctness",
-    Metric.REQUIREMENT_FULFILLMENT: "Requirement fulfillment",
-    Metric.TOOL_USAGE: "Tool usage",
-}
 
 GOOD_FROM = 80.0
 FAIR_FROM = 50.0
@@ -161,7 +144,7 @@ def metric_rows(evaluations: Mapping[Metric, EvalResult]) -> tuple[MetricRow, ..
 
 def label(metric: Metric | str) -> str:
     """The metric's name in words; one that only a newer Zelda knows is spelled out from its key."""
-    known = LABELS.get(Metric(metric)) if metric in list(Metric) else None
+    known = next((spec.heading for measure, spec in MEASURES.items() if measure.value == metric), None)
     return known or sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
 
 
@@ -173,7 +156,7 @@ def _row(metric: Metric, result: EvalResult) -> MetricRow:
 def _score(result: EvalResult) -> Cell:
     if result.score is None:
         return Cell("unscored", Tone.BAD if result.failed else Tone.DIM)
-    return Cell(text.format_score(result.score), _tone(result.score))
+    return Cell(numbers.format_score(result.score), _tone(result.score))
 
 
 def _tone(score: float) -> Tone:

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.events import BatchStarted, Event, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
-from zelda_ci.report import text
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.model import Cell, RunFiles, Tone
@@ -78,10 +78,10 @@ class Activity:
 
     def _facts(self, now: float) -> Iterator[Cell]:
         yield Cell(self.phase or "starting")
-        yield Cell(text.clock(now - self.since), Tone.DIM)
+        yield Cell(numbers.clock(now - self.since), Tone.DIM)
         if self.turns:
-            yield Cell(text.format_count(self.turns, "turn"), Tone.DIM)
-            yield Cell(text.money(self.cost_usd), Tone.DIM)
+            yield Cell(numbers.format_count(self.turns, "turn"), Tone.DIM)
+            yield Cell(numbers.money(self.cost_usd), Tone.DIM)
         if self.doing and self.phase == Phase.SESSION:
             yield Cell(self.doing, Tone.DIM)
 
@@ -134,11 +134,11 @@ class ProgressState:
     def plan(self) -> str:
         """Like `8 runs, 2 at a time`."""
         side_by_side = f", {self.jobs} at a time" if min(self.jobs, self.planned) > 1 else ""
-        return text.format_count(self.planned, "run") + side_by_side
+        return numbers.format_count(self.planned, "run") + side_by_side
 
     def progress(self) -> str:
         """Like `3 of 8 done, $0.1234 so far`."""
-        return f"{self.finished} of {self.planned} done, {text.money(self.cost_usd)} so far"
+        return f"{self.finished} of {self.planned} done, {numbers.money(self.cost_usd)} so far"
 
     def _of(self, run_id: str, now: float) -> Activity:
         return self.running.setdefault(run_id, Activity(visible(run_id), now))
@@ -148,7 +148,7 @@ def _doing(record: SessionRecord) -> str:
     match record:
         case Retried():
             after = f"HTTP {record.status}" if record.status else "a broken connection"
-            return f"trying again in {text.duration(record.delay_seconds)} after {after}"
+            return f"trying again in {numbers.duration(record.delay_seconds)} after {after}"
         case AssistantSaid() if not record.thinking:
             return "writing"
         case ToolReturned() | AssistantSaid():

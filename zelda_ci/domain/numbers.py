@@ -1,0 +1,69 @@
+"""Numbers as people read them."""
+
+import math
+
+MINUTE = 60
+HOUR = 3600
+SMALL = 0.01
+
+
+def format_score(value: float) -> str:
+    """Points of 100, with one decimal."""
+    return f"{value + 0.0:.1f}".replace("-0.0", "0.0")
+
+
+def whole(value: float) -> str:
+    """`12,345`."""
+    return f"{value:,.0f}"
+
+
+def average(value: float) -> str:
+    """`9.8`, but `9` where it is whole."""
+    return format_score(value).removesuffix(".0")
+
+
+def money(usd: float, *, known: bool = True) -> str:
+    """`$0.0123`; `known` is false where the price is a guess."""
+    shown = "less than $0.0001" if 0 < usd < 0.00005 else f"${usd:,.4f}"
+    return shown if known else f"about {shown}"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `1m 23s` or `2h 05m`: the finest unit that still matters."""
+    if not math.isfinite(seconds):
+        return "not known"
+    if round(seconds, 1) < MINUTE:
+        return f"{max(seconds, 0.0):.1f} s"
+    if round(seconds) < HOUR:
+        minutes, rest = divmod(round(seconds), MINUTE)
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(round(seconds / MINUTE), MINUTE)
+    return f"{hours}h {minutes:02d}m"
+
+
+def clock(seconds: float) -> str:
+    """`0:42` or `1:02:03`: of steady width, for time that is still running."""
+    minutes, rest = divmod(int(seconds), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 file`, `3 files`."""
+    return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def brief_money(usd: float) -> str:
+    """`$0.12` or `$0.0042`: for a narrow column."""
+    if not 0 < usd < SMALL:
+        return f"${usd:,.2f}"
+    return f"${usd:.4f}" if usd >= SMALL**2 else "<$0.0001"
+
+
+def brief_count(number: float) -> str:
+    """`940`, `12.3k` or `1.2M`: for a narrow column."""
+    for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1_000, "k"), (999_500_000, 1_000_000, "M")):
+        if abs(number) < limit:
+            part = number / divisor
+            return f"{part:.0f}{unit}" if not unit or abs(part) >= 100 else f"{part:.1f}{unit}"
+    return f"{number:.3g}"
