@@ -1,4 +1,4 @@
-"""The stored results that a run is compared with: those of the commit that fits best, or of its nearest ancestor."""
+"""The stored results to compare with: candidates on the base branch, which are trusted, and the best one."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What an event asks for: decided here, from what the runner says and what is checked out, before anything happens."""
+"""What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A run in CI in a few figures and sentences, for outputs and log; pure."""
+"""A run in CI as step outputs and as files below `.zelda/ci/`."""
 
 import os
 from collections import defaultdict

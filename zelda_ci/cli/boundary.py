@@ -1,4 +1,4 @@
-"""The edge: failures become one clear sentence and an exit code; the details go to a log."""
+"""Where a command ends: failures become one sentence and an exit code, and details go to a log."""
 
 import errno
 import io

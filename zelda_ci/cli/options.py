@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands share, and their types."""
 
 import re
 from collections.abc import Callable

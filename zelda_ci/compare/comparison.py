@@ -1,4 +1,4 @@
-"""The story of a comparison."""
+"""A comparison of two sides: suite by suite, then over all suites."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

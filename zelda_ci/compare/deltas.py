@@ -1,4 +1,4 @@
-"""All questions of a comparison settled together, because each hypothesis costs the others certainty."""
+"""The answers to all questions of a comparison together, because each hypothesis costs the others certainty."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

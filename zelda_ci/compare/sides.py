@@ -1,4 +1,4 @@
-"""One suite on one side: its valid trials and what they say."""
+"""One suite on one side: the metrics of its valid trials, and their statistics."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

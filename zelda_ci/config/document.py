@@ -1,4 +1,4 @@
-"""A configuration file from disk to its tree of keys, with everything wrong that needs no model to see."""
+"""A configuration file from disk to its tree of keys, with every problem that can be seen without a model."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""YAML text to a tree of nodes with places: the only module that knows PyYAML.
+"""YAML text to a tree of nodes with positions: the only module of the configuration that knows PyYAML.
 
 The tree is built from parser events on a stack of our own, so that depth, size and aliases are bounded while reading.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with the user's files: where, and in one sentence."""
+"""Problems in the user's files: the position, and one sentence each, for YAML errors too."""
 
 import re
 from collections.abc import Iterable, Iterator

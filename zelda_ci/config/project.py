@@ -1,4 +1,4 @@
-"""The whole configuration of a project: `load` gives it, or raises with everything that is wrong with it."""
+"""The configuration of a project: where it is, what it says, and which suites a command means."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence

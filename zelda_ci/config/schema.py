@@ -1,4 +1,4 @@
-"""The two files a user writes: which keys they have, of which type."""
+"""The two files a user writes: their keys, their JSON Schemas, and their tables in the docs."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""A tree against its model: all problems in sentences, each where it stands."""
+"""A tree against its model: every problem in a sentence, at its position."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

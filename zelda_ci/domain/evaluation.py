@@ -1,4 +1,4 @@
-"""What evaluators receive and return."""
+"""What evaluators receive and return, and the details of each metric."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

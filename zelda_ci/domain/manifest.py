@@ -1,4 +1,4 @@
-"""What steers a session: a project's skills, commands, sub-agents, rules, CLAUDE.md files, hooks and MCP servers."""
+"""What steers a session: skills, commands, sub-agents, rules, CLAUDE.md, hooks, MCP servers; and what was loaded."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The isolated copy of a project in which one session works."""
+"""The isolated copy of a project in which one session works, and how its processes are isolated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What Zelda needs from a coding agent, in its own words. No supplier is named here."""
+"""What Zelda needs from a coding agent, whoever supplies it, and the recorder of what the agent does."""
 
 import logging
 from collections import deque

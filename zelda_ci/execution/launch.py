@@ -1,4 +1,4 @@
-"""What the CLI finds in its environment and settings: hermetic, bounded in its retries, closed to redirection."""
+"""How the CLI is started: environment and settings that are hermetic, bounded in retries, closed to redirection."""
 
 import json
 import os

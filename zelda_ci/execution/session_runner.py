@@ -1,4 +1,4 @@
-"""Leads a session from start to end: waits for its rest, its deadline, its budget or cancellation, and ends it."""
+"""Runs a session from start to end: sends the prompt, records messages, stops at deadline, budget or cancellation."""
 
 import logging
 import os

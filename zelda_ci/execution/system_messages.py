@@ -1,4 +1,4 @@
-"""Claude Code's system messages as records; pure."""
+"""Claude Code's system messages, blocks of content and MCP states as records."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence

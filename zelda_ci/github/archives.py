@@ -1,4 +1,4 @@
-"""Members of an archive from outside, read in memory and within limits. Pure."""
+"""Artifacts as archives: packed from files, and unpacked in memory within limits."""
 
 import hashlib
 import io

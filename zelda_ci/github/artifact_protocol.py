@@ -1,4 +1,4 @@
-"""Calls to GitHub's artifact service, which speaks Twirp: JSON over POST."""
+"""The wire of GitHub's artifact service: Twirp calls (JSON over POST), and uploads to blob storage."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The conversation of a pull request: which comments in it are our own."""
+"""The comments of a pull request, and the mark that makes one of them ours."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""HTTP with patience: repeats what may be repeated, waits as long as it is told, and stops at once when asked to."""
+"""HTTP with retries: repeats what may be repeated, waits as long as the server asks, stops at once when cancelled."""
 
 import logging
 import threading

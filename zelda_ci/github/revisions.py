@@ -1,4 +1,4 @@
-"""Which pull request a run is about."""
+"""Commits, and the pull request that a run belongs to."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The things that GitHub's answers describe, as far as Zelda reads them."""
+"""GitHub's answers, parsed strictly, as far as Zelda reads them."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a step says to the runner: commands on standard output. Text of others must never become one."""
+"""What a step says to the runner, by commands on standard output and by files. Text of others never becomes one."""
 
 import io
 import os

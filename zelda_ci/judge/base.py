@@ -1,4 +1,4 @@
-"""What evaluators know of a judge: a question in, a validated answer out."""
+"""What evaluators know of a judge: a question in, a validated answer out; votes, and questions side by side."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Sequence

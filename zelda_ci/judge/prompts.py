@@ -1,4 +1,4 @@
-"""Prompts: jinja2 files, each with a version that becomes part of the result."""
+"""Prompts: Jinja2 files, each with a version that becomes part of the result, and fences around what is quoted."""
 
 import secrets
 from functools import cache

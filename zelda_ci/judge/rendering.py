@@ -1,4 +1,4 @@
-"""Cuts a transcript between turns, never inside one. Pure."""
+"""A transcript as text for a judge, cut between turns, never inside one."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

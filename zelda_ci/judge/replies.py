@@ -1,4 +1,4 @@
-"""Why a request to the judge brought nothing, in sentences, and whether asking again may help."""
+"""Replies of the judge's model, and why there was none: in sentences, with whether asking again may help."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an evaluator is: one context in, one outcome out, and one place that may fail."""
+"""What an evaluator is: one context in, one result out; and the commands that one may have run."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the judge of requirement fulfillment sees beside the transcript: patch, final files, build and test results."""
+"""What the judge of requirement fulfillment sees beside the transcript, and whether its citations are in it."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""Whether the code that a session left can be built, passes its tests and is covered by them."""
+"""Functional correctness: build, tests and coverage of the code that a session left, and the score."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Whether the work meets the suite's acceptance criteria, as a judge sees it and as its citations bear out."""
+"""Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

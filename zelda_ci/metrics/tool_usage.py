@@ -1,4 +1,4 @@
-"""Whether a session made good use of what the project offers it: counted first, then judged."""
+"""Tool usage: whether a session used well what the project offers; counted first, then judged."""
 
 import re
 from collections.abc import Iterator, Sequence

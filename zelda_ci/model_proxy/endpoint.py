@@ -1,4 +1,4 @@
-"""The proxy's HTTP endpoint: who may ask, what may be asked, and the way of one answer."""
+"""The proxy's HTTP endpoint: who may connect, who may ask, what may be asked."""
 
 import hmac
 import logging

@@ -1,4 +1,4 @@
-"""Answers from the real API, passed on as they come."""
+"""Answers from the real API, passed on as they come; and why it cannot be reached, where it cannot."""
 
 import errno
 import os

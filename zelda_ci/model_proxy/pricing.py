@@ -1,4 +1,4 @@
-"""List prices of models, as Claude Code charges them; a test compares the table with the CLI's own results."""
+"""Models, their list prices as Claude Code charges them, and the tokens that an answer reports."""
 
 import re
 from collections.abc import Iterable, Mapping

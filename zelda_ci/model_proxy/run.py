@@ -1,4 +1,4 @@
-"""What in a request would make the API's own servers turn to an address that the session chooses.
+"""One run as the proxy sees it: its token, its meter, what it may ask, and the way of one request.
 
 A sandbox without a network would have one through these: a secret in an address is told to whoever serves it.
 """

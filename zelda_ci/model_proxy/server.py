@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn on a loopback socket of our own, inside the running event loop."""
+"""The HTTP server: uvicorn on a loopback socket, and on a socket in the file system for sessions without a network."""
 
 import asyncio
 import fcntl

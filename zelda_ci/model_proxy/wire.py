@@ -1,4 +1,4 @@
-"""What passes between the session's side and the API's side of the proxy."""
+"""What passes between the session's side and the API's side of the proxy: headers, JSON and server-sent events."""
 
 import json
 import re

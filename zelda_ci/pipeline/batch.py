@@ -1,4 +1,4 @@
-"""The runs of one invocation, one after the other or side by side."""
+"""The runs of one invocation, one after the other or side by side; recovery of killed ones; interruption."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The story of a comparison: two sides, the noise that is known, the gate."""
+"""Comparing two sides and calibrating one: stored runs in, verdicts, known noise and gate out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a run's result says about how it was confined."""
+"""How a run was confined, for its result, and whether the user's checkout stayed as it was."""
 
 from collections.abc import Collection
 

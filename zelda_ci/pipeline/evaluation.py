@@ -1,4 +1,4 @@
-"""Evaluating a run: first what needs no judge, each evaluator knowing what those before it found, then the judges."""
+"""Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
 from collections.abc import Iterable
 from dataclasses import replace

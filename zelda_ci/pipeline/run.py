@@ -1,4 +1,4 @@
-"""The story of a run, readable aloud: workspace, setup, session, changes, evaluation, result."""
+"""One run: workspace, setup, session, changes, evaluation, result."""
 
 import uuid
 from collections.abc import Iterator

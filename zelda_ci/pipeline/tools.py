@@ -1,4 +1,4 @@
-"""What the story is told with: a planned run, and the tools that runs share."""
+"""What runs share: commands in a workspace, the judge, and the plan of a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

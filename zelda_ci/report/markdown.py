@@ -1,4 +1,4 @@
-"""Views as GitHub's Markdown."""
+"""Reports as GitHub's Markdown."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A report as finished strings: every renderer prints these, and none of them sorts, rounds or cleans anything."""
+"""A report as finished text: every renderer prints these, and none of them sorts, rounds or escapes anything."""
 
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum

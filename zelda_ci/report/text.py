@@ -1,4 +1,4 @@
-"""Text from outside, made harmless for what shows it, and cut to a length."""
+"""Text from outside, made harmless for terminal and Markdown, and cut to a length."""
 
 import re
 import unicodedata

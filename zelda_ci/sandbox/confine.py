@@ -1,4 +1,4 @@
-"""How the processes of a run are confined: one arrangement per phase, made before the first of them starts."""
+"""How the processes of a run are confined: one arrangement per phase, and the shell that runs a command."""
 
 import json
 import os

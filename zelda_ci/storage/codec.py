@@ -1,4 +1,4 @@
-"""Results, transcripts and journal lines as bytes. Pure: no disk."""
+"""Results, transcripts and journal lines as bytes, and their JSON Schemas. Pure: no disk."""
 
 from collections.abc import Iterator
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""What was stored: all runs at a glance, and each in full."""
+"""Stored runs: all of them in short, by an index, and each in full."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What is known of the noise of each suite: `.zelda/calibration/<suite>.json`."""
+"""What a user calls a stored run, side or batch, and the stored noise of suites."""
 
 import logging
 import os

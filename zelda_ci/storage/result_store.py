@@ -1,4 +1,4 @@
-"""The folder of all runs."""
+"""The folder of all runs, and which of them are under way, finished or left by a killed process."""
 
 import os
 from collections.abc import Generator, Iterator

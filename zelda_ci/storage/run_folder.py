@@ -1,4 +1,4 @@
-"""The folder of one run, from its first moment to its result."""
+"""The folder of one run, from its first moment to its result, with its journal and its name."""
 
 import fcntl
 import logging

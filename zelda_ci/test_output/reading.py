@@ -1,4 +1,4 @@
-"""The way in: output and reports of a test command in, a summary out."""
+"""Output and reports of a test command in, a summary out."""
 
 import re
 from bisect import bisect_right

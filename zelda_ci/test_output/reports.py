@@ -1,4 +1,4 @@
-"""One module per family of report files: bytes in, tallies out."""
+"""Report files of test runners: JUnit XML and TRX; bytes in, tallies out."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

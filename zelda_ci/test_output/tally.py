@@ -1,4 +1,4 @@
-"""What a recogniser finds, before it is redacted, and the loops that recognisers share."""
+"""What a recogniser finds, before it is redacted, and the lines and loops that recognisers share."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""What a session changed: the work tree's state now against the commit it started from, whatever git says of itself."""
+"""What a session changed: the work tree now against the commit it started from, and the patch."""
 
 import os
 import secrets

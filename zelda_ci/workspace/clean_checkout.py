@@ -1,4 +1,4 @@
-"""A fresh checkout of what a session changed, but for protected files, which are as they were committed.
+"""A fresh checkout of what a session changed, except for protected files, which are as they were committed.
 
 The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file,
 no HOME, no configuration or hook of its repository.

@@ -1,4 +1,4 @@
-"""The copy of a folder that is not in any repository, made a repository of its own."""
+"""The copy of a folder that is in no repository, without files that may hold credentials."""
 
 import os
 import re

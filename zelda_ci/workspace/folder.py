@@ -1,4 +1,4 @@
-"""Processes of a run that escaped its supervisor: found by the variable that every process of a run inherits."""
+"""Folders of runs: leases that show which are alive, and the end of what a dead one left, processes included."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Git as Zelda runs it: an environment built from nothing, no configuration but Zelda's own."""
+"""Git as Zelda runs it: an environment built from nothing, Zelda's configuration only, errors in sentences."""
 
 import errno
 import logging

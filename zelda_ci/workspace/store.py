@@ -1,4 +1,4 @@
-"""The private copy of a tested commit, fetched once; every run of that commit borrows from it.
+"""The private copy of a tested commit, made once, and the worktree of a run that borrows from it.
 
 One folder per commit, depth and what is withheld, so that a session finds the objects of the commit it works on and no
 other. It is renamed into place when it is whole.

@@ -1,4 +1,4 @@
-"""Skills, commands, sub-agents and rules: the Markdown files of a `.claude` folder."""
+"""Skills, commands, sub-agents and rules: the Markdown files of a `.claude` folder, with their front matter."""
 
 import re
 from dataclasses import dataclass, field

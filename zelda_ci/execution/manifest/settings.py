@@ -1,4 +1,4 @@
-"""`.claude/settings.json`: the hooks it sets up, and what it switches off."""
+"""`.claude/settings.json`: the hooks it sets up, what it switches off, and what it overrides of Zelda's."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a scan has found so far, each finding redacted and cut to size as it comes."""
+"""A tree that somebody hostile may have written, read within limits, and the findings of a scan in it."""
 
 import os
 import stat

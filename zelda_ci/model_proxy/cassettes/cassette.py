@@ -1,4 +1,4 @@
-"""A recorded run on disk: one readable JSON file."""
+"""A recorded run on disk: one readable JSON file, in which streams are stored joined."""
 
 import json
 import os

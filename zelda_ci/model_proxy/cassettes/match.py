@@ -1,4 +1,4 @@
-"""Which recorded exchange belongs to a request."""
+"""Which recorded exchange belongs to a request: fingerprints of requests, and how they are matched."""
 
 import difflib
 import hashlib

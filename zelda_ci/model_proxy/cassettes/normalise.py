@@ -1,4 +1,4 @@
-"""What differs between two runs of the same session on two days or machines, and therefore never decides a match.
+"""What differs between two runs of the same session: times, ids, paths. None of it decides a match.
 
 Numbers are recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format
 that only times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`.

@@ -1,4 +1,4 @@
-"""Answers from a cassette: no key, no network."""
+"""Answers from a cassette, in the recorded order: no key, no network."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Notes on the lines of suites, as GitHub shows them beside the files."""
+"""Annotations on the lines of suites, and links to GitHub."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

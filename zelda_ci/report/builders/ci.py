@@ -1,4 +1,4 @@
-"""What CI is told about one invocation: first line, table, what can be opened, and annotations; pure."""
+"""The comment and the job summary as a report, and the same with less where it would be too long."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

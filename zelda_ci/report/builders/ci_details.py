@@ -1,4 +1,4 @@
-"""What changed in one suite: numbers, criteria with old and new reasoning, tools."""
+"""What can be opened in the comment: changes, failures and runs of each suite."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The table that everybody looks at: a line per suite, what changed in each number."""
+"""The comment's table: a line per suite, with what changed in each number."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

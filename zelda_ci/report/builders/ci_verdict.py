@@ -1,4 +1,4 @@
-"""The first line: what became of it, against what, and how sure that is."""
+"""The comment's first lines: the verdict, what was compared with what, and how sure that is."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""A comparison as finished strings."""
+"""A comparison as a report."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What build and tests showed, and what to do where they did not pass."""
+"""What build and tests showed, and what to do where a run has a problem."""
 
 from collections.abc import Iterator
 

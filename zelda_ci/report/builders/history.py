@@ -1,4 +1,4 @@
-"""How much a suite varies by itself, as finished strings."""
+"""Stored runs as a table, and the noise of a suite as a report."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the judge said of each acceptance criterion, with the places where it can be checked."""
+"""What the judges said of acceptance criteria and of tool usage, with the places where it can be checked."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""One run: what became of it, the problem if there is one, scores, session, changes, files."""
+"""One run as a report: outcome, problem, scores, session, changes, isolation, files."""
 
 from collections.abc import Collection, Iterator, Sequence
 

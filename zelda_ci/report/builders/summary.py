@@ -1,4 +1,4 @@
-"""The only place that sorts, rounds, labels and escapes: from results to finished strings; pure."""
+"""An invocation as a report: its runs, its trials, and the closing line."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A patch to look at."""
+"""A transcript and a patch as reports."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What a session used, and whether it kept to its targets."""
+"""What a session used against its targets, and the scores of its metrics."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Colours for tones, and characters that the terminal's encoding has."""
+"""The terminal: its colours, its characters, and a clock that ticks while something runs."""
 
 import threading
 from collections.abc import Callable

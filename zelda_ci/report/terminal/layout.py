@@ -1,4 +1,4 @@
-"""A table in as much room as there is: rows of one line, of two, or facts that flow."""
+"""Tables and lines in as much room as the terminal has."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

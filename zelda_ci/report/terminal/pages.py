@@ -1,4 +1,4 @@
-"""Prints a report: what failed, why, what to do and where to look come before everything else."""
+"""Reports on the terminal: what failed, why and what to do come first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

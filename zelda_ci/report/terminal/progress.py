@@ -1,4 +1,4 @@
-"""Progress on a terminal: one line for each run under way, redrawn in place."""
+"""Progress: one line for each run under way, redrawn on a terminal and printed once in a log."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""A program of its own: removes the shared memory, semaphores and message queues of the user who runs it.
+"""Removes the shared memory, semaphores and message queues of the user who runs it; a program of its own.
 
 They outlive all processes, and where runs have no namespace of their own they are the machine's. Only their owner may
 remove them, or a root that can do more than the one of a container.

@@ -1,4 +1,4 @@
-"""The way in: output and reports of a command in, its coverage out."""
+"""Output and reports of a command in, its coverage out."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What a coverage format finds, and how findings of several parts of a project add up."""
+"""Coverage reports: XML of Cobertura, JaCoCo and Clover, LCOV, Go's profile, JSON; and how several add up."""
 
 import json
 import re

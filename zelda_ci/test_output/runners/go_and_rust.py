@@ -1,4 +1,4 @@
-"""`go test` in its three voices: JSON, verbose, and packages only."""
+"""`go test` (JSON, verbose, packages only) and `cargo test`."""
 
 import json
 import re

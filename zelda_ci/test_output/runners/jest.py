@@ -1,4 +1,4 @@
-"""Jest's and Vitest's closing blocks."""
+"""Jest and Vitest: closing blocks and JSON."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""node:test, Bun, Deno, node-tap and Playwright."""
+"""node:test, Mocha, Bun, Deno, node-tap and Playwright."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""pytest's closing line, believed only where a session was under way that it can close."""
+"""pytest and unittest: a closing line counts only where a session was under way that it can close."""
 
 import re
 from collections.abc import Iterable, Iterator

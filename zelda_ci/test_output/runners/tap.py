@@ -1,4 +1,4 @@
-"""The Test Anything Protocol, versions 12 to 14, with subtests."""
+"""The Test Anything Protocol, versions 12 to 14, with subtests; and runners of shell tests."""
 
 import re
 from collections.abc import Iterable, Iterator
