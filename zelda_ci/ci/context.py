@@ -40,7 +40,6 @@ class CiContext:
 
     @property
     def run_id(self) -> int:
-        """Of this run."""
         return self.settings.context.run_id
 
 

@@ -210,7 +210,6 @@ def _is_interruption(exc: BaseException) -> bool:
 
 
 def _tell(exc: BaseException) -> None:
-    """Say what happened."""
     match exc:
         case click.exceptions.Exit():
             pass

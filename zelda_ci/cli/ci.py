@@ -94,7 +94,6 @@ class _Grouped:
         self._together = 0
 
     def __call__(self, event: Event) -> None:
-        """Take an event."""
         if isinstance(event, RunStarted) and not self._together:
             self._open.enter_context(self._log.group(event.label))
         self._emit(event)

@@ -79,8 +79,6 @@ class ScalarNode:
 
 @dataclass(frozen=True)
 class SequenceNode:
-    """A list."""
-
     at: Position
     items: "tuple[Node, ...]"
 

@@ -55,8 +55,6 @@ def _named(kind: str, name: object) -> str:
 
 
 class ItemKind(StrEnum):
-    """What steers."""
-
     SKILL = "skill"
     COMMAND = "command"
     AGENT = "agent"

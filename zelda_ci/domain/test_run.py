@@ -54,32 +54,26 @@ class TestSummary(Record):
 
     @property
     def passed(self) -> int:
-        """Over all runners."""
         return sum(runner.passed for runner in self.runners)
 
     @property
     def failed(self) -> int:
-        """Over all runners."""
         return sum(runner.failed for runner in self.runners)
 
     @property
     def errored(self) -> int:
-        """Over all runners."""
         return sum(runner.errored for runner in self.runners)
 
     @property
     def skipped(self) -> int:
-        """Over all runners."""
         return sum(runner.skipped for runner in self.runners)
 
     @property
     def flaky(self) -> int:
-        """Over all runners."""
         return sum(runner.flaky for runner in self.runners)
 
     @property
     def total(self) -> int:
-        """Over all runners."""
         return sum(runner.total for runner in self.runners)
 
     @property

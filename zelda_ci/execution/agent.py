@@ -134,7 +134,6 @@ class Recorder:
             self.note("stderr", f"{more} more lines")
 
     def note(self, kind: str, text: str) -> None:
-        """Record a notice."""
         self.hear(self._translator.notice(kind, text))
 
     def _observe(self, message: Any) -> None:
@@ -152,7 +151,6 @@ class Recorder:
             self.responses.add(str((event.get("message") or {}).get("id")))
 
     def hear(self, record: SessionRecord) -> None:
-        """Pass a record on."""
         match record:
             case Ended():
                 self.ended = record

@@ -84,11 +84,9 @@ class Api:
         return self._send("POST", self._url(path), json=body).json()
 
     def patch(self, path: str, body: Any) -> Any:
-        """Change something."""
         return self._send("PATCH", self._url(path), json=body).json()
 
     def delete(self, path: str) -> None:
-        """Remove something."""
         self._send("DELETE", self._url(path))
 
     def graphql(self, query: str, **variables: Any) -> Any:

@@ -134,8 +134,6 @@ ID_LENGTH = 48
 
 @dataclass(frozen=True)
 class StoredBlob:
-    """What arrived."""
-
     digest: str
     """`sha256:` and 64 hexadecimal digits."""
     size: int

@@ -168,7 +168,6 @@ class Http:
         raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
 
     def close(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             self._session.close()
             self._session = None

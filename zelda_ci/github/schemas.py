@@ -31,8 +31,6 @@ class ArtifactRun(Described):
 
 
 class Artifact(Described):
-    """A stored artifact."""
-
     id: int
     size_in_bytes: int
     expired: bool

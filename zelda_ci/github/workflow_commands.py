@@ -96,16 +96,13 @@ class Neutral(io.TextIOBase):
         self.flush()
 
     def writable(self) -> bool:
-        """Always."""
         return True
 
     def fileno(self) -> int:
-        """Of the real stream."""
         return self._stream.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Of the real stream."""
         return self._stream.encoding
 
 

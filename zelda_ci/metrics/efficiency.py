@@ -33,7 +33,6 @@ class Efficiency:
     version: Final = "1"
 
     async def evaluate(self, context: EvalContext) -> Outcome:
-        """As `score`."""
         return score_efficiency(context.suite, context.transcript, context.api)
 
 

@@ -90,7 +90,6 @@ class DraftVerdict:
         return self.verdict is not CriterionVerdict.NOT_JUDGED
 
     def judgement(self, criterion: str, redact: Redactor) -> CriterionJudgement:
-        """As it is stored."""
         return CriterionJudgement(
             criterion=redact(criterion),
             verdict=self.verdict,

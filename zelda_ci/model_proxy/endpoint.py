@@ -42,7 +42,6 @@ class Connection(H11Protocol):
         self.app = _marked(self.app, self)
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Make room."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             _one_too_many([one for one in self.connections if isinstance(one, Connection)]).transport.abort()
@@ -57,7 +56,6 @@ class Connection(H11Protocol):
             self._stop_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
         self._stop_timer()
         super().connection_lost(exc)
 

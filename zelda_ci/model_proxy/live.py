@@ -182,7 +182,6 @@ def shown(url: str) -> str:
 
 
 def target(url: str, location: str) -> str:
-    """Where a redirect leads."""
     try:
         return shown(urljoin(url, location))
     except ValueError:

@@ -125,8 +125,6 @@ class Meter:
 
 
 class MeteredExchange:
-    """Observes one answer."""
-
     def __init__(self, model: str, place: bytes, *, is_retry: bool) -> None:
         self.requested_model = self.model = model
         self.place = place

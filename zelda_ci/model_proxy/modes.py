@@ -48,8 +48,6 @@ class Upstream:
 
 @dataclass(frozen=True)
 class LiveMode:
-    """Ask the API."""
-
     upstream: Upstream
 
 

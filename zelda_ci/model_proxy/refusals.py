@@ -44,7 +44,6 @@ class Refusal:
     body: bytes = b""
 
     def start(self, status: int, headers: Headers) -> None:
-        """Status and headers."""
         self.status, self.headers = status, [header for header in headers if header[0] != b"content-length"]
 
     def chunk(self, data: bytes) -> None:

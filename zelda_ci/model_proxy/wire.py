@@ -102,7 +102,6 @@ class Tap:
     sink: Sink
 
     async def start(self, status: int, headers: Headers) -> None:
-        """Status and headers."""
         self.observer.start(status, headers)
         await self.sink.start(status, headers)
 

@@ -60,7 +60,6 @@ class SafeMarkdown:
     text: str
 
     def __str__(self) -> str:
-        """What is printed."""
         return self.text
 
 

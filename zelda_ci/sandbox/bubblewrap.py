@@ -19,8 +19,6 @@ INNER_SOCKET = Path("/run/zelda/api.sock")
 
 @dataclass(frozen=True)
 class SandboxMounts:
-    """What is in it."""
-
     readable: Sequence[Path]
     writable: Sequence[Path]
     private: Path

@@ -37,7 +37,6 @@ class Offered:
 
     @property
     def level(self) -> IsolationLevel:
-        """The best."""
         return max(self.levels, key=STRENGTH.index)
 
     def offers(self, level: IsolationLevel) -> bool:

@@ -149,7 +149,6 @@ class RunFolder:
 
     @property
     def run_id(self) -> str:
-        """The run's name."""
         return self.path.name
 
     @property

@@ -133,8 +133,6 @@ class Order:
 
 @dataclass
 class _Copy:
-    """A copy under way."""
-
     left_out: Path
     """Zelda's own results."""
     files: int = 0

@@ -124,7 +124,6 @@ class Order:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
         if self.finder is None:
             return f"{self.commit}-{self.depth}"
         told = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")

@@ -41,7 +41,6 @@ class SuiteRuns:
 
     @property
     def outcome(self) -> Outcome:
-        """The gravest."""
         return max(map(run_outcome, self.runs))
 
 

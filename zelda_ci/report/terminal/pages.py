@@ -39,7 +39,6 @@ def print_report(console: Console, view: ReportView) -> None:
 
 
 def print_run(console: Console, run: RunView) -> None:
-    """Print a single run."""
     page = Page(console)
     page.line(Text())
     _run(page, run)

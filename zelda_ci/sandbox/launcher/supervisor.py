@@ -134,7 +134,6 @@ class _Status:
         self._number = os.open(file, flags, 0o600) if file else -1
 
     def say(self, word: str) -> None:
-        """Add a line."""
         if self._number >= 0:
             with contextlib.suppress(OSError):  # a full disk: what is not said counts as our failure
                 os.write(self._number, f"{word}\n".encode())
@@ -156,7 +155,6 @@ class _Launcher:
         os.set_inheritable(READY, True)  # noqa: FBT003  # the function's only form
 
     def listen(self) -> None:
-        """In the supervisor."""
         os.close(self._writer)
         os.set_blocking(self._reader, False)
 

@@ -24,8 +24,6 @@ class Share:
 
 @dataclass(frozen=True)
 class Coverage:
-    """One measurement."""
-
     format: str
     lines: Share
     branches: Share | None = None
