@@ -205,7 +205,7 @@ def _judge_mode(
 
 
 def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
-    def seat(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
+    def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
         access = JudgeAccess(
             base_url=meter.base_url,
             token=meter.token,
@@ -219,7 +219,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
         return metrics.judged(suite.metrics, judge, nonce, redact)
 
-    return JudgeFactory(ModelProxy(mode, redact), seat, bench, redact)
+    return JudgeFactory(ModelProxy(mode, redact), make_judge, bench, redact)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:

@@ -67,7 +67,7 @@ class _Draft:
         found = thread.marked(self.key)
         if self.order.head_sha not in ("", thread.head_sha):
             return Published(found[0].url if found else None, "outdated")
-        return self._settle(found) if found else self._create()
+        return self._reconcile(found) if found else self._create()
 
     def _create(self) -> Published:
         """Another job may do so at this moment: look again, since all see the same comments and all keep the oldest."""
@@ -75,7 +75,7 @@ class _Draft:
         # Who we are, GitHub may have told only now.
         me = created[0].author if created else None
         seen = {each.id: each for each in (*self._look(me), *created)}
-        published = self._settle([seen[number] for number in sorted(seen)])
+        published = self._reconcile([seen[number] for number in sorted(seen)])
         return replace(published, action="created") if published.action == "unchanged" else published
 
     def _post_once(self) -> list[Comment]:
@@ -87,7 +87,7 @@ class _Draft:
                 raise
         return [] if self._look() else [self._post()]
 
-    def _settle(self, found: list[Comment]) -> Published:
+    def _reconcile(self, found: list[Comment]) -> Published:
         """Tell it in the oldest comment, unless one of them tells of a newer run."""
         kept, *others = found
         if self._is_beaten(found):
@@ -98,7 +98,7 @@ class _Draft:
         except GitHubError as error:
             if error.code not in _GONE:
                 raise
-            return self._settle(others) if others else self._create()
+            return self._reconcile(others) if others else self._create()
         return Published(kept.url, action, self._remove(others))
 
     def _is_beaten(self, found: list[Comment]) -> bool:

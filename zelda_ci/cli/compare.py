@@ -53,7 +53,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
         click.echo(render_comparison(view), nl=False)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
-    return _settle(found, told=not (as_json or markdown))
+    return _exit_code(found, told=not (as_json or markdown))
 
 
 def _gates(project: Path) -> Mapping[str, GateSettings]:
@@ -70,7 +70,7 @@ def _gates(project: Path) -> Mapping[str, GateSettings]:
     return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
 
 
-def _settle(found: Compared, *, told: bool) -> int:
+def _exit_code(found: Compared, *, told: bool) -> int:
     if not told:
         for reason in gate_sentences(found.gate):
             click.echo(f"gate: {reason}", err=True)

@@ -127,9 +127,9 @@ class _Log:
     def add(self, record: SessionRecord) -> None:
         match record:
             case ServersReported():
-                self._learn(record.servers, record.at)
+                self._update_servers(record.servers, record.at)
             case Started():
-                self._learn(record.mcp_servers, record.at)
+                self._update_servers(record.mcp_servers, record.at)
                 self.started = record
             case Ended():
                 self.ended = record
@@ -142,7 +142,7 @@ class _Log:
                     self._denied.add(record.tool_call_id)
                 self._entries.append(record)
 
-    def _learn(self, servers: Iterable[McpServer], at: float) -> None:
+    def _update_servers(self, servers: Iterable[McpServer], at: float) -> None:
         """Note the servers' states; the init message before tells which of them the session had begun without."""
         for server in servers:
             before = self.servers.get(server.name) or McpServerState(name=server.name, status=server.status)

@@ -113,7 +113,7 @@ class Recorder:
             log.warning("a message could not be translated", exc_info=True)
             records = [self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}")]
         for record in records:
-            self.hear(record)
+            self.emit(record)
 
     def take_stderr(self, line: str) -> None:
         """Keep a line on standard error; it is recorded with the next message."""
@@ -134,7 +134,7 @@ class Recorder:
             self.note("stderr", f"{more} more lines")
 
     def note(self, kind: str, text: str) -> None:
-        self.hear(self._translator.notice(kind, text))
+        self.emit(self._translator.notice(kind, text))
 
     def _observe(self, message: Any) -> None:
         """Notice what drives the session but is no record: its state, its background tasks, errors of the API."""
@@ -150,7 +150,7 @@ class Recorder:
         if event.get("type") == "message_start":
             self.responses.add(str((event.get("message") or {}).get("id")))
 
-    def hear(self, record: SessionRecord) -> None:
+    def emit(self, record: SessionRecord) -> None:
         match record:
             case Ended():
                 self.ended = record

@@ -138,7 +138,7 @@ class SessionRunner:
     async def through(self, line: Transport) -> None:
         """Have the conversation, and end it if it does not end by itself."""
         self._line = line
-        self._servers = ServerWatch(line.mcp_servers, self._recorder.hear, self._clock, self._redact)
+        self._servers = ServerWatch(line.mcp_servers, self._recorder.emit, self._clock, self._redact)
         with closing(self._supervisor):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._converse)

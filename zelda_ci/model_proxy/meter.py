@@ -166,7 +166,7 @@ class MeteredExchange:
         if self._events:
             for event in self._events.feed(data):
                 if any(kind in event for kind in USAGE_EVENTS):
-                    self._learn(wire.read_object(event) or {})
+                    self._update(wire.read_object(event) or {})
         elif self._body is not None:
             self._body += data
 
@@ -195,7 +195,7 @@ class MeteredExchange:
             self._message(wire.read_object(bytes(self._body)) or {})
             self._body = None
 
-    def _learn(self, event: dict[str, Any]) -> None:
+    def _update(self, event: dict[str, Any]) -> None:
         match event:
             case {"type": "message_start", "message": dict(message)}:
                 self._message(message)

@@ -94,7 +94,7 @@ class Refusals:
         known = self._known.get(place)
         return Refusal(known.asked + 1 if known else 1)
 
-    def learn(self, place: bytes, call: Call, heard: Refusal) -> None:
+    def remember(self, place: bytes, call: Call, heard: Refusal) -> None:
         """The answer has ended."""
         if heard.counts:
             heard.facts = frozenset(_facts(call))

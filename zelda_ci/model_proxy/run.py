@@ -132,7 +132,7 @@ class ProxyRun:
         else:
             heard = self._refusals.observer(place)
             await self._ask_metered(call, place, Tap(heard, client))
-            self._refusals.learn(place, call, heard)
+            self._refusals.remember(place, call, heard)
 
     async def _ask_metered(self, call: Call, place: bytes, client: Sink) -> None:
         exchange = self.meter.begin(call, place)

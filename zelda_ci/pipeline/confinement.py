@@ -51,7 +51,7 @@ def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
 def _enter(ledger: RunState, **facts: object) -> None:
     known = ledger.known.isolation
     if known:
-        ledger.learn(isolation=known.model_copy(update=facts))
+        ledger.update(isolation=known.model_copy(update=facts))
 
 
 MAX_NAMED = 5

@@ -34,19 +34,19 @@ async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState
     """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
     if ledger.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
-    court = tools.judging.court(label, context)
+    judge_run = tools.judging.judge_run(label, context)
     try:
-        await court.sit()
+        await judge_run.run()
     finally:
-        _keep(court.results, ledger)
-        ledger.learn(judge=court.usage())
-    for notice in court.notices:
+        _keep(judge_run.results, ledger)
+        ledger.update(judge=judge_run.usage())
+    for notice in judge_run.notices:
         emit(Warned(notice, ledger.folder.run_id))
 
 
 def _keep(results: Iterable[EvalResult], ledger: RunState) -> None:
     known = ledger.known.evaluations | {result.metric: result for result in results}
-    ledger.learn(evaluations={metric: known[metric] for metric in Metric if metric in known})
+    ledger.update(evaluations={metric: known[metric] for metric in Metric if metric in known})
 
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
@@ -148,12 +148,12 @@ async def rejudge(
         checks=checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
         manifest=resolve_loaded(offered, transcript, judging.redact) if offered else None,
     )
-    court = judging.court(run.run_id, context)
-    await court.sit()
-    for notice in court.notices:
+    judge_run = judging.judge_run(run.run_id, context)
+    await judge_run.run()
+    for notice in judge_run.notices:
         emit(Warned(notice, run.run_id))
-    fresh = {result.metric: result for result in court.results}
-    judged = run.model_copy(update={"judge": court.usage() or run.judge, "evaluations": run.evaluations | fresh})
+    fresh = {result.metric: result for result in judge_run.results}
+    judged = run.model_copy(update={"judge": judge_run.usage() or run.judge, "evaluations": run.evaluations | fresh})
     kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
     if kept:
         stored.rewrite(judged.model_copy(update={"evaluations": _ordered(run.evaluations | kept)}))

@@ -62,8 +62,8 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
         web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
     ) as meter:
 
-        def hear(record: SessionRecord) -> None:
-            ledger.hear(record)
+        def on_record(record: SessionRecord) -> None:
+            ledger.record(record)
             if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
                 meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, ledger.turns, meter.cost_usd))
@@ -78,10 +78,10 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
             pinned=found.variables,
         )
         try:
-            _settle(await tools.agent.run(request, hear), meter, tools, ledger)
+            _record_end(await tools.agent.run(request, on_record), meter, tools, ledger)
         finally:
             api = meter.usage()
-            ledger.learn(api=api, models=tuple(sorted(api.models)))
+            ledger.update(api=api, models=tuple(sorted(api.models)))
     for model in meter.refused_models:
         emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
     for sentence in _about_the_cassette(meter, replayed=tools.replayed):
@@ -94,7 +94,7 @@ def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> Model
     return ModelEndpoint(meter.base_url, meter.token, workspace.confinement.socket if closed else None)
 
 
-def _settle(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunState) -> None:
+def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunState) -> None:
     ledger.wall_seconds = outcome.wall_seconds
     status, failure = outcome.status, None
     if status is not SessionStatus.COMPLETED:
@@ -142,7 +142,7 @@ class SuiteRun:
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
                 confined = confinement.isolation_report(self.suite, workspace.confinement, self.tools.isolation_reasons)
-                self.ledger.learn(source=TestedSource(**asdict(workspace.source)), isolation=confined)
+                self.ledger.update(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
                 self.watched = await confinement.watch_checkout(self.tools, self.ledger, self.emit)
                 await self._work(workspace)
@@ -221,7 +221,7 @@ class SuiteRun:
             return
         with self._phase(Phase.SETUP):
             done = await self.tools.bench.command(workspace, "setup", command, limit)
-        self.ledger.learn(setup=done.in_brief(self.tools.redact))
+        self.ledger.update(setup=done.in_brief(self.tools.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
             how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
@@ -253,7 +253,7 @@ class SuiteRun:
             return None
         facts = asdict(changes)
         del facts["patch"]
-        self.ledger.learn(changes=ChangeSummary(**facts))
+        self.ledger.update(changes=ChangeSummary(**facts))
         return changes
 
     def _miss(self, sentence: str, hint: str | None) -> None:
@@ -270,7 +270,7 @@ class SuiteRun:
 
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
-        self.ledger.learn(phase_seconds=self.phase_seconds)
+        self.ledger.update(phase_seconds=self.phase_seconds)
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(lambda: self.ledger.store(self.ledger.transcript()))
         self.result = result

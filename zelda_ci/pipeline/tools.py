@@ -64,7 +64,7 @@ class WorkspaceCommandRunner:
         return done
 
 
-Seat = Callable[[ResolvedSuite, Meter, Callable[[str], None]], Judge]
+MakeJudge = Callable[[ResolvedSuite, Meter, Callable[[str], None]], Judge]
 """Makes a run's judge, reached through a meter, who may have something to tell the user."""
 
 Bench = Callable[[ResolvedSuite, Judge, str], Sequence[Evaluator]]
@@ -76,11 +76,11 @@ class JudgeFactory:
     """What it takes to judge; built by `app`."""
 
     proxy: ModelProxy
-    seat: Seat
+    make_judge: MakeJudge
     bench: Bench
     redact: Redactor
 
-    def court(self, label: str, context: EvalContext) -> "JudgeRun":
+    def judge_run(self, label: str, context: EvalContext) -> "JudgeRun":
         """One run before the judge; `label` is the run's."""
         return JudgeRun(self, label, context)
 
@@ -96,7 +96,7 @@ class JudgeRun:
     notices: list[str] = field(default_factory=list)
     _meter: Meter | None = None
 
-    async def sit(self) -> None:
+    async def run(self) -> None:
         """Judge every metric, in parallel; a metric that fails is unscored and says why."""
         suite, redact = self.context.suite, self.judging.redact
         # Made after the session has ended, so that nothing it wrote can hold it.
@@ -126,7 +126,7 @@ class JudgeRun:
             session = self.judging.proxy.session(run_label=f"{self.label}.judge", budget_usd=None, placeholders=places)
             try:
                 self._meter = stack.enter_context(session)
-                judge = self.judging.seat(suite, self._meter, self.notices.append)
+                judge = self.judging.make_judge(suite, self._meter, self.notices.append)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
                 why = JudgeError(problem.message, hint=problem.hint, code=problem.code)

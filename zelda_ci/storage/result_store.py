@@ -118,11 +118,11 @@ class RunState:
         """Model responses of the main thread so far."""
         return len(self._responses)
 
-    def learn(self, **facts: Any) -> None:
+    def update(self, **facts: Any) -> None:
         """Replace fields of the result by what is known now."""
         self.known = self.known.model_copy(update=facts)
 
-    def hear(self, record: SessionRecord) -> None:
+    def record(self, record: SessionRecord) -> None:
         """Take a record of the session: to disk first.
 
         Raises:
@@ -132,7 +132,7 @@ class RunState:
         self.records.append(record)
         match record:
             case Started():
-                self.learn(versions=self.known.versions.model_copy(update={"cli": record.cli_version}))
+                self.update(versions=self.known.versions.model_copy(update={"cli": record.cli_version}))
             case AssistantSaid() | ToolCalled() if record.parent_tool_call_id is None and record.model != "<synthetic>":
                 self._responses.add(record.message_id)
             case _:
@@ -140,7 +140,7 @@ class RunState:
 
     def end(self, status: SessionStatus, failure: Failure | None = None) -> None:
         """Settle how the run ended; `failure` is absent when the session completed."""
-        self.learn(status=status, failure=failure)
+        self.update(status=status, failure=failure)
 
     def fail(self, exc: ZeldaError) -> None:
         """Settle that the run could not be carried out."""
@@ -161,7 +161,7 @@ class RunState:
 
     def store(self, transcript: SessionTranscript) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
-        self.learn(finished_at=datetime.now(UTC))
+        self.update(finished_at=datetime.now(UTC))
         try:
             self.folder.finish(self.known, transcript)
         except StorageError as exc:

@@ -69,7 +69,7 @@ def test_no_placeholders_change_nothing() -> None:
 def test_values_that_turn_up_later_are_taken_out_from_then_on() -> None:
     places = Placeholders({"workspace": "/ws"})
     assert places.blank("task b12345678") == "task b12345678"
-    places.learn({"handle_1": "b12345678", "workspace": "/other"})
+    places.update({"handle_1": "b12345678", "workspace": "/other"})
     assert places.blank("task b12345678 in /ws") == "task {{handle_1}} in {{workspace}}"
     assert places.fill("{{handle_1}} {{handle_2}}") == "b12345678 {{handle_2}}"
 

@@ -181,7 +181,7 @@ class Placeholders:
         self._values: dict[str, str] = {}
         self._know({name: value for name, value in values.items() if len(value) > 1})
 
-    def learn(self, values: Mapping[str, str]) -> None:
+    def update(self, values: Mapping[str, str]) -> None:
         """Add values that have turned up; a name keeps its first value."""
         if new := {name: value for name, value in values.items() if name not in self._values}:
             self._know(new)

@@ -68,7 +68,7 @@ class RecordingSource(AnswerSource):
             return
         self._cli = self._redact(call.header("user-agent") or self._cli)
         thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
-        self._placeholders.learn(normalise.named(call))
+        self._placeholders.update(normalise.named(call))
         take = _Take(self._arrivals)
         self._arrivals += 1
         try:

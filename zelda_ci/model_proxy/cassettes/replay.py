@@ -225,7 +225,7 @@ class ReplaySource(AnswerSource):
             await send_whole(sink, 200, [(b"content-type", b"application/json")], wire.write(count))
             return
         self._compare_cli(call.header("user-agent") or "")
-        self._placeholders.learn(normalise.named(call))
+        self._placeholders.update(normalise.named(call))
         found = self._matcher.match(call.agent_id, self._fingerprints(call.body))
         if isinstance(found, Mismatch):
             await self._refuse(found, sink)

@@ -61,7 +61,7 @@ class Activity:
     doing: str = ""
     open_calls: dict[str, str] = field(default_factory=dict)
 
-    def hear(self, record: SessionRecord) -> None:
+    def record(self, record: SessionRecord) -> None:
         """Note what the session is at: the last tool that has not returned, or the model."""
         match record:
             case ToolCalled():
@@ -109,7 +109,7 @@ class ProgressState:
                 activity = self._of(event.run_id, now)
                 self.cost_usd += event.cost_usd - activity.cost_usd
                 activity.turns, activity.cost_usd = event.turns, event.cost_usd
-                activity.hear(event.record)
+                activity.record(event.record)
             case RunFinished():
                 self.finished += 1
                 self.running.pop(event.result.run_id, None)

@@ -57,7 +57,7 @@ class _Scan:
     inner: int = 0
     headed: bool = False
 
-    def settle(self) -> Iterator[tuple[_Session | None, _Close]]:
+    def resolve(self) -> Iterator[tuple[_Session | None, _Close]]:
         """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
         sessions: list[_Session | None] = list(self.open) or [None]
         wanted = [session.announced for session in self.open if session.announced is not None]
@@ -86,7 +86,7 @@ def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
             yield from _progressed(scan, position)
         elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
             yield from _event(scan, position, line)
-    yield from scan.settle()
+    yield from scan.resolve()
 
 
 def _progressed(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
@@ -99,7 +99,7 @@ def _progressed(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Cl
             scan.closes.clear()  # a session closes after its last test, so a test printed these
     elif not scan.open or len(scan.closes) >= len(scan.open):
         if scan.open:
-            yield from scan.settle()
+            yield from scan.resolve()
         scan.closes.clear()
         scan.open.append(_Session(number, full=True))
 
@@ -125,7 +125,7 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
         scan.inner += 1
         return
     if scan.closes and len(scan.closes) >= len(scan.open):
-        yield from scan.settle()
+        yield from scan.resolve()
     scan.open.append(_Session(number))
 
 
