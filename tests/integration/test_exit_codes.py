@@ -1,6 +1,7 @@
 """Whatever escapes a command, and whoever reads what it prints or does not: the exit code tells the truth."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -101,7 +102,7 @@ def test_nor_where_nothing_can_be_said(tmp_path: Path, redirection: str) -> None
 
 def shell(project: Project, line: str, api: str | None = None) -> int:
     """The exit code of a line in which `zelda` stands for the command."""
-    line = f'zelda() {{ {" ".join(COMMAND)} "$@"; }}; {line}'
+    line = f'zelda() {{ {shlex.join(COMMAND)} "$@"; }}; {line}'
     return subprocess.run(
         ["bash", "-c", line],
         cwd=project.path,
