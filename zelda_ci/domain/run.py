@@ -112,6 +112,8 @@ class RunResult(Record):
     judge: JudgeUsage | None = None
     """Absent where no judge was asked."""
     evaluations: dict[Metric, EvalResult] = {}
+    unknown_metrics: tuple[str, ...] = ()
+    """Keys of metrics that a newer Zelda has computed; their results are left out."""
     isolation: IsolationReport | None = None
     """Absent where no workspace was made, and in results of older versions."""
     replayed: bool = False

@@ -133,6 +133,7 @@ def _decoded(model: type[_Stored], data: bytes, name: str) -> _Stored:
 
 def _second_try(model: type[_Stored], data: bytes, name: str, problem: ValidationError) -> _Stored:
     tree = _parsed(data, name)
+    _leave_out_newer_metrics(tree)
     # Settings refuse unknown keys where users write them; in a result they tell of another version, and are ignored.
     for place in [error["loc"] for error in problem.errors() if error["type"] == "extra_forbidden"]:
         _drop(tree, place)
@@ -142,6 +143,23 @@ def _second_try(model: type[_Stored], data: bytes, name: str, problem: Validatio
         # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
         key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1]
         raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
+
+
+def _leave_out_newer_metrics(tree: dict[str, Any]) -> None:
+    runs = tree.get("runs", [tree])
+    for run in runs if isinstance(runs, list) else []:
+        evaluations = run.get("evaluations") if isinstance(run, dict) else None
+        if not isinstance(evaluations, dict):
+            continue
+        newer = sorted(key for key in set(evaluations) - set(Metric) if _may_be_a_metric(key))
+        for key in newer:
+            del evaluations[key]
+        if newer:
+            run["unknownMetrics"] = newer
+
+
+def _may_be_a_metric(key: str) -> bool:
+    return len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii() and key.isidentifier()
 
 
 def _parsed(data: bytes, name: str) -> dict[str, Any]:
@@ -169,6 +187,7 @@ def _drop(tree: Any, place: tuple[int | str, ...]) -> None:
     del tree[place[-1]]
 
 
+MAX_METRIC_KEY_LENGTH = 60
 _PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
 _ELSEWHERE = (KeyError, TypeError, ValueError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
 

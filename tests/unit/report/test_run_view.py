@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from tests.golden.batches import HAIKU, SONNET, broken, efficiency, run, safe, suite, unscored
+from zelda_ci.domain import numbers
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult
@@ -55,9 +56,11 @@ def test_unscored_is_not_zero() -> None:
 
 
 def test_a_metric_of_a_newer_zelda_is_shown_under_its_key() -> None:
-    strange = efficiency().model_copy(update={"metric": "codeReview"})
-    newer = run().model_copy(update={"evaluations": {"codeReview": strange, **used()}})
-    assert [row.label for row in view(newer).scores] == ["Efficiency", "Code review"]
+    newer = run(evaluations=used()).model_copy(update={"unknown_metrics": ("codeReview",)})
+    assert [(row.label, row.score.text) for row in view(newer).scores] == [
+        ("Efficiency", numbers.format_score(efficiency().score or 0.0)),
+        ("Code review", "not read"),
+    ]
 
 
 @pytest.mark.parametrize(("score", "tone"), [(80, Tone.GOOD), (79.9, Tone.WARN), (50, Tone.WARN), (49.9, Tone.BAD)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
 from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, ToolCalled
 from zelda_ci.storage import codec
@@ -157,6 +158,21 @@ def test_keys_of_another_version_are_ignored_settings_included() -> None:
     tree["config"]["execution"]["novelty"] = {"a": 1}
     tree["config"]["judge"]["novelty"] = [1]
     assert codec.decode_result(orjson.dumps(tree), "result.json") == FULL
+
+
+def test_a_metric_of_a_newer_version_is_left_out_and_named() -> None:
+    tree = orjson.loads(codec.encode_result(FULL))
+    newer = {"metric": "patchSize", "version": "1", "score": 80.0, "reasoning": "42 lines.", "details": {}}
+    tree["evaluations"]["patchSize"] = newer
+    tree["config"]["metrics"]["patchSize"] = True
+    tree["config"]["gate"]["minScore"] = {"patchSize": 50}
+    data = orjson.dumps(tree)
+    read = codec.decode_result(data, "result.json")
+    assert read == FULL.model_copy(update={"unknown_metrics": ("patchSize",)})
+    assert codec.summarize_run(data, "result.json") == at_a_glance(FULL)
+    batch = {"schemaVersion": 1, "batchId": "b", "startedAt": tree["startedAt"], "finishedAt": tree["finishedAt"]}
+    (run,) = codec.decode_batch(orjson.dumps({**batch, "runs": [tree]}), "results.json").runs
+    assert run == read
 
 
 def test_a_provisional_result_comes_back_as_it_was() -> None:

@@ -122,7 +122,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         verdict=VERDICTS[outcome],
         facts=run_facts(run),
         problem=run_problem(run, files),
-        scores=metric_rows(run.evaluations),
+        scores=metric_rows(run),
         sections=(
             *criteria_section(run),
             *correctness_section(run),

@@ -133,13 +133,14 @@ def _errors(run: RunResult, use: Used) -> tuple[Cell, ...]:
 GOOD_FROM = 80.0
 FAIR_FROM = 50.0
 MAX_NOTE_LENGTH = 200
+NEWER = Cell("A newer Zelda computed it.", Tone.DIM)
 
 
-def metric_rows(evaluations: Mapping[Metric, EvalResult]) -> tuple[MetricRow, ...]:
-    """The metrics that were evaluated, in the order of `Metric`; any other comes last."""
-    order = list(Metric)
-    ranked = sorted(evaluations, key=lambda metric: (order.index(metric) if metric in order else len(order), metric))
-    return tuple(_row(metric, evaluations[metric]) for metric in ranked)
+def metric_rows(run: RunResult) -> tuple[MetricRow, ...]:
+    """The metrics that were evaluated, in the order of `Metric`; those that only a newer Zelda knows come last."""
+    rows = [_row(run.evaluations[metric]) for metric in Metric if metric in run.evaluations]
+    left_out = [MetricRow(label(visible(key)), Cell("not read", Tone.DIM), NEWER) for key in run.unknown_metrics]
+    return (*rows, *left_out)
 
 
 def label(metric: Metric | str) -> str:
@@ -148,9 +149,9 @@ def label(metric: Metric | str) -> str:
     return known or sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
 
 
-def _row(metric: Metric, result: EvalResult) -> MetricRow:
+def _row(result: EvalResult) -> MetricRow:
     note = Cell(sentence(result.reasoning, MAX_NOTE_LENGTH), Tone.DIM)
-    return MetricRow(label(metric), _score(result), note)
+    return MetricRow(label(result.metric), _score(result), note)
 
 
 def _score(result: EvalResult) -> Cell:
