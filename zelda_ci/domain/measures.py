@@ -92,8 +92,23 @@ def efficiency_details(run: RunResult) -> EfficiencyDetails | None:
 
 def values(run: RunResult) -> Mapping[Measure, float]:
     """Every number that a run has, without those that cannot be meant."""
-    found = ((measure, spec.read(run)) for measure, spec in MEASURES.items())
+    found = ((measure, _read(spec, run)) for measure, spec in MEASURES.items())
     return {measure: float(value) for measure, value in found if value is not None and abs(value) < MAX_PLAUSIBLE}
+
+
+def _read(spec: MeasureSpec, run: RunResult) -> float | None:
+    try:
+        return spec.read(run)
+    except Exception:  # noqa: BLE001  # a fault in one row costs this number, not the report of a run that was paid for
+        return None
+
+
+def written(write: Callable[[float], str], value: float) -> str:
+    """The value as a row of the table writes it; as a plain number where that fails."""
+    try:
+        return write(value)
+    except Exception:  # noqa: BLE001  # as above
+        return f"{value:g}"
 
 
 def scale_of(measure: Measure, tolerance: ScoreLimits) -> Scale:

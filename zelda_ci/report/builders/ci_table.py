@@ -6,7 +6,7 @@ from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Comparison, Measure, MeasureDelta, SuiteComparison, Verdict
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import MEASURES, written
 from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
@@ -181,4 +181,4 @@ def _change(measure: Measure, delta: MeasureDelta) -> str:
 
 
 def _spelled(measure: Measure, value: float) -> str:
-    return MEASURES[measure].brief(value)
+    return written(MEASURES[measure].brief, value)

@@ -19,7 +19,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.evaluation import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import MEASURES, written
 from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
@@ -61,12 +61,12 @@ def verdict(found: Verdict) -> Cell:
 
 def amount(measure: Measure, value: float) -> str:
     """A value of the measure."""
-    return MEASURES[measure].write(value)
+    return written(MEASURES[measure].write, value)
 
 
 def difference(measure: Measure, value: float) -> str:
     """A difference of the measure, without its sign; of a score in percent of its full range."""
-    return MEASURES[measure].write_difference(value)
+    return written(MEASURES[measure].write_difference, value)
 
 
 def _measure(delta: MeasureDelta, told: frozenset[str]) -> TableRow:
