@@ -33,15 +33,15 @@ ENOUGH = 10
     "--trials", type=click.IntRange(min=2, max=1000), help=f"How often the suite is run.  [default: {ENOUGH}]"
 )
 @click.option("--stored", is_flag=True, help="Run nothing: take the stored runs of the newest run's commit.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
-@click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from a recording.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option("--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder.")
 @options.isolation
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
 def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessions: Any) -> None:
     """Measure how much a suite varies when nothing changes.
 
-    Runs SUITE several times on one commit and tells how often each criterion flips, how far each number spreads, and
-    how large a change must be for 1, 3, 5 or 10 trials to tell it from noise. The result is stored under
+    Runs SUITE several times on one commit. Reports how often each criterion flips, how far each number spreads, and
+    how large a change must be for 1, 3, 5 or 10 trials to separate it from noise. The result is stored under
     .zelda/calibration/, and `zelda compare` quotes it.
 
     Each trial is a session: it needs ANTHROPIC_API_KEY and costs money. --stored needs neither.

@@ -19,11 +19,11 @@ INTERRUPTED = 130
 
 
 HELP = """\
-Do what a GitHub workflow asks for: run, compare with the base branch, tell.
+Run in a GitHub workflow: run suites, compare with the base branch, comment.
 
-On a push to the default branch the suites are run and their results stored as the baseline. On a pull request they are
-run, compared with the baseline and told in one comment, in the job's summary and in annotations. The check is red
-exactly when the gate says so. A workflow is all it takes:
+On a push to the default branch, the suites run and their results become the baseline. On a pull request, they run and
+are compared with the baseline; the report is one comment, the job's summary and annotations. The check is red exactly
+when the gate does not pass. You only need a workflow:
 
 \b
   on: { pull_request: {}, push: { branches: [main] } }
@@ -37,10 +37,10 @@ exactly when the gate says so. A workflow is all it takes:
           with:
             anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
 
-There are no options: everything comes from the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and from what the runner
-sets. Outside a workflow, GITHUB_EVENT_NAME, GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and
-GITHUB_WORKSPACE stand in for one; on your own machine, `zelda run` and `zelda compare` do the work. docs/action.md has
-every input and output.
+The command has no options. It reads the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and the variables of the runner.
+On your own machine, use `zelda run` and `zelda compare`. To run this command outside a workflow, set GITHUB_EVENT_NAME,
+GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and GITHUB_WORKSPACE. docs/action.md has every input and
+output.
 """
 EXIT_CODES = (
     "Exit codes: 0 the gate passes, or there was nothing to do or judge; 1 it does not pass; 2 Zelda could not do its "

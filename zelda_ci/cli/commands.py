@@ -10,14 +10,14 @@ from zelda_ci import __version__
 
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
-    "run": "Run suites, each in a real Claude Code session, and report.",
+    "run": "Run suites, each in a real Claude Code session, and print a report.",
     "list": "List stored runs, the newest first.",
     "show": "Show a stored run: its report, transcript or patch.",
     "compare": "Compare two runs, batches or result files, and apply the gate.",
     "calibrate": "Measure how much a suite varies when nothing changes.",
     "rejudge": "Judge stored runs again, without a new session.",
-    "validate": "Check every file and show what each suite resolves to.",
-    "ci": "The step of a GitHub workflow: run, compare, tell the pull request.",
+    "validate": "Check every file and show the final settings of each suite.",
+    "ci": "Run in a GitHub workflow: run suites, compare, comment on the pull request.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }
 """Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name."""
@@ -50,14 +50,14 @@ class _Table(click.Group):
 @click.group(
     cls=_Table,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 all well, 1 an evaluation "
-    "failed, 2 Zelda itself could not do its work, 130 interrupted.",
+    epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 success, 1 an evaluation "
+    "failed, 2 Zelda could not do its work, 130 interrupted.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="zelda", message="%(prog)s %(version)s")
-@click.option("--verbose", is_flag=True, help="Show details of failures on the terminal too.")
+@click.option("--verbose", is_flag=True, help="Show details of failures on the terminal, too.")
 def zelda(*, verbose: bool) -> None:
     """Regression tests for the files that steer Claude Code.
 
     Suites are YAML files with a prompt and acceptance criteria. Each runs in a real Claude Code session, in a private
-    copy of the project; the results are files under .zelda/.
+    copy of the project. The results are files under .zelda/.
     """

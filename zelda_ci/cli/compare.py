@@ -26,16 +26,17 @@ from zelda_ci.storage.references import Calibrations, read_side
 @click.argument("baseline")
 @click.argument("candidate")
 @options.project
-@click.option("--allow-mixed", is_flag=True, help="Show deltas even where suites, models or versions differ.")
+@click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
-@click.option("--markdown", is_flag=True, help="Print Markdown for GitHub; likewise.")
+@click.option("--markdown", is_flag=True, help="Print Markdown for GitHub; the gate's findings go to standard error.")
 def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool) -> int:
     """Compare two sides: what changed, how sure that is, and whether the gate passes.
 
     A side is a run (its id, the beginning of one, or `latest`), all runs of one invocation (its batch id), or a file:
-    what `zelda run --json` printed, or a result.json.
+    the output of `zelda run --json`, or a result.json.
 
-    Sessions vary: with one trial on a side, differences may be noise. docs/comparison.md says what can be told.
+    Sessions vary: with one trial on a side, differences may be noise. docs/comparison.md says what a comparison
+    can detect.
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")

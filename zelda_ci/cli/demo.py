@@ -26,7 +26,7 @@ come from a recording, so no key is needed and nothing leaves this machine; all 
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the project and its results, and say where they are.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
 def demo(*, keep: bool, jobs: int) -> int:
     """Watch Zelda at work on a small project: no key, no network, a few seconds.
 

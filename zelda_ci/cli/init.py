@@ -24,7 +24,7 @@ def init(*, project: Path, force: bool) -> None:
     """Set up a project for Zelda CI.
 
     Writes zelda.config.yaml, in which every setting is explained, an example suite in zelda/, and adds the folder of
-    results to .gitignore. Files that exist are overwritten only after you agreed, or with --force.
+    results to .gitignore. Asks before it overwrites a file, except with --force.
     """
     config = scaffold.config_draft(project)
     if not force:

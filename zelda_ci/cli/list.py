@@ -22,7 +22,9 @@ from zelda_ci.storage.history import RunHistory
 )
 @options.project
 @click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only this suite; may be given several times.")
-@click.option("--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or for so long (7d, 24h).")
+@click.option(
+    "--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(
@@ -30,8 +32,8 @@ def list_runs(
 ) -> None:
     """List stored runs, the newest first.
 
-    Scores are percentages; a dash stands for what was not computed. Where the output is no terminal every run is
-    one line. `zelda show RUN` shows a run in full.
+    Scores are percentages. A dash stands for a value that was not computed. If the output is not a terminal, each run
+    is one line. `zelda show RUN` shows a run in full.
     """
     history = RunHistory(results_folder(project)).overview()
     chosen = [run for run in history.runs if not suites or run.suite in suites]

@@ -27,7 +27,7 @@ def isolation(command: Callable[..., Any]) -> Callable[..., Any]:
             "--isolation",
             type=click.Choice(["auto", *levels]),
             metavar="LEVEL",
-            help=f"How strictly to confine, whatever the suites say: auto, {', '.join(levels)}.",
+            help=f"Isolation level, overrides the suites: auto, {', '.join(levels)}.",
         ),
         click.option(
             "--require-isolation",
@@ -35,7 +35,7 @@ def isolation(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="LEVEL",
             help="Refuse to run below this level, before anything is spent.",
         ),
-        click.option("--unsafe", is_flag=True, help="Run even where there is no isolation: code then runs as you."),
+        click.option("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights."),
     ]
     for option in reversed(added):
         command = option(command)

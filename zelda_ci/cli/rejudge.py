@@ -20,11 +20,11 @@ from zelda_ci.cli import options, report
 def rejudge(*, runs: tuple[str, ...], project: Path, judge_model: str | None, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
-    RUN is the name of a run (a folder in .zelda/runs), an unambiguous beginning of one, or `latest`. Transcript and
-    patch are judged as they were stored, by the configuration that the run had; result.json is rewritten. A verdict
-    that is there is never replaced by a failure to get one.
+    RUN is the id of a run (a folder in .zelda/runs), the beginning of one, or `latest`. The judge reads transcript and
+    patch as they were stored, with the configuration of the run, and result.json is rewritten. A failure never
+    replaces an existing verdict.
 
-    The judge needs ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured, and costs money.
+    The judge needs ANTHROPIC_API_KEY, or PORTKEY_API_KEY if a gateway is configured, and costs money.
     """
     loaded = app.load(project)
     with report.progress(as_json=as_json) as emit:

@@ -20,16 +20,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 @options.project
 @click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
-@click.option("--trials", type=click.IntRange(min=1), help="Run each suite this often, whatever the suite says.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions at the same time.")
-@click.option("--record", type=FOLDER, metavar="DIR", help="Keep what the model says as cassettes in this folder.")
-@click.option("--replay", type=FOLDER, metavar="DIR", help="Take what the model says from there: no key, no network.")
+@click.option("--trials", type=click.IntRange(min=1), help="Run each suite this often; overrides the suite.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
+@click.option(
+    "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
+)
 @options.isolation
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
 def run(*, project: Path, as_json: bool, **order: Any) -> int:
-    """Run suites, each in a real Claude Code session, and report.
+    """Run suites, each in a real Claude Code session, and print a report.
 
-    SUITE is the name of a suite or the path of its file; without any, all suites run. Each session works in a private
+    SUITE is the name of a suite or the path of its file. Without SUITE, all suites run. Each session works in a private
     copy of the last commit, so commit first what you want tested. Results are stored under .zelda/runs/.
 
     A session needs ANTHROPIC_API_KEY and costs money; --replay needs neither.

@@ -18,7 +18,7 @@ _MAX_VALUE_LENGTH = 48
 MEASURED = "Measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail."
 
 
-@click.command(short_help="Check every file and show what each suite resolves to.")
+@click.command(short_help="Check every file and show the final settings of each suite.")
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 @click.option(
     "--project",
@@ -29,10 +29,10 @@ MEASURED = "Measured only: no criterion is judged and no build or test is run, s
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, problems included.")
 def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
-    """Check every file, whichever SUITE is named, and show what suites resolve to.
+    """Check every file and show the final settings of each suite.
 
-    Each value is shown with the place it comes from: a line of the suite or of zelda.config.yaml, or the default.
-    SUITE is a name or a file; without one all are shown. Nothing is run and nothing is spent.
+    Each value is shown with its origin: a line of the suite or of zelda.config.yaml, or the default. SUITE is a name or
+    a file: only this suite is shown, but all files are checked. Runs nothing and costs nothing.
     """
     examination = examine(project)
     if examination.project is None:
