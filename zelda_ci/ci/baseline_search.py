@@ -36,7 +36,7 @@ def distrust_of_run(run: WorkflowRun, listed: ArtifactRun, workflow_id: int) -> 
     if run.head_repository is None or run.head_repository.id != listed.repository_id:
         return "it was stored by a run for another repository"
     if (run.id, run.head_branch, run.head_sha) != (listed.id, listed.head_branch, listed.head_sha):
-        return "GitHub tells two things of its run"
+        return "GitHub gives contradicting data on its run"
     return None
 
 

@@ -57,7 +57,7 @@ def comment(case: CiContext) -> int:
 
 def _api(case: CiContext) -> Api:
     if case.api is None:
-        raise GitHubError("No token was given, so nothing can be read or told.", hint="Pass github-token.")
+        raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
     return case.api
 
 

@@ -120,7 +120,7 @@ def _comment(settings: ActionSettings) -> Decision:
             f"The workflow that ended was started by {cause or 'nobody knows what'}, not by a pull "
             "request: there is nothing to comment on.",
         )
-    sentence = "The workflow of a pull request has ended: its stored results are read, compared and told in a comment."
+    sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", sentence, head_sha=text(event, "workflow_run", "head_sha"))
 
 

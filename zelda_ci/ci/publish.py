@@ -28,7 +28,7 @@ from zelda_ci.storage.result_store import RUNS
 
 MAX_OUTPUTS = 20
 MAX_SUITE_BYTES = 1_000_000
-NOT_TOLD = "The pull request was not told"
+NO_COMMENT = "The pull request got no comment"
 
 
 def publish_results(case: CiContext, files: Files, found: CiResult) -> None:
@@ -132,10 +132,10 @@ def publish_to(case: CiContext, api: Api, found: CiResult, number: int, order: C
 def refused(case: CiContext, found: CiResult, problem: GitHubError) -> None:
     """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
     expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
-    found.notes.append(f"{NOT_TOLD}: {problem.message}")
+    found.notes.append(f"{NO_COMMENT}: {problem.message}")
     hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
     message = f"{problem.message}\n{hint}" if expected else problem.user_message
-    case.log.tell("notice" if expected else "warning", message, title=NOT_TOLD)
+    case.log.tell("notice" if expected else "warning", message, title=NO_COMMENT)
 
 
 def finish(case: CiContext, files: Files, found: CiResult) -> None:

@@ -248,5 +248,5 @@ def _problems(problem: ValidationError) -> str:
 
 
 def _invalid(problems: str) -> JudgeError:
-    message = f"The judge's answer is not in the required form, also after it was told: {problems}"
+    message = f"The judge's answer is not in the required form, even after a second request: {problems}"
     return JudgeError(message, hint="Try again, or choose another judgeModel.", code="JUDGE_ANSWER_INVALID")

@@ -210,7 +210,7 @@ def summarize_run(data: bytes, name: str) -> StoredRun:
     try:
         return _dated(run)
     except OverflowError:
-        raise UnreadableError(f"{name} tells of a time that no calendar has.", code="RESULT_FOREIGN") from None
+        raise UnreadableError(f"{name} contains a time that does not exist.", code="RESULT_FOREIGN") from None
 
 
 def _dated(run: StoredRun) -> StoredRun:

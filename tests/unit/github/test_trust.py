@@ -61,9 +61,9 @@ def test_a_run_of_the_own_workflow_on_a_branch_is_trusted(event: str) -> None:
         ({"workflow_id": 6}, "by another workflow"),
         ({"head_repository": None}, "for another repository"),
         ({"head_repository": GitHubRepository(id=FORK)}, "for another repository"),
-        ({"head_sha": "b" * 40}, "two things"),
-        ({"head_branch": "dev"}, "two things"),
-        ({"id": 8}, "two things"),
+        ({"head_sha": "b" * 40}, "contradicting data"),
+        ({"head_branch": "dev"}, "contradicting data"),
+        ({"id": 8}, "contradicting data"),
     ],
 )
 def test_any_other_run_is_not_trusted(change: dict[str, Any], reason: str) -> None:
