@@ -120,7 +120,7 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
 
 
 def _settings(given: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]) -> ActionSettings:
-    places = _Places(given, context.workspace)
+    places = _SettingSources(given, context.workspace)
     comment_id = given.take("comment-id", inputs.label) or ""
     baseline = given.text("baseline")
     return ActionSettings(
@@ -174,7 +174,7 @@ def _secret(given: Inputs, environ: Mapping[str, str], name: str, fallback: str)
 
 
 @dataclass(frozen=True)
-class _Places:
+class _SettingSources:
     """Paths in inputs: relative to the working directory, and inside the workspace, links followed."""
 
     given: Inputs

@@ -59,7 +59,7 @@ LEFT = {errno.EPIPE, errno.ECONNRESET}
 """What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said."""
 
 
-class Output(io.FileIO):
+class CommandOutput(io.FileIO):
     """A descriptor that takes everything: what can no longer be written is dropped, and the first failure kept.
 
     Writing must not raise: between any two lines a command may hold what was paid for, and its exit code is the one of
@@ -87,7 +87,7 @@ class Output(io.FileIO):
         return written
 
 
-def take_over() -> Output | None:
+def take_over() -> CommandOutput | None:
     """Put such streams in the place of Python's own; returns standard output's, absent where another stands there."""
     for number in range(3):
         _keep_open(number)
@@ -107,7 +107,7 @@ def _keep_open(number: int) -> None:
             os.close(opened)
 
 
-def _replaced(stream: Any, number: int) -> tuple[Output | None, Any]:
+def _replaced(stream: Any, number: int) -> tuple[CommandOutput | None, Any]:
     """Python has no stream where the descriptor was closed; one that is not of the descriptor is somebody's own."""
     try:
         own = stream is None or (isinstance(stream, io.TextIOWrapper) and stream.fileno() == number)
@@ -115,7 +115,7 @@ def _replaced(stream: Any, number: int) -> tuple[Output | None, Any]:
         own = False
     if not own:
         return None, stream
-    output = Output(number)
+    output = CommandOutput(number)
     # What a terminal's encoding cannot show becomes a question mark instead of an end.
     text = io.TextIOWrapper(
         io.BufferedWriter(output),
@@ -153,7 +153,7 @@ def _obey(argv: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _delivered(code: int, text: TextIO, output: Output | None) -> int:
+def _delivered(code: int, text: TextIO, output: CommandOutput | None) -> int:
     """The exit code, unless what was printed did not get to where it was to be kept: nobody would notice otherwise."""
     with suppress(BaseException):
         for stream in (text, sys.stderr):

@@ -184,7 +184,7 @@ def _position(mark: Any) -> Position:
 
 
 @dataclass
-class _Open:
+class _OpenNode:
     """A list or group whose end has not been read yet."""
 
     at: Position
@@ -201,7 +201,7 @@ class _Builder:
         self.root: Node | None = None
         self.problems: list[ConfigProblem] = []
         self._file = file
-        self._open: list[_Open] = []
+        self._open: list[_OpenNode] = []
         self._anchored: dict[str, tuple[Node, int]] = {}
         self._documents = 0
 
@@ -228,7 +228,7 @@ class _Builder:
         self._refuse_tag(event, at)
         if len(self._open) == MAX_DEPTH:
             raise self._rejected(at, f"this is nested more than {MAX_DEPTH} levels deep")
-        self._open.append(_Open(at, event.anchor, isinstance(event, yaml.MappingStartEvent)))
+        self._open.append(_OpenNode(at, event.anchor, isinstance(event, yaml.MappingStartEvent)))
 
     def _close(self) -> None:
         done = self._open.pop()

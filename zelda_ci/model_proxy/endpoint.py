@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, RefusedHereError, Share, in_mib, refused_for_good
+from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, LimitShare, RefusedHereError, in_mib, refused_for_good
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
 
@@ -153,7 +153,7 @@ class Endpoint:
         return found
 
 
-async def _whole(request: Request, limits: Limits, share: Share) -> bytes:
+async def _whole(request: Request, limits: Limits, share: LimitShare) -> bytes:
     """The body.
 
     Raises:
@@ -172,7 +172,7 @@ async def _whole(request: Request, limits: Limits, share: Share) -> bytes:
         raise refused_for_good(408, "timeout_error", message) from None
 
 
-async def _parts(request: Request, limits: Limits, share: Share) -> AsyncIterator[bytes]:
+async def _parts(request: Request, limits: Limits, share: LimitShare) -> AsyncIterator[bytes]:
     size = 0
     async for part in request.stream():
         size += len(part)

@@ -50,19 +50,19 @@ def refused_for_good(status: int, kind: str, message: str) -> RefusedHereError:
     return RefusedHereError(status, kind, message, [(b"connection", b"close"), *DO_NOT_RETRY])
 
 
-class Memory:
+class MemoryLimit:
     """Bytes that are held, up to a limit, as a part of a larger one's."""
 
-    def __init__(self, limit: int, whose: str, larger: "Memory | None" = None) -> None:
+    def __init__(self, limit: int, whose: str, larger: "MemoryLimit | None" = None) -> None:
         self._limit = limit
         self._whose = whose
         self._larger = larger
         self.held = 0
 
     @contextmanager
-    def share(self) -> Iterator["Share"]:
+    def share(self) -> Iterator["LimitShare"]:
         """A share that grows, and is given back as a whole."""
-        share = Share(self)
+        share = LimitShare(self)
         try:
             yield share
         finally:
@@ -85,10 +85,10 @@ class Memory:
             self._larger._add(count)  # noqa: SLF001 - another of this class
 
 
-class Share:
+class LimitShare:
     """What one request or answer holds."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryLimit) -> None:
         self._memory = memory
         self.held = 0
 
@@ -107,7 +107,7 @@ class Share:
 class Bounded:
     """A sink that takes no more of an answer than the limits say."""
 
-    def __init__(self, sink: Sink, limits: Limits, share: Share, *, keeps: bool) -> None:
+    def __init__(self, sink: Sink, limits: Limits, share: LimitShare, *, keeps: bool) -> None:
         self._sink = sink
         self._most = limits.answer_bytes
         self._share = share

@@ -13,7 +13,7 @@ from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import RecordingSource
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
-from zelda_ci.model_proxy.limits import Limits, Memory
+from zelda_ci.model_proxy.limits import Limits, MemoryLimit
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.pricing import Models
@@ -42,7 +42,7 @@ class ModelProxy:
         self._mode = mode
         self._redact = redact
         self._limits = limits or Limits()
-        self._memory = Memory(self._limits.total_bytes, "all runs")
+        self._memory = MemoryLimit(self._limits.total_bytes, "all runs")
         self._runs: dict[str, ProxyRun] = {}
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()

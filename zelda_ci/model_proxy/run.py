@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from zelda_ci.model_proxy.limits import Bounded, Limits, Memory
+from zelda_ci.model_proxy.limits import Bounded, Limits, MemoryLimit
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.refusals import Refusals, repeat
@@ -77,11 +77,11 @@ class ProxyRun:
         *,
         web: bool = True,
         limits: Limits | None = None,
-        memory: Memory | None = None,
+        memory: MemoryLimit | None = None,
     ) -> None:
         self.meter = meter
         self.limits = limits or Limits()
-        self.memory = Memory(self.limits.run_bytes, "one run", memory)
+        self.memory = MemoryLimit(self.limits.run_bytes, "one run", memory)
         self._web = web
         self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)

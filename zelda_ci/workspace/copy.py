@@ -120,7 +120,7 @@ IDENTITY = {
 
 
 @dataclass(frozen=True)
-class Order:
+class CopyOrder:
     """What is to be copied."""
 
     project: Path
@@ -152,7 +152,7 @@ class _Copy:
             )
 
 
-async def make_copy(folder: WorkspaceFolder, order: Order, plumbing: Git) -> Start:
+async def make_copy(folder: WorkspaceFolder, order: CopyOrder, plumbing: Git) -> Start:
     """Copy the folder without what must stay behind, and commit it.
 
     Raises:

@@ -111,7 +111,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Order:
+class CheckoutOrder:
     """What a store is to hold."""
 
     repository: Repository
@@ -131,7 +131,7 @@ class Order:
 
 
 @asynccontextmanager
-async def borrowed(project_home: Path, order: Order, plumbing: Git) -> AsyncIterator[Store]:
+async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> AsyncIterator[Store]:
     """The store of a commit, kept from removal while in use.
 
     Raises:
@@ -167,7 +167,7 @@ async def prune(project_home: Path) -> None:
             await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
 
 
-async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None:
+async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
     draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
     try:
         create(draft, object_format=order.repository.object_format)
@@ -188,14 +188,14 @@ async def _fetch(order: Order, folder: Path, plumbing: Git, number: int) -> None
             await removal.discard(draft, folder.parent.parent / "trash")
 
 
-async def _withhold(git: Git, order: Order) -> tuple[str, Withheld]:
+async def _withhold(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
     if order.finder is None:
         return order.commit, Withheld()
     project = "" if order.project == Path() else order.project.as_posix()
     return await withholding.withhold(git, START, order.repository.object_format, order.finder, project)
 
 
-async def _fetch_objects(git: Git, order: Order, number: int) -> None:
+async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
     quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
     arguments = ("fetch", *quiet, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
     refspec = f"{order.commit}:{START}"
@@ -306,7 +306,9 @@ class Start:
     """With what the session does not see, where build and test commands do."""
 
 
-async def check_out(folder: WorkspaceFolder, order: Order, lent: Store, whole: Store | None, plumbing: Git) -> Start:
+async def check_out(
+    folder: WorkspaceFolder, order: CheckoutOrder, lent: Store, whole: Store | None, plumbing: Git
+) -> Start:
     """Make the repository, borrowing from the store, and check the commit out.
 
     Raises:

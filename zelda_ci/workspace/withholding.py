@@ -33,7 +33,7 @@ Branch: TypeAlias = "dict[bytes, Branch | None]"
 
 
 @dataclass
-class History:
+class CommitHistory:
     """All commits that a store has; `git` names its repository."""
 
     git: Git
@@ -186,7 +186,7 @@ async def withhold(git: Git, tip: str, object_format: str, finder: SuiteFinder, 
     Raises:
         WorkspaceError: There is no room.
     """
-    history = History(git, (await git("rev-parse", tip)).decode().strip(), object_format)
+    history = CommitHistory(git, (await git("rev-parse", tip)).decode().strip(), object_format)
     commits = await history.commits()
     withheld = finder.find(await history.listing(commits, finder.reads), project)
     ids = await history.without(commits, withheld.paths) if withheld.paths else {}

@@ -168,11 +168,11 @@ class Workspaces:
     ) -> Start:
         repository, commit = project.repository, project.source.commit
         if repository is None or commit is None:
-            order = copy.Order(project.folder, self._results, self._finder, suite.commands_see_suites)
+            order = copy.CopyOrder(project.folder, self._results, self._finder, suite.commands_see_suites)
             return await copy.make_copy(run, order, self._plumbing)
-        wanted = store.Order(repository, commit, suite.history_depth, self._finder, project.prefix)
+        wanted = store.CheckoutOrder(repository, commit, suite.history_depth, self._finder, project.prefix)
         lent = await stack.enter_async_context(store.borrowed(home, wanted, self._plumbing))
-        everything = store.borrowed(home, store.Order(repository, commit), self._plumbing)
+        everything = store.borrowed(home, store.CheckoutOrder(repository, commit), self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, wanted, lent, whole, self._plumbing)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests.golden.batches import broken, run, safe
 from tests.support.patience import PATIENCE
-from zelda_ci.cli.boundary import Output
+from zelda_ci.cli.boundary import CommandOutput
 from zelda_ci.domain.session import Retried
 from zelda_ci.events import (
     BatchStarted,
@@ -185,7 +185,7 @@ def test_moving_lines_fit_the_terminal_and_show_no_half_numbers(width: int) -> N
 def test_runs_go_on_when_the_reader_has_gone(sink: Callable[[Console], PlainProgress | LiveProgress]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    stream = io.TextIOWrapper(io.BufferedWriter(Output(writer)), encoding="utf-8")
+    stream = io.TextIOWrapper(io.BufferedWriter(CommandOutput(writer)), encoding="utf-8")
     console = Console(file=stream, width=80, force_terminal=True, _environ={})
     with sink(console) as emit:
         story(emit)
