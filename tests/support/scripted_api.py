@@ -143,7 +143,10 @@ class _Handler(BaseHTTPRequestHandler):
     _chunked = False
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise ConnectionAbortedError  # the client has left in the middle of its request
         headers = {name.lower(): value for name, value in self.headers.items()}
         match self.path.split("?")[0]:
             case "/v1/messages":
