@@ -12,7 +12,10 @@ ZeldaError
     └── ArtifactError  artifacts could not be stored or read
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+EXIT_INTERRUPTED: Final = 130
+"""As a shell reports a command that SIGINT ended: 128 and the number of the signal."""
 
 
 class ZeldaError(Exception):

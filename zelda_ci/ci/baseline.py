@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from zelda_ci.ci.baseline_search import Search, StoredBaseline, find_baseline
-from zelda_ci.ci.context import CiContext, nothing_to_compare
+from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Wanted
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.revisions import merge_base
-from zelda_ci.report.builders.annotations import not_told
+from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
 
@@ -21,14 +21,13 @@ Found = StoredBaseline[BatchResult]
 def resolve_baseline(case: CiContext, wanted: Wanted | None, own_run_id: int) -> Found:
     """The baseline, or plainly why there is none."""
     if wanted is None:
-        return StoredBaseline(nothing_to_compare("Nothing was compared: the input baseline is none."), None)
+        return StoredBaseline(words.SWITCHED_OFF, None)
     if case.api is None:
-        sentence = "No token was given, so that the stored results of the base branch could not be read."
-        return StoredBaseline(BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence), None)
+        return StoredBaseline(words.NO_TOKEN, None)
     try:
         commit = _commit(case, wanted)
     except GitHubError as problem:
-        return StoredBaseline(not_told(wanted.branch, None, problem), None)
+        return StoredBaseline(words.not_told(wanted.branch, None, problem), None)
     search = Search(
         wanted=commit,
         branch=wanted.branch,
@@ -58,8 +57,9 @@ def given(case: CiContext) -> Found | None:
         finished_at=max(run.finished_at for run in runs),
         runs=runs,
     )
-    sentence = f"Compared with the file {path.name}."
-    origin = BaselineOrigin(state=BaselineState.FOUND, sentence=sentence, created_at=batch.finished_at)
+    origin = BaselineOrigin(
+        state=BaselineState.FOUND, sentence=words.from_file(path.name), created_at=batch.finished_at
+    )
     return _counted(StoredBaseline(origin, batch))
 
 
@@ -95,9 +95,7 @@ def of_chosen(case: CiContext, found: Found, batch: BatchResult) -> Found:
     chosen = tuple(run for run in found.results.runs if run.suite in names)
     if chosen:
         return replace(found, results=found.results.model_copy(update={"runs": chosen}))
-    sentence = f"no baseline yet: the stored results ({found.origin.sentence}) are of other suites"
-    told = {"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None}
-    return StoredBaseline(found.origin.model_copy(update=told), None)
+    return StoredBaseline(words.of_other_suites(found.origin), None)
 
 
 def _commit(case: CiContext, wanted: Wanted) -> str | None:

@@ -16,7 +16,7 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.archives import read_members
 from zelda_ci.github.revisions import ancestors, behind
 from zelda_ci.github.schemas import Artifact, ArtifactRun, WorkflowRun, understand
-from zelda_ci.report.builders import annotations
+from zelda_ci.report.builders import baseline as words
 
 TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
 """What runs on commits that are already on a branch of this repository; pull requests are not."""
@@ -189,7 +189,7 @@ def find_baseline(api: Api, search: Search, *, read: Callable[[bytes], T], now: 
     try:
         return _Lookup(api, search, read, now).find()
     except GitHubError as error:
-        return StoredBaseline(annotations.not_told(search.branch, search.wanted, error), None)
+        return StoredBaseline(words.not_told(search.branch, search.wanted, error), None)
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ class _Lookup(Generic[T]):
         stored = candidates(self.api, search.artifact_name, search.branch, search.repository_id)
         others = [each for each in stored if each.run.id != search.own_run_id]
         if not others:
-            return StoredBaseline(annotations.never_stored(search.branch, search.wanted), None)
+            return StoredBaseline(words.never_stored(search.branch, search.wanted), None)
         if all(each.artifact.expired for each in others):
-            return StoredBaseline(annotations.all_expired(search.branch, search.wanted), None)
+            return StoredBaseline(words.all_expired(search.branch, search.wanted), None)
         return self._nearest([each for each in others if not each.artifact.expired], own.workflow_id)
 
     def _nearest(self, stored: list[Candidate], workflow_id: int) -> StoredBaseline[T]:
@@ -218,10 +218,10 @@ class _Lookup(Generic[T]):
             try:
                 results = results_of(self.api, candidate, workflow_id, self.read)
             except (ArtifactError, StorageError) as error:
-                refusal = refusal or annotations.refused(branch, wanted, candidate.commit, error)
+                refusal = refusal or words.refused(branch, wanted, candidate.commit, error)
             else:
                 return StoredBaseline(self._found(candidate, wanted), results)
-        return StoredBaseline(refusal or annotations.none_related(branch, wanted), None)
+        return StoredBaseline(refusal or words.none_related(branch, wanted), None)
 
     def _in_line(self, stored: list[Candidate], wanted: str) -> Iterator[Candidate]:
         """Candidates for the wanted commit, then for its ancestors, which are only asked for when those do not do."""
@@ -239,7 +239,7 @@ class _Lookup(Generic[T]):
         age = self.now - created_at if created_at else None
         return BaselineOrigin(
             state=BaselineState.FOUND,
-            sentence=annotations.found(self.search.branch, candidate.commit, distance, age),
+            sentence=words.found(self.search.branch, candidate.commit, distance, age),
             branch=self.search.branch,
             wanted=wanted,
             commit=candidate.commit,

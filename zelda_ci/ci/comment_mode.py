@@ -11,7 +11,7 @@ from typing import Any
 from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.baseline import of_chosen, read_batch
 from zelda_ci.ci.baseline_search import opened
-from zelda_ci.ci.context import CiContext, CiResult, nothing_to_compare
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import Wanted, number, text
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
@@ -21,13 +21,12 @@ from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact, understand
 from zelda_ci.pipeline.comparing import compare_sides
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.builders.baseline import NOT_ASKED_FOR
+from zelda_ci.report.builders.ci import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_summary
 from zelda_ci.storage.references import Calibrations, SideReference
 
 UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
-
-FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
 
 
 def comment(case: CiContext) -> int:
@@ -78,7 +77,7 @@ def _check(case: CiContext, origin: Provenance) -> None:
 
 
 def _findings(case: CiContext, batch: BatchResult, artifact: Artifact) -> CiResult:
-    found = CiResult(batch, nothing_to_compare(""), artifact_id=artifact.id, run_id=_run_id(case))
+    found = CiResult(batch, NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
         found.notes.append(FOREIGN)

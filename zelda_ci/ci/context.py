@@ -8,16 +8,15 @@ from pathlib import Path
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
+from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links
 from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.comparing import Compared
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class CiResult:
     def exit_code(self) -> int:
         """A cancelled run's, then a broken or incomplete run's, which must not look green, then the gate's."""
         if self.cancelled or self.batch.interrupted:
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         outcome = batch_outcome(self.batch)
         return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
 
@@ -95,8 +94,3 @@ class CiResult:
             tested=tested,
             notes=tuple(self.notes),
         )
-
-
-def nothing_to_compare(sentence: str) -> BaselineOrigin:
-    """The origin where nobody asked for a comparison."""
-    return BaselineOrigin(state=BaselineState.OFF, sentence=sentence)

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 
 from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.baseline import Found, of_chosen
-from zelda_ci.ci.context import CiContext, CiResult, nothing_to_compare
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.comparing import compare_sides
+from zelda_ci.report.builders.baseline import CANCELLED
+from zelda_ci.report.builders.ci import NOT_STORED
 from zelda_ci.storage.references import Calibrations, SideReference
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-CANCELLED = nothing_to_compare("Nothing was compared: the run was cancelled.")
-"""Also what stays if the step is killed from here on."""
 
 
 def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
@@ -30,6 +30,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
     given = baseline.given(case)
     with _handlers_kept():
         batch = run()
+    # The baseline is what stays if the step is killed from here on.
     found = CiResult(batch, CANCELLED, cancelled=batch.interrupted)
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
@@ -71,13 +72,13 @@ def _store(case: CiContext, files: Files, found: CiResult) -> None:
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:
-        found.notes.append(f"The results were not stored as an artifact: {problem.message}")
+        found.notes.append(f"{NOT_STORED}: {problem.message}")
         # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
         expected = problem.code == "ARTIFACTS_UNAVAILABLE"
         message = problem.user_message
         if expected:
             message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
-        case.log.tell("notice" if expected else "warning", message, title="The results were not stored as an artifact")
+        case.log.tell("notice" if expected else "warning", message, title=NOT_STORED)
         return
     found.artifact_id = uploaded.id
     case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")

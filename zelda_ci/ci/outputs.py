@@ -8,20 +8,18 @@ from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
-from zelda_ci.ci.context import INTERRUPTED, CiContext, CiResult
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.errors import StorageError
+from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.ownership import make_folder
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
-
-MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
 
 
 def step_outputs(found: CiResult) -> dict[str, str]:
@@ -29,7 +27,7 @@ def step_outputs(found: CiResult) -> dict[str, str]:
     given = {
         "verdict": verdict(found),
         "score": _one_decimal(mean_score(found.batch)),
-        "cost-usd": f"{cost_usd(found.batch):.4f}",
+        "cost-usd": f"{found.batch.cost_usd:.4f}",
         "artifact-id": str(found.artifact_id) if found.artifact_id else None,
         "baseline-sha": found.baseline.commit,
     }
@@ -41,7 +39,7 @@ def step_outputs(found: CiResult) -> dict[str, str]:
 
 def verdict(found: CiResult) -> str:
     """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
-    if found.exit_code == INTERRUPTED:
+    if found.exit_code == EXIT_INTERRUPTED:
         return "cancelled"
     outcome = batch_outcome(found.batch)
     if outcome >= Outcome.INCOMPLETE:
@@ -65,38 +63,6 @@ def mean_score(batch: BatchResult) -> float | None:
         if (mean := _scored(run)) is not None:
             by_suite[run.suite].append(mean)
     return fmean(fmean(means) for means in by_suite.values()) if by_suite else None
-
-
-def cost_usd(batch: BatchResult) -> float:
-    """Of sessions and judges together."""
-    return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in batch.runs)
-
-
-def sentences(found: CiResult) -> Iterator[str]:
-    """What a reader of the log wants to know besides the verdict."""
-    replayed = " (of the recording; nothing was spent)" if any(run.replayed for run in found.batch.runs) else ""
-    yield f"Cost of this run: ${cost_usd(found.batch):.4f}{replayed}"
-    levels = {run.isolation.level for run in found.batch.runs if run.isolation}
-    yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
-    for reason in found.gate.reasons:
-        yield f"gate: {reason.sentence}"
-
-
-def closing_line(found: CiResult) -> str:
-    """Why the step ends as it does."""
-    match found.exit_code:
-        case 0:
-            asked = batch_outcome(found.batch) is not Outcome.MEASURED
-            return "The gate passes." if asked or found.comparison else MEASURED
-        case 1:
-            count = len(found.gate.reasons)
-            return f"The gate does not pass: {count} finding{'' if count == 1 else 's'}. Exit code 1."
-        case code if code == INTERRUPTED:
-            return "The run was cancelled; what it had found is kept. Exit code 130."
-        case code if batch_outcome(found.batch) is Outcome.INCOMPLETE:
-            return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {code}."
-        case code:
-            return f"Some runs are broken and say nothing of the files they were to test. Exit code {code}."
 
 
 def _scored(run: RunResult) -> float | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from zelda_ci.ci.comment import publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import CommentWhen
-from zelda_ci.ci.outputs import Files, closing_line, sentences, step_outputs, write
+from zelda_ci.ci.outputs import Files, step_outputs, write
 from zelda_ci.ci.settings import Context
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.run import BatchResult
@@ -18,8 +18,9 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder, read_thread
 from zelda_ci.github.revisions import of_commit
 from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
-from zelda_ci.report.builders.annotations import WRONG_TOKEN, annotations
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.builders.annotations import annotations, closing_line, log_lines
+from zelda_ci.report.builders.baseline import WRONG_TOKEN
+from zelda_ci.report.builders.ci import NO_JUNIT, ci_view
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment, render_summary
@@ -37,18 +38,18 @@ def publish_results(case: CiContext, files: Files, found: CiResult) -> None:
     try:
         write(files.junit, render_junit(report).encode())
     except ZeldaError as problem:
-        found.notes.append(f"There is no JUnit XML: {problem.message}")
+        found.notes.append(f"{NO_JUNIT}: {problem.message}")
         case.log.tell("warning", problem.user_message, title="No JUnit XML")
     report = report_of(case, found)
     warn(case.log, record(case, files, found))
     case.log.say(ci_view(report).sentence)
-    for sentence in sentences(found):
-        case.log.say(sentence)
+    for line in log_lines(report):
+        case.log.say(line)
     _show_output(case, found)
     told = _annotate(case, report)
     # A step that ends with a code has no message of its own.
     if found.exit_code and "error" not in told:
-        case.log.tell("error", closing_line(found), title="Zelda")
+        case.log.tell("error", closing_line(report, found.exit_code), title="Zelda")
 
 
 def _show_output(case: CiContext, found: CiResult) -> None:
@@ -141,7 +142,7 @@ def refused(case: CiContext, found: CiResult, problem: GitHubError) -> None:
 def finish(case: CiContext, files: Files, found: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
     record(case, files, found)
-    case.log.say(closing_line(found))
+    case.log.say(closing_line(report_of(case, found), found.exit_code))
 
 
 def report_of(case: CiContext, found: CiResult) -> CiReport:

@@ -19,7 +19,7 @@ import click
 from zelda_ci import ownership
 from zelda_ci.cli.commands import zelda
 from zelda_ci.config import settings
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_LOG_BYTES = 5_000_000
@@ -127,7 +127,6 @@ def _replaced(stream: Any, number: int) -> tuple[CommandOutput | None, Any]:
     return output, text
 
 
-INTERRUPTED = 130
 OUR_FAILURE = 2
 MAX_EXIT_CODE = 255
 """What a process can end with; the system cuts off more, and 256 would be a success."""
@@ -199,7 +198,7 @@ def _exit_code(exc: BaseException) -> int:
         case BaseExceptionGroup():
             return max(OUR_FAILURE, *map(_exit_code, exc.exceptions))
         case _ if _is_interruption(exc):
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         case _:
             return OUR_FAILURE
 

@@ -8,14 +8,13 @@ from typing import TextIO, cast
 import click
 
 from zelda_ci import action
-from zelda_ci.errors import ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.events import BatchStarted, Emit, Event, RunFinished, RunStarted
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report import terminal
 
 CANCELLED = "The run was cancelled before there were results."
 UNEXPECTED = "Zelda failed in a way nobody expected; the end of the log has the details"
-INTERRUPTED = 130
 
 
 HELP = """\
@@ -63,7 +62,7 @@ def ci() -> int:
         except KeyboardInterrupt:
             log.tell("error", CANCELLED, title="Zelda")
             action.give_up(os.environ, log, CANCELLED, "cancelled")
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         except BaseException as problem:
             log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
             action.give_up(os.environ, log, UNEXPECTED, "broken")

@@ -13,7 +13,8 @@ from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.comparison import comparison_view, gate_sentences
+from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import Calibrations, read_side

@@ -13,7 +13,7 @@ from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.events import Emit
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.comparison import gate_sentences
+from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.model import RunFiles
 from zelda_ci.report.terminal.pages import print_run

@@ -1,27 +1,26 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from zelda_ci.compare.sides import LIMITS, Side, mean, sides
 from zelda_ci.domain.comparison import (
+    BelowMinimum,
+    CommandsFailed,
     Comparison,
     CriterionDelta,
+    CriterionFailed,
+    EndedAtLimit,
     GateReason,
     GateResult,
     MeasureDelta,
+    NotJudged,
+    Regression,
 )
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-
-ENDINGS = {
-    SessionStatus.MAX_TURNS: "ran out of turns",
-    SessionStatus.BUDGET_EXCEEDED: "ran out of budget",
-    SessionStatus.TIMED_OUT: "ran out of time",
-}
 
 
 def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings]) -> GateResult:
@@ -35,7 +34,7 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
         case Comparison():
             return GateResult(reasons=tuple(_regressions(judged, settings)))
         case BatchResult():
-            return GateResult(reasons=(*_incomplete(judged.runs), *_evaluations(judged.runs, settings)))
+            return GateResult(reasons=(*_not_judged(judged.runs), *_evaluations(judged.runs, settings)))
         case _:
             assert_never(judged)
 
@@ -45,7 +44,7 @@ def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     settings = recorded_settings(runs := tuple(runs))
     asked = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
     reasons = [
-        GateReason(kind="evaluation", suite=suite, sentence=f"{suite}: {finding}")
+        finding
         for suite, side in sides(runs).items()
         if suite in asked and side.readings
         for finding in _minimums(side, asked[suite])
@@ -59,88 +58,67 @@ def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
     return {run.suite: run.config.gate for run in ordered}
 
 
-def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
-    for suite in comparison.suites:
-        if "regression" in settings.get(suite.suite, GateSettings()).fail_on:
-            deltas: list[MeasureDelta | CriterionDelta] = [*suite.criteria, *suite.measures]
-            for delta in deltas:
-                if delta.gates:
-                    yield GateReason(kind="regression", suite=suite.suite, sentence=_regressed(suite.suite, delta))
+def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[Regression]:
+    gated = [suite for suite in comparison.suites if "regression" in settings.get(suite.suite, GateSettings()).fail_on]
+    for suite in gated:
+        deltas: list[MeasureDelta | CriterionDelta] = [*suite.criteria, *suite.measures]
+        yield from (Regression(suite=suite.suite, delta=delta) for delta in deltas if delta.gates)
     # One suite that opts out does not speak for all of them.
-    if any("regression" in settings.get(suite.suite, GateSettings()).fail_on for suite in comparison.suites):
-        for row in comparison.overall:
-            if row.gates:
-                yield GateReason(kind="regression", sentence=_regressed("all suites", row))
+    if gated:
+        yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
 
 
-def _regressed(where: str, delta: MeasureDelta | CriterionDelta) -> str:
-    assert delta.baseline is not None  # noqa: S101 - only deltas with both sides gate
-    assert delta.candidate is not None  # noqa: S101
-    old, new = delta.baseline.mean, delta.candidate.mean
-    doubt = f" ({delta.reasons[0]})" if delta.reasons else ""
-    match delta:
-        case CriterionDelta():
-            return f"{where}: criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %{doubt}"
-        case MeasureDelta():
-            return f"{where}: {MEASURES[delta.measure].label} went from {_amount(old)} to {_amount(new)}{doubt}"
-
-
-def _incomplete(runs: Iterable[RunResult]) -> Iterator[GateReason]:
+def _not_judged(runs: Iterable[RunResult]) -> Iterator[NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
     for suite, side in sides(runs).items():
-        for found in [reading for reading in side.readings if not reading.is_complete][:1]:
-            why = next((result.reasoning for result in found.run.evaluations.values() if result.failed), "not judged")
-            sentence = f"{suite}: INCOMPLETE in {_of(side.trials.incomplete, side.trials.valid)}: {why}"
-            yield GateReason(kind="incomplete", suite=suite, sentence=sentence)
+        for metrics in [metrics for metrics in side.readings if not metrics.is_complete][:1]:
+            reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
+            reason = next(reasons, "not judged")
+            yield NotJudged(suite=suite, trials=side.trials.incomplete, valid=side.trials.valid, reason=reason)
 
 
 def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
     for suite, side in sides(runs).items():
-        chosen = settings.get(suite, GateSettings())
-        if "evaluation" in chosen.fail_on and side.readings:
-            for finding in (*_endings(side), *_minimums(side, chosen.min_score), *_failures(side, chosen.min_score)):
-                yield GateReason(kind="evaluation", suite=suite, sentence=f"{suite}: {finding}")
+        gate_settings = settings.get(suite, GateSettings())
+        if "evaluation" in gate_settings.fail_on and side.readings:
+            yield from _ends_at_limits(side)
+            yield from _minimums(side, gate_settings.min_score)
+            if gate_settings.min_score.requirement_fulfillment is None:
+                yield from _failed_criteria(side)
+            yield from _failed_commands(side)
 
 
-def _endings(side: Side) -> Iterator[str]:
+def _ends_at_limits(side: Side) -> Iterator[EndedAtLimit]:
     for status in sorted(LIMITS):
-        ended = side.trials.statuses.get(status, 0)
-        if 2 * ended >= side.trials.valid:
-            yield f"the session {ENDINGS[status]} in {_of(ended, side.trials.valid)}"
+        trials = side.trials.statuses.get(status, 0)
+        if 2 * trials >= side.trials.valid:
+            yield EndedAtLimit(suite=side.suite, status=status, trials=trials, valid=side.trials.valid)
 
 
-def _minimums(side: Side, limits: ScoreLimits) -> Iterator[str]:
-    """Scores below what was asked for. A score that cannot be had is below: nothing vouches for it."""
+def _minimums(side: Side, limits: ScoreLimits) -> Iterator[BelowMinimum]:
     for measure, spec in MEASURES.items():
-        least, values = spec.limit(limits), side.values(measure)
-        if least is not None and not values:
+        minimum, values = spec.limit(limits), side.values(measure)
+        if minimum is None:
+            continue
+        if not values:
             reason = side.unscored(measure) or "not computed"
-            yield f"{spec.label} has no score though at least {_amount(least)} is required: {reason}"
-        elif least is not None and mean(values) < least:
-            yield f"{spec.label} is {_amount(mean(values))}, below the required {_amount(least)}"
+            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=None, reason=reason)
+        elif mean(values) < minimum:
+            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=mean(values))
 
 
-def _failures(side: Side, limits: ScoreLimits) -> Iterator[str]:
-    """Criteria without a required score, and commands, that fail in at least half of their trials."""
-    if limits.requirement_fulfillment is None:
-        for criterion in side.criteria:
-            outcomes = side.outcomes(criterion)
-            if _mostly(outcomes, lambda outcome: outcome == 0):
-                yield f"criterion {criterion!r} failed in {_of(outcomes.count(0.0), len(outcomes))}"
-    # A lower score that is enough says nothing of commands: one that fails is red beside any number.
-    commands = [correctness_outcome(reading.run.evaluations) for reading in side.readings]
-    failed, known = commands.count(Outcome.FAILED), len(commands) - commands.count(Outcome.MEASURED)
-    if known and 2 * failed >= known:
-        yield f"build, tests or coverage fell short in {_of(failed, known)}"
+def _failed_criteria(side: Side) -> Iterator[CriterionFailed]:
+    """Where a score is required instead, single criteria may fail."""
+    for criterion in side.criteria:
+        outcomes = side.outcomes(criterion)
+        failed = outcomes.count(0.0)
+        if outcomes and 2 * failed >= len(outcomes):
+            yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, counted=len(outcomes))
 
 
-def _mostly(values: tuple[float, ...], fails: Callable[[float], bool]) -> bool:
-    return bool(values) and 2 * sum(map(fails, values)) >= len(values)
-
-
-def _of(part: int, whole: int) -> str:
-    return f"{part} of {whole} trials" if whole > 1 else "the only trial"
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
+def _failed_commands(side: Side) -> Iterator[CommandsFailed]:
+    """A lower score that is enough says nothing of commands: one that fails is red beside any number."""
+    outcomes = [correctness_outcome(metrics.run.evaluations) for metrics in side.readings]
+    failed, counted = outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
+    if counted and 2 * failed >= counted:
+        yield CommandsFailed(suite=side.suite, trials=failed, counted=counted)

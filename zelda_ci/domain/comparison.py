@@ -236,13 +236,67 @@ class Comparison(Record):
     suites: tuple[SuiteComparison, ...]
 
 
-class GateReason(Record):
-    """One finding that turns the check red."""
+class _Finding(Record):
+    suite: str
 
-    kind: Literal["regression", "evaluation", "incomplete"]
-    suite: str | None = None
-    """Absent when the finding is about all suites together."""
-    sentence: str
+
+class Regression(Record):
+    """A number or a criterion that became worse."""
+
+    kind: Literal["regression"] = "regression"
+    suite: str | None
+    """Absent when it is about all suites together."""
+    delta: MeasureDelta | CriterionDelta
+
+
+class NotJudged(_Finding):
+    """Trials that were not judged completely: nothing vouches for them."""
+
+    kind: Literal["incomplete"] = "incomplete"
+    trials: int
+    valid: int
+    reason: str
+
+
+class EndedAtLimit(_Finding):
+    """Sessions that ran out of turns, budget or time."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    status: SessionStatus
+    trials: int
+    valid: int
+
+
+class BelowMinimum(_Finding):
+    """A score that is lower than required. One that cannot be had is lower: nothing vouches for it."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    measure: Measure
+    minimum: float
+    mean: float | None
+    reason: str | None = None
+    """Why there is no score."""
+
+
+class CriterionFailed(_Finding):
+    """A criterion that fails in at least half of the trials in which it counts."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    criterion: str
+    trials: int
+    counted: int
+
+
+class CommandsFailed(_Finding):
+    """Build, tests or coverage that fell short in at least half of the trials."""
+
+    kind: Literal["evaluation"] = "evaluation"
+    trials: int
+    counted: int
+
+
+GateReason = Regression | NotJudged | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
+"""One finding that turns the check red; `report.builders.gate` puts it into words."""
 
 
 class GateResult(Record):

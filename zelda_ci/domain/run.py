@@ -131,6 +131,11 @@ class BatchResult(Record):
     """True where it was ended before its plan was carried out."""
     runs: tuple[RunResult, ...]
 
+    @property
+    def cost_usd(self) -> float:
+        """Of sessions and judges together."""
+        return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in self.runs)
+
 
 _Stored = TypeVar("_Stored", bound=Record)
 

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.errors import StorageError
+from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
 from zelda_ci.events import BatchStarted, Emit, Warned
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline.run import SuiteRun
@@ -52,7 +52,6 @@ async def _finish(remains: InterruptedRun, tools: Tools) -> None:
     await anyio.to_thread.run_sync(remains.folder.finish, run, transcript)
 
 
-INTERRUPTED = 130
 CLEANING_SECONDS = 30.0
 """How long what runs have made is removed after a second signal; what is left then, the next start sweeps."""
 
@@ -95,7 +94,7 @@ class Interruption:
 
 def _quit() -> None:
     _show_cursor()
-    os._exit(INTERRUPTED)
+    os._exit(EXIT_INTERRUPTED)
 
 
 def _show_cursor() -> None:

@@ -17,6 +17,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.ci_details import citation_place
 from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.text import sentence
 
@@ -236,4 +237,6 @@ def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
 
 
 def _regressions(suite: str, report: CiReport) -> Sequence[str]:
-    return [reason.sentence for reason in report.gate.reasons if (reason.kind, reason.suite) == ("regression", suite)]
+    return [
+        gate_sentence(reason) for reason in report.gate.reasons if (reason.kind, reason.suite) == ("regression", suite)
+    ]

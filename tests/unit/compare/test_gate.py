@@ -11,6 +11,7 @@ from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.report.builders.gate import gate_sentence
 
 
 def batch(runs) -> BatchResult:
@@ -18,13 +19,13 @@ def batch(runs) -> BatchResult:
 
 
 def sentences(judged_, **settings) -> list[str]:
-    return [reason.sentence for reason in gate(judged_, {"alpha": GateSettings(**settings)}).reasons]
+    return [gate_sentence(reason) for reason in gate(judged_, {"alpha": GateSettings(**settings)}).reasons]
 
 
 def test_a_regression_is_red_with_a_sentence_for_each():
     found = gate(compare(judged("PP"), judged("PF", label="b")), {})
     assert found.exit_code == 1
-    assert [reason.sentence for reason in found.reasons] == [
+    assert [gate_sentence(reason) for reason in found.reasons] == [
         "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 % (1 trial: differences may be noise)",
         "alpha: requirement fulfillment went from 100.0 to 50.0 (1 trial: differences may be noise)",
     ]
@@ -48,7 +49,7 @@ def test_an_overall_regression_is_about_all_suites():
     settings = {f"s{n}": GateSettings(fail_on=()) for n in range(11)}
     reasons = gate(compare(old, new), settings).reasons
     assert [reason.suite for reason in reasons] == ["s11", "s11", None]
-    assert reasons[-1].sentence == "all suites: requirement fulfillment went from 100.0 to 80.0"
+    assert gate_sentence(reasons[-1]) == "all suites: requirement fulfillment went from 100.0 to 80.0"
 
 
 def test_each_suite_has_its_own_settings_taken_from_its_newest_run():
@@ -85,7 +86,7 @@ def test_a_required_score_speaks_for_its_criteria():
 def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_incomplete_whatever_the_gate_asks_for():
     for settings in (GateSettings(), GateSettings(fail_on=())):
         found = gate(batch(judged("P?", "PP")), {"alpha": settings})
-        assert [(reason.kind, reason.sentence) for reason in found.reasons] == [
+        assert [(reason.kind, gate_sentence(reason)) for reason in found.reasons] == [
             ("incomplete", "alpha: INCOMPLETE in 1 of 2 trials: not judged: criterion 2")
         ]
         assert found.exit_code == 2
@@ -101,7 +102,7 @@ def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
     run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
     assert gate(batch([run]), {}).exit_code == 2
     asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
-    assert "has no score" in gate(batch([run]), {"alpha": asked}).reasons[1].sentence
+    assert "has no score" in gate_sentence(gate(batch([run]), {"alpha": asked}).reasons[1])
 
 
 def test_what_is_undecided_fails_unless_the_suite_ignores_it():
@@ -165,7 +166,7 @@ def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone()
     strict = GateSettings(min_score=ScoreLimits(requirement_fulfillment=60))
     runs = [*judged("PF", gate=strict), *judged("FF", suite="beta")]
     (reason,) = missed_minimums(runs).reasons
-    assert reason.sentence == "alpha: requirement fulfillment is 50.0, below the required 60.0"
+    assert gate_sentence(reason) == "alpha: requirement fulfillment is 50.0, below the required 60.0"
     assert missed_minimums(judged("PP", gate=strict)).exit_code == 0
     lax = GateSettings(fail_on=("regression",), min_score=strict.min_score)
     assert missed_minimums(judged("FF", gate=lax)).exit_code == 0

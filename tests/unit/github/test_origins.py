@@ -6,7 +6,7 @@ import pytest
 
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
-from zelda_ci.report.builders import annotations
+from zelda_ci.report.builders import baseline
 
 SHA = "abc1234" + "0" * 33
 
@@ -25,11 +25,11 @@ SHA = "abc1234" + "0" * 33
 def test_a_found_baseline_is_named_with_distance_and_age(
     behind: int | None, age: timedelta | None, sentence: str
 ) -> None:
-    assert annotations.found("main", SHA, behind, age) == sentence
+    assert baseline.found("main", SHA, behind, age) == sentence
 
 
 def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
-    origin = annotations.never_stored("main", SHA)
+    origin = baseline.never_stored("main", SHA)
     assert origin.state is BaselineState.NONE_YET
     assert origin.sentence == "no baseline yet: main has not stored one (push to main or run the workflow there once)"
 
@@ -43,7 +43,7 @@ def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
     ],
 )
 def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str) -> None:
-    origin = annotations.refused("main", SHA, SHA, error)
+    origin = baseline.refused("main", SHA, SHA, error)
     assert origin.state is BaselineState.INVALID
     assert origin.sentence.endswith(said)
     assert "main@abc1234" in origin.sentence
@@ -60,13 +60,13 @@ def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str
     ],
 )
 def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: BaselineState, said: str) -> None:
-    origin = annotations.not_told("main", SHA, GitHubError("foreign words", code=code))
+    origin = baseline.not_told("main", SHA, GitHubError("foreign words", code=code))
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence
 
 
 def test_a_token_that_is_not_valid_is_told_as_such() -> None:
-    origin = annotations.not_told("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
+    origin = baseline.not_told("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
     assert origin.state is BaselineState.NOT_PERMITTED
     assert "the token is wrong" in origin.sentence

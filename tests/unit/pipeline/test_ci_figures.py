@@ -5,16 +5,26 @@ import pytest
 from tests.builders import START, result, safe, suite
 from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import Comparison, Counts, FamilySize, GateReason, GateResult, Verdict
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.comparison import (
+    CommandsFailed,
+    Comparison,
+    Counts,
+    CriterionFailed,
+    FamilySize,
+    GateReason,
+    GateResult,
+    Verdict,
+)
 from zelda_ci.domain.evaluation import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.report.builders.annotations import closing_line
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
-RED = GateReason(kind="evaluation", suite="t", sentence="t: build, tests or coverage fell short in the only trial")
-WORSE = GateReason(kind="regression", suite="a", sentence="a: worse")
+RED = CommandsFailed(suite="t", trials=1, counted=1)
+WORSE = CriterionFailed(suite="a", criterion="It answers.", trials=1, counted=1)
 
 
 def scored(name: str, *scores: float | None) -> RunResult:
@@ -107,7 +117,8 @@ def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
     found: CiResult, code: int, verdict: str
 ) -> None:
     assert (found.exit_code, outputs.verdict(found)) == (code, verdict)
-    assert str(code) in outputs.closing_line(found) or code == 0
+    report = CiReport(batch=found.batch, gate=found.gate, baseline=NO_BASELINE, comparison=found.comparison)
+    assert str(code) in closing_line(report, code) or code == 0
 
 
 def test_figures_that_are_not_known_are_left_out() -> None:

@@ -10,7 +10,15 @@ from tests.builders import safe
 from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, REPORTS, batch, before, report, trial
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.comparison import GateReason, GateResult
+from zelda_ci.domain.comparison import (
+    CommandsFailed,
+    GateResult,
+    Measure,
+    MeasureDelta,
+    Regression,
+    TrialStatistics,
+    Verdict,
+)
 from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
@@ -177,7 +185,7 @@ def test_an_unscored_metric_is_no_zero() -> None:
         ),
         (report([trial("add-logging", "P")], [trial("add-logging", "P", minute=9, **BROKEN)]), True, True),
         (report(before()[:1], before(minute=90)[:2], gate=GREEN), True, False),
-        (same(gate=GateResult(reasons=(GateReason(kind="evaluation", sentence="x"),))), False, True),
+        (same(gate=GateResult(reasons=(CommandsFailed(suite="x", trials=1, counted=1),))), False, True),
     ],
 )
 def test_whether_there_is_something_to_say(told: CiReport, changed: bool, failed: bool) -> None:  # noqa: FBT001
@@ -232,9 +240,16 @@ def test_an_annotation_never_points_out_of_the_repository(file: str) -> None:
 
 
 def test_an_annotation_about_all_suites_belongs_to_none() -> None:
-    told = same(gate=GateResult(reasons=(GateReason(kind="regression", sentence="all suites: cost went up"),)))
+    old, new = (TrialStatistics(trials=1, mean=mean, minimum=mean, maximum=mean) for mean in (1.0, 2.0))
+    delta = MeasureDelta(measure=Measure.COST, verdict=Verdict.REGRESSED, better="lower", baseline=old, candidate=new)
+    told = same(gate=GateResult(reasons=(Regression(suite=None, delta=delta),)))
     (only,) = annotations(told)
-    assert (only.level, only.file, only.line, only.message) == ("error", None, None, "all suites: cost went up")
+    assert (only.level, only.file, only.line, only.message) == (
+        "error",
+        None,
+        None,
+        "all suites: cost went from 1.0 to 2.0",
+    )
 
 
 def test_annotations_are_one_line_of_plain_text() -> None:

@@ -1,21 +1,21 @@
-"""Annotations on the lines of suites, and links to GitHub."""
+"""What the log of a workflow shows: annotations on the lines of suites, and why the step ends as it does."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Literal
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.report.builders.ci_details import FIRM
 from zelda_ci.report.builders.ci_table import WORDS, by_suite
 from zelda_ci.report.builders.comparison import NOISE
 from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.gate import gate_sentence, gate_sentences
 from zelda_ci.report.model import NO_FILES
 from zelda_ci.report.text import sentence, visible
 
@@ -74,8 +74,9 @@ class _Places:
 
 def _errors(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
     for reason in report.gate.reasons:
+        text = gate_sentence(reason)
         title = f"Zelda: {reason.kind}" + (f" in {visible(reason.suite, 80)}" if reason.suite else "")
-        yield SuiteAnnotation("error", *places.at(reason.suite, reason.sentence), title, sentence(reason.sentence))
+        yield SuiteAnnotation("error", *places.at(reason.suite, text), title, sentence(text))
 
 
 def _warnings(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
@@ -114,76 +115,28 @@ def _notices(comparison: Comparison | None, places: _Places) -> Iterator[SuiteAn
             yield SuiteAnnotation("notice", *places.at(suite.suite), title, message)
 
 
-WRONG_TOKEN = 401
-
-SHORT = 7
-"""Characters of a commit's name that people read."""
-
-_NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
+MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
 
 
-def found(branch: str, commit: str, behind: int | None, age: timedelta | None) -> str:
-    """The sentence for a baseline that exists."""
-    facts = [f"baseline {branch}@{commit[:SHORT]}"]
-    if behind:
-        facts.append(f"{_counted(behind, 'commit')} behind")
-    if age is not None:
-        facts.append(_spelt(age))
-    return ", ".join(facts)
+def log_lines(report: CiReport) -> Iterator[str]:
+    """What a reader of the log wants to know besides the verdict."""
+    replayed = " (of the recording; nothing was spent)" if any(run.replayed for run in report.batch.runs) else ""
+    yield f"Cost of this run: ${report.batch.cost_usd:.4f}{replayed}"
+    levels = {run.isolation.level for run in report.batch.runs if run.isolation}
+    yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
+    for text in gate_sentences(report.gate):
+        yield f"gate: {text}"
 
 
-def never_stored(branch: str, wanted: str | None) -> BaselineOrigin:
-    """Every project starts here."""
-    sentence = f"no baseline yet: {branch} has not stored one (push to {branch} or run the workflow there once)"
-    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
-
-
-def none_related(branch: str, wanted: str) -> BaselineOrigin:
-    """The branch stored results, but for commits elsewhere in history."""
-    sentence = (
-        f"no baseline yet: {branch} has stored some, but none for {wanted[:SHORT]} or a commit shortly before it "
-        f"(run the workflow on {branch} once)"
-    )
-    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
-
-
-def all_expired(branch: str, wanted: str | None) -> BaselineOrigin:
-    """GitHub deletes artifacts after some weeks."""
-    sentence = f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
-    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=wanted)
-
-
-def refused(branch: str, wanted: str, commit: str, error: ZeldaError) -> BaselineOrigin:
-    """There were results, and none could be used; `error` is about the nearest."""
-    if error.code == "ARTIFACT_EXPIRED":
-        return all_expired(branch, wanted)
-    reason = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
-    sentence = f"no usable baseline: the results of {branch}@{commit[:SHORT]} were refused: {reason}"
-    return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=wanted)
-
-
-def not_told(branch: str, wanted: str | None, error: GitHubError) -> BaselineOrigin:
-    """GitHub did not tell; its own words are left out of a text that a bot will post."""
-    if error.status == WRONG_TOKEN:
-        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
-    if error.code in _NOT_PERMITTED:
-        sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
-    limited = error.code == "GITHUB_RATE_LIMITED"
-    reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
-    state = BaselineState.UNREACHABLE
-    return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=wanted)
-
-
-def _spelt(age: timedelta) -> str:
-    """In the largest unit of which there are two or more."""
-    seconds = age.total_seconds()
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return f"{_counted(int(seconds // size), unit)} old"
-    return "just stored"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def closing_line(report: CiReport, exit_code: int) -> str:
+    """Why the step ends with this code."""
+    outcome = batch_outcome(report.batch)
+    if exit_code == 0:
+        return MEASURED if outcome is Outcome.MEASURED and report.comparison is None else "The gate passes."
+    if exit_code == 1:
+        return f"The gate does not pass: {numbers.format_count(len(report.gate.reasons), 'finding')}. Exit code 1."
+    if exit_code == EXIT_INTERRUPTED:
+        return "The run was cancelled; what it had found is kept. Exit code 130."
+    if outcome is Outcome.INCOMPLETE:
+        return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {exit_code}."
+    return f"Some runs are broken and say nothing of the files they were to test. Exit code {exit_code}."

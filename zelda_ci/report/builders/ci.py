@@ -25,6 +25,9 @@ from zelda_ci.report.text import sentence, visible
 MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10
 MAX_FOLDS = 500
+FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
+NOT_STORED = "The results were not stored as an artifact"
+NO_JUNIT = "There is no JUnit XML"
 GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
 
 

@@ -31,6 +31,7 @@ from zelda_ci.report.builders.comparison import (
     tool_rows,
 )
 from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
 from zelda_ci.report.builders.judged import tool_details
 from zelda_ci.report.builders.run import run_view
@@ -164,8 +165,6 @@ def _measure(delta: MeasureDelta, told: frozenset[str]) -> tuple[Verdict, Row]:
     return delta.verdict, Row(delta.verdict.value, (Cell(text, VERDICTS[delta.verdict]),), tuple(notes(delta, told)))
 
 
-DOUBT = f" ({NOISE})"
-"""Said once, in the first line."""
 MAX_REASONS = 30
 MAX_RUNS = 30
 MAX_CRITERIA = 300
@@ -175,7 +174,7 @@ def gate_fold(gate: GateResult) -> Iterator[Details]:
     """Open: nobody should have to look for the reason."""
     if gate.reasons:
         rows = [
-            Row(reason.kind, (Cell(sentence(reason.sentence.removesuffix(DOUBT)), Tone.BAD),))
+            Row(reason.kind, (Cell(sentence(gate_sentence(reason, doubts=False)), Tone.BAD),))
             for reason in gate.reasons
         ]
         title = f"Why the check is red: {numbers.format_count(len(rows), 'reason')}"

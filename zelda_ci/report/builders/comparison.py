@@ -1,6 +1,6 @@
 """A comparison as a report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from zelda_ci.domain.comparison import (
@@ -23,6 +23,7 @@ from zelda_ci.domain.measures import MEASURES, written
 from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.model import Cell, Column, Row, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -282,9 +283,4 @@ def _gate(gate: GateResult) -> Iterator[Row]:
     if not gate.reasons:
         yield Row("Passed", (Cell("nothing stands against the candidate", Tone.GOOD),))
     for reason in gate.reasons:
-        yield Row(reason.kind.capitalize(), (Cell(sentence(reason.sentence), Tone.BAD),))
-
-
-def gate_sentences(gate: GateResult) -> Sequence[str]:
-    """For standard error, beside a report that a program reads."""
-    return [sentence(reason.sentence) for reason in gate.reasons]
+        yield Row(reason.kind.capitalize(), (Cell(sentence(gate_sentence(reason)), Tone.BAD),))

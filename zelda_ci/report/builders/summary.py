@@ -12,6 +12,7 @@ from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
+from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import judge_cost
 from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds
 from zelda_ci.report.builders.usage import Used, label, used
@@ -31,7 +32,7 @@ from zelda_ci.report.model import (
     Tone,
     Trouble,
 )
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import visible
 
 MAX_NAMES = 3
 
@@ -109,8 +110,8 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield from _tested(batch.runs[0])
         yield from _totals(batch)
         yield Row("Versions", tuple(_versions(batch.runs)))
-    for reason in gate.reasons:
-        yield Row("Gate", (Cell(sentence(reason.sentence), Tone.BAD, whole=True),))
+    for text in gate_sentences(gate):
+        yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
     meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 

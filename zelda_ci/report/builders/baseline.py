@@ -1,0 +1,97 @@
+"""The baseline in words: which one it is, or why there is none and what to do."""
+
+from datetime import timedelta
+
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.errors import GitHubError, ZeldaError
+
+WRONG_TOKEN = 401
+
+SHORT = 7
+"""Characters of a commit's name that people read."""
+
+NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
+
+
+CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
+SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
+NOT_ASKED_FOR = BaselineOrigin(state=BaselineState.OFF, sentence="")
+NO_TOKEN = BaselineOrigin(
+    state=BaselineState.NOT_PERMITTED,
+    sentence="No token was given, so that the stored results of the base branch could not be read.",
+)
+
+
+def found(branch: str, commit: str, behind: int | None, age: timedelta | None) -> str:
+    """The sentence for a baseline that GitHub stores."""
+    facts = [f"baseline {branch}@{commit[:SHORT]}"]
+    if behind:
+        facts.append(f"{format_count(behind, 'commit')} behind")
+    if age is not None:
+        facts.append(_spelt(age))
+    return ", ".join(facts)
+
+
+def from_file(name: str) -> str:
+    """The sentence for a baseline that the workflow names."""
+    return f"Compared with the file {name}."
+
+
+def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
+    """There are results, and none of them is of a suite that was run."""
+    sentence = f"no baseline yet: the stored results ({origin.sentence}) are of other suites"
+    return origin.model_copy(update={"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None})
+
+
+def never_stored(branch: str, wanted: str | None) -> BaselineOrigin:
+    """Every project starts here."""
+    sentence = f"no baseline yet: {branch} has not stored one (push to {branch} or run the workflow there once)"
+    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
+
+
+def none_related(branch: str, wanted: str) -> BaselineOrigin:
+    """The branch stored results, but for commits elsewhere in history."""
+    sentence = (
+        f"no baseline yet: {branch} has stored some, but none for {wanted[:SHORT]} or a commit shortly before it "
+        f"(run the workflow on {branch} once)"
+    )
+    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
+
+
+def all_expired(branch: str, wanted: str | None) -> BaselineOrigin:
+    """GitHub deletes artifacts after some weeks."""
+    sentence = f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
+    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=wanted)
+
+
+def refused(branch: str, wanted: str, commit: str, error: ZeldaError) -> BaselineOrigin:
+    """There were results, and none could be used; `error` is about the nearest."""
+    if error.code == "ARTIFACT_EXPIRED":
+        return all_expired(branch, wanted)
+    reason = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
+    sentence = f"no usable baseline: the results of {branch}@{commit[:SHORT]} were refused: {reason}"
+    return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=wanted)
+
+
+def not_told(branch: str, wanted: str | None, error: GitHubError) -> BaselineOrigin:
+    """GitHub did not tell; its own words are left out of a text that a bot will post."""
+    if error.status == WRONG_TOKEN:
+        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
+        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
+    if error.code in NOT_PERMITTED:
+        sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
+        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
+    limited = error.code == "GITHUB_RATE_LIMITED"
+    reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
+    state = BaselineState.UNREACHABLE
+    return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=wanted)
+
+
+def _spelt(age: timedelta) -> str:
+    """In the largest unit of which there are two or more."""
+    seconds = age.total_seconds()
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return f"{format_count(int(seconds // size), unit)} old"
+    return "just stored"

@@ -1,0 +1,83 @@
+"""The gate's findings in words: why a check is red."""
+
+from typing import assert_never
+
+from zelda_ci.domain.comparison import (
+    BelowMinimum,
+    CommandsFailed,
+    CriterionDelta,
+    CriterionFailed,
+    EndedAtLimit,
+    GateReason,
+    GateResult,
+    MeasureDelta,
+    NotJudged,
+    Regression,
+)
+from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report.text import sentence
+
+ENDS = {
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "ran out of budget",
+    SessionStatus.TIMED_OUT: "ran out of time",
+}
+
+
+def gate_sentences(gate: GateResult) -> list[str]:
+    """Each reason as one line, safe to print."""
+    return [sentence(gate_sentence(reason)) for reason in gate.reasons]
+
+
+def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:
+    """One reason, beginning with its suite; not escaped yet.
+
+    Args:
+        reason: What the gate found.
+        doubts: Also say why a regression may be noise.
+    """
+    return f"{reason.suite or 'all suites'}: {_finding(reason, doubts=doubts)}"
+
+
+def _finding(reason: GateReason, *, doubts: bool) -> str:
+    match reason:
+        case Regression(delta=delta):
+            doubt = f" ({delta.reasons[0]})" if doubts and delta.reasons else ""
+            return f"{_change(delta)}{doubt}"
+        case NotJudged():
+            return f"INCOMPLETE in {_of(reason.trials, reason.valid)}: {reason.reason}"
+        case EndedAtLimit():
+            return f"the session {ENDS[reason.status]} in {_of(reason.trials, reason.valid)}"
+        case BelowMinimum():
+            return _below(reason)
+        case CriterionFailed():
+            return f"criterion {reason.criterion!r} failed in {_of(reason.trials, reason.counted)}"
+        case CommandsFailed():
+            return f"build, tests or coverage fell short in {_of(reason.trials, reason.counted)}"
+        case _:
+            assert_never(reason)
+
+
+def _change(delta: MeasureDelta | CriterionDelta) -> str:
+    assert delta.baseline is not None  # noqa: S101 - only deltas with both sides gate
+    assert delta.candidate is not None  # noqa: S101
+    old, new = delta.baseline.mean, delta.candidate.mean
+    if isinstance(delta, CriterionDelta):
+        return f"criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %"
+    return f"{MEASURES[delta.measure].label} went from {_amount(old)} to {_amount(new)}"
+
+
+def _below(reason: BelowMinimum) -> str:
+    label, minimum = MEASURES[reason.measure].label, _amount(reason.minimum)
+    if reason.mean is None:
+        return f"{label} has no score though at least {minimum} is required: {reason.reason}"
+    return f"{label} is {_amount(reason.mean)}, below the required {minimum}"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole} trials" if whole > 1 else "the only trial"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"
