@@ -172,4 +172,4 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
         try:
             write()
         except OSError as problem:
-            log.say(f"The runner could not be told: {problem.strerror or problem}.")
+            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")

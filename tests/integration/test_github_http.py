@@ -160,7 +160,7 @@ def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str)
     with pytest.raises(GitHubError) as caught:
         patient_http(sleeper).send(method, f"http://127.0.0.1:{dead_port}/x?{SIGNED}", headers={}, json={})
     assert caught.value.code == "GITHUB_UNREACHABLE"
-    assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nobody is there to connect to."
+    assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nothing listens there."
     assert sleeper.seconds == pytest.approx(1 + 2 + 4 + 8)
 
 

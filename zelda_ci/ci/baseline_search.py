@@ -52,7 +52,7 @@ def distrust_of_provenance(told: Provenance, run: WorkflowRun) -> str | None:
     if run.head_sha != told.sha:
         return "it names another commit than GitHub"
     if not told.complete:
-        return "its run was cut short, or not judged completely"
+        return "its run was interrupted, or not judged completely"
     return None
 
 

@@ -107,7 +107,7 @@ def comment(case: CiContext, found: CiResult) -> None:
     try:
         number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
         if number is None:
-            case.log.say("No open pull request has this commit as its head: there is nobody to tell.")
+            case.log.say("No open pull request has this commit as its head: nothing is posted.")
             return
         publish_to(case, case.api, found, number, order)
     except GitHubError as problem:

@@ -241,7 +241,7 @@ def _apologise(exc: BaseException) -> None:
     # click and others turn what they caught into an end of the process: the cause says more.
     cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(f"Zelda failed in a way nobody expected ({type(cause).__name__}: {cause}).", err=True)
+    click.echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
     log = _log(exc)
     where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
     click.secho(f"{where}; a report of them would help.", dim=True, err=True)

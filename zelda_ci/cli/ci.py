@@ -14,7 +14,7 @@ from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report import terminal
 
 CANCELLED = "The run was cancelled before there were results."
-UNEXPECTED = "Zelda failed in a way nobody expected; the end of the log has the details"
+UNEXPECTED = "Zelda failed unexpectedly; the end of the log has the details"
 
 
 HELP = """\

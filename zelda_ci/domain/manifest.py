@@ -236,7 +236,9 @@ def _note(state: McpServerState | None, redact: Redactor) -> SafeText | None:
     if state.status != "connected" and state.connected_at is not None:
         return joined("", (redact("it was connected, and then lost: "), _explained(state, redact)))
     if state.late and state.connected_at is not None:
-        return redact(f"{CONNECTED_LATE} {state.connected_at:.1f} s after the start, when the session had begun")
+        return redact(
+            f"{CONNECTED_LATE} {state.connected_at:.1f} s after the start, when the session had already started"
+        )
     return None
 
 
@@ -252,7 +254,7 @@ def _explained(state: McpServerState, redact: Redactor) -> SafeText:
         case "pending":
             told = redact("it was still connecting when the session ended")
         case "needs-auth":
-            told = redact("it asks for a login, which nobody can do in a test run")
+            told = redact("it asks for a login, which is not possible in a test run")
         case "disabled":
             told = redact("it is switched off")
         case _:

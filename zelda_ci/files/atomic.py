@@ -74,7 +74,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 def _explained(problem: OSError, path: Path) -> StorageError:
     match problem.errno:
         case code if code in _FULL:
-            hint = "Free some space and start zelda again: what was captured is kept and will be made a result."
+            hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
             return StorageError(f"There is no space left to write {path}.", hint=hint, code="STORAGE_FULL")
         case code if code in _FORBIDDEN:
             hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."

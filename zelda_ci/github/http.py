@@ -318,7 +318,7 @@ def _silence(exc: "requests.RequestException") -> _Silence:
         return _Silence("it cannot be sent like this", unsent=True, final=True)
     reason = getattr(exc.args[0] if exc.args else None, "reason", None)
     if isinstance(reason, NewConnectionError):
-        return _Silence("nobody is there to connect to", unsent=True)
+        return _Silence("nothing listens there", unsent=True)
     kinds = (
         (requests.ConnectTimeout, _Silence("it could not be connected to in time", unsent=True)),
         (requests.exceptions.SSLError, _Silence("its certificate is not trusted", unsent=True, final=True)),

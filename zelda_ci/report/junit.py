@@ -193,7 +193,7 @@ def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
     case = _case(run, "coverage", output=known)
     if threshold is not None and (lines is None or lines < threshold):
         case.add_failure_info(
-            f"{known or 'not known'}, at least {threshold:g}% of lines wanted", failure_type="coverage"
+            f"{known or 'not known'}, at least {threshold:g}% of lines required", failure_type="coverage"
         )
     elif lines is None:
         case.add_skipped_info("not known")

@@ -225,7 +225,7 @@ class RunFolder:
             with suppress(OSError):
                 self.path.rmdir()
         else:
-            log.warning("%s is left as it is: nobody said which run it was", self.path)
+            log.warning("%s is left as it is: its run is not known", self.path)
         return None
 
     def _read(self, announced: Path) -> "InterruptedRun | None":

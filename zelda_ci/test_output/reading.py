@@ -189,7 +189,7 @@ def from_output(lines: Lines) -> tuple[list[Found], list[str]]:
     """What the output tells, and why it tells nothing."""
     found = _certain(_by_runner(lines))
     if GAP in lines and not _complete(found, lines.index(GAP)):
-        return [], [f"The output was too long to be kept whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."]
+        return [], [f"The output was too long to be stored whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."]
     if not found:
         return [], [f"No test runner was recognised in the output; {HOW_TO_GET_COUNTS}."]
     return found, []

@@ -188,7 +188,7 @@ def _claimed_remains(path: Path) -> int | None:
     except FileNotFoundError:  # another sweep was quicker
         return None
     except (OSError, LockError) as error:
-        log.warning("%s is left as it is, since nobody can tell whether its run is over: %s", path, error)
+        log.warning("%s is left as it is, since it is not known whether its run is over: %s", path, error)
         return None
 
 

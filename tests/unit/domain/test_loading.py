@@ -81,7 +81,7 @@ def test_of_two_files_with_one_name_only_one_was_loaded() -> None:
     [
         ("failed", "it could not be started or reached"),
         ("pending", "it was still connecting when the session ended"),
-        ("needs-auth", "it asks for a login, which nobody can do in a test run"),
+        ("needs-auth", "it asks for a login, which is not possible in a test run"),
     ],
 )
 def test_a_server_that_did_not_connect_says_why(status: str, reason: str) -> None:
@@ -174,7 +174,7 @@ def test_a_server_that_connects_before_the_session_begins_is_nothing_special() -
 def test_a_server_that_connects_later_was_loaded_late() -> None:
     item = server_after(init("pending"), report("pending", 2), report("connected", 12.34, tools=("mcp__one__go",)))
     assert (item.loaded, item.tools) == (True, ("mcp__one__go",))
-    assert item.note == "it connected late: 12.3 s after the start, when the session had begun"
+    assert item.note == "it connected late: 12.3 s after the start, when the session had already started"
 
 
 @pytest.mark.parametrize("last", ["failed", "pending"])

@@ -132,7 +132,7 @@ def test_build_tests_and_coverage_that_fail_are_failures() -> None:
         "timed out: npm ci",
         "exit code 2: make",
         "1 failed, 0 errored, 2 passed, 0 skipped",
-        "40% of lines, at least 80% of lines wanted",
+        "40% of lines, at least 80% of lines required",
         "50.0 of 100. short",
     ]
     assert [found.text for found in root.iter("failure")][1:3] == ["error: x", "test_x"]

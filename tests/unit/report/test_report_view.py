@@ -98,7 +98,7 @@ def test_an_empty_invocation_says_so() -> None:
 
 def test_a_plan_that_was_cut_short_says_so() -> None:
     result = batch(run()).model_copy(update={"interrupted": True})
-    assert row(result, "Suites") == ["1 passed", "not every run was begun"]
+    assert row(result, "Suites") == ["1 passed", "not every run was started"]
     assert row(result, "Exit code") == ["130, interrupted"]
 
 

@@ -13,8 +13,8 @@ from zelda_ci.config.schema import REPOSITORY, ConfigKey, ProjectConfig, keys
 DOCUMENTATION = f"https://github.com/{REPOSITORY}/blob/v{__version__}/docs/configuration.md"
 _WIDTH = 100
 _HEAD = """\
-What all suites of this project have in common. Every value here is the default, so that you may delete what you do not
-want to decide; a suite overrides it key by key. Where there is no default, a line like "# key: value" shows an example.
+Settings that all suites of this project share. Every value here is the default, so you can delete what you do not
+want to set; a suite overrides single keys. Where there is no default, a line like "# key: value" shows an example.
 A key without a value counts as not given. `zelda validate` shows what each suite ends up with, and why.
 """
 

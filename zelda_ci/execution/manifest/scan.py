@@ -110,7 +110,9 @@ class Memory:
             if file in self._known or len(self._known) > MAX_IMPORTS:
                 continue
             if path.startswith(("/", "~")) or file.startswith(".."):
-                self._missed(importer, path, path, "it lies outside the project, which nobody can approve in a test")
+                self._missed(
+                    importer, path, path, "it lies outside the project, which cannot be approved in a test run"
+                )
             elif content := self._imported(importer, path, file):
                 problem = (
                     f"it is imported more than {MAX_IMPORT_DEPTH} files deep" if depth > MAX_IMPORT_DEPTH else None

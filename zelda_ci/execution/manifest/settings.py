@@ -150,7 +150,7 @@ CREDENTIAL = "would have replaced the session's credential, or run a command to 
 REQUEST = "would have changed model requests unseen"
 SHELL = "would have run code outside the confinement of the session's shells"
 TELEMETRY = "would have sent telemetry"
-OTHER = "could have changed how Claude Code reaches its model or is led"
+OTHER = "could have changed how Claude Code reaches its model or is controlled"
 
 EFFECTS = {
     "ANTHROPIC_BETAS": REQUEST,

@@ -136,7 +136,7 @@ def closing_line(report: CiReport, exit_code: int) -> str:
     if exit_code == 1:
         return f"The gate does not pass: {numbers.format_count(len(report.gate.reasons), 'finding')}. Exit code 1."
     if exit_code == EXIT_INTERRUPTED:
-        return "The run was cancelled; what it had found is kept. Exit code 130."
+        return "The run was cancelled; its results so far are saved. Exit code 130."
     if outcome is Outcome.INCOMPLETE:
-        return f"INCOMPLETE: not everything could be judged, so nothing vouches for it. Exit code {exit_code}."
+        return f"INCOMPLETE: not everything could be judged, so this is no pass. Exit code {exit_code}."
     return f"Some runs are broken and say nothing of the files they were to test. Exit code {exit_code}."

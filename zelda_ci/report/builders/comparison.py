@@ -273,7 +273,7 @@ def _detectable(comparison: Comparison) -> str:
         return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f}%"
     if not any(suite.criteria for suite in comparison.suites):
         return "no criteria were judged"
-    text = "no drop of a single criterion could have been told from noise"
+    text = "with so few trials, no drop of a single criterion could be significant"
     if family.trials_needed:
         return f"{text}; with {family.trials_needed} trials per side, a fall from always to never could"
     return text
@@ -281,6 +281,6 @@ def _detectable(comparison: Comparison) -> str:
 
 def _gate(gate: GateResult) -> Iterator[Row]:
     if not gate.reasons:
-        yield Row("Passed", (Cell("nothing stands against the candidate", Tone.GOOD),))
+        yield Row("Passed", (Cell("no reason to fail the check", Tone.GOOD),))
     for reason in gate.reasons:
         yield Row(reason.kind.capitalize(), (Cell(sentence(gate_sentence(reason)), Tone.BAD),))

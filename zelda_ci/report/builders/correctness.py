@@ -199,8 +199,8 @@ BY_STATUS = {
     SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
     SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
     SessionStatus.TIMED_OUT: "See in the transcript what it waited for, then narrow the task or raise timeoutSeconds.",
-    SessionStatus.FAILED: "Read the end of the transcript; what was captured until then is kept.",
-    SessionStatus.INTERRUPTED: "Run the suite again; what was captured until then is kept.",
+    SessionStatus.FAILED: "Read the end of the transcript; everything captured so far is saved.",
+    SessionStatus.INTERRUPTED: "Run the suite again; everything captured so far is saved.",
 }
 
 BY_CODE = {
@@ -253,9 +253,9 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
     why = f"{names} {how}: {sentence(broken[0].reasoning)}"
     commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)
     look = (commands and (files.test_log or files.build_log)) or files.result
-    advice = "The session itself is complete and kept; run the suite again once the cause is gone."
+    advice = "The session itself is complete and saved; run the suite again once the cause is fixed."
     if judged:
-        advice = f"The session is complete and kept: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
+        advice = f"The session is complete and saved: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
     return Problem(why, advice, look and visible(look, len(look)))
 
 

@@ -102,7 +102,7 @@ def _name(suite: str, trials: Sequence[str]) -> str:
 
 
 def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome) -> Iterator[Row]:
-    begun = [Cell("not every run was begun", Tone.WARN)] * batch.interrupted
+    begun = [Cell("not every run was started", Tone.WARN)] * batch.interrupted
     yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *begun))
     if len(batch.runs) > len(suites):
         yield Row("Trials", _tally([run.outcome for suite in suites for run in suite.runs], "trial"))

@@ -70,7 +70,7 @@ def _started(started: Started) -> Iterator[Cell]:
 
 def _server(server: McpServerState) -> Cell:
     since = "" if server.connected_at is None else f" after {duration(server.connected_at)}"
-    late = ", when the session had begun" if server.late else ""
+    late = ", when the session had already started" if server.late else ""
     error = f", {sentence(server.error, 300)}" if server.error else ""
     told = f"MCP server {visible(server.name)}: {visible(server.status)}"
     if server.status == "connected":

@@ -194,7 +194,7 @@ def read_coverage(output: Output, reports: Iterable[ReportFile]) -> CoverageSumm
         lines = output.lines()
         found = find_printed([line[:MAX_WIDTH] for line in lines])
         if GAP in lines and len(found) != 1:
-            return CoverageSummary(note=f"The output was too long to be kept whole; {HOW_TO_GET_COVERAGE}.")
+            return CoverageSummary(note=f"The output was too long to be stored whole; {HOW_TO_GET_COVERAGE}.")
     if not found:
         return CoverageSummary(note=f"No coverage was recognised; {HOW_TO_GET_COVERAGE}.")
     return _summary(found)
