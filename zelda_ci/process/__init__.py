@@ -89,6 +89,9 @@ TERM_GRACE_SECONDS = 10.0
 DRAIN_SECONDS = 1.0
 """How long output may still come after the end, from a grandchild that kept the pipe open."""
 
+MAX_PIPE_BYTES = 1 << 20
+"""More than this a pipe of Linux never holds, unless an administrator allows it."""
+
 MAX_ERRORS = 16 << 20
 """Bytes on standard error after which a program of ours is ended."""
 
@@ -307,11 +310,18 @@ async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
         if not complete:
             _ask(child)
 
-    async with anyio.create_task_group() as readers:
-        for pipe, sink in zip(filter(None, (child.stdout, child.stderr)), sinks, strict=True):
-            readers.start_soon(read, pipe, sink)
-        await _exited(child)
-        readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
+    pipes = list(zip(filter(None, (child.stdout, child.stderr)), sinks, strict=True))
+    try:
+        async with anyio.create_task_group() as readers:
+            for pipe, sink in pipes:
+                readers.start_soon(read, pipe, sink)
+            await _exited(child)
+            readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
+    except anyio.get_cancelled_exc_class():
+        # A busy machine may not have read yet what the child printed long ago.
+        for pipe, sink in pipes:
+            _take_rest(pipe.fileno(), sink)
+        raise
     if failures:
         raise failures[0]
 
@@ -327,6 +337,16 @@ async def _read(pipe: int, sink: Sink) -> bool:
                 return True
             if not sink(chunk):
                 return False
+
+
+def _take_rest(pipe: int, sink: Sink) -> None:
+    """Feed the sink what the pipe holds now; a child that goes on printing is not waited for."""
+    os.set_blocking(pipe, False)
+    with suppress(OSError):
+        for _ in range(MAX_PIPE_BYTES // CHUNK):
+            chunk = os.read(pipe, CHUNK)
+            if not chunk or not sink(chunk):
+                return
 
 
 async def _exited(child: subprocess.Popen[bytes]) -> None:
