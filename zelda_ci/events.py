@@ -77,16 +77,3 @@ Emit = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The sink of those who do not listen."""
-
-
-def tee(*sinks: Emit) -> Emit:
-    """Send each event to every sink; a broken sink never breaks a run."""
-
-    def emit(event: Event) -> None:
-        for sink in sinks:
-            try:
-                sink(event)
-            except Exception:
-                log.warning("a listener failed on %s", type(event).__name__, exc_info=True)
-
-    return emit

@@ -90,13 +90,6 @@ async def test_a_gateway_gets_its_own_headers() -> None:
     assert "x-api-key" not in sent
 
 
-async def test_an_auth_token_is_sent_as_bearer() -> None:
-    with ScriptedApi([text("x")]) as api:
-        async with open_run(LiveMode(Upstream.with_auth_token(Secret("t0ken"), api.url))) as meter:
-            await ask(meter)
-    assert api.requests[0].headers["authorization"] == "Bearer t0ken"
-
-
 async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
     error = http_error(401, f"invalid key {KEY}", headers={"x-debug": KEY})
     with ScriptedApi([error]) as api:

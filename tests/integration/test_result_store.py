@@ -38,7 +38,7 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
     assert folder.path == tmp_path / "runs" / "example-2026-02-13T14-30-00"
     assert names(folder.path) == ["result.json", "transcript.json"]
     assert codec.decode_result(folder.result_file.read_bytes(), "r") == final
-    assert codec.decode_transcript(folder.transcript_file.read_bytes(), "t") == transcript
+    assert codec.decode_transcript((folder.path / "transcript.json").read_bytes(), "t") == transcript
     assert list(ResultStore(tmp_path).unfinished()) == []
 
 
@@ -143,7 +143,7 @@ def test_a_large_transcript_is_written_a_line_at_a_time(tmp_path: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert folder.transcript_file.stat().st_size > 20_000_000
+    assert (folder.path / "transcript.json").stat().st_size > 20_000_000
     assert peak < 2_000_000
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from zelda_ci.domain import measures
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.comparison import CriterionSummary, Measure, SuiteSummary, Trials, TrialStatistics
+from zelda_ci.domain.comparison import Measure, Trials, TrialStatistics
 from zelda_ci.domain.evaluation import (
     CriterionJudgement,
     CriterionVerdict,
@@ -177,21 +177,6 @@ def sides(runs: Iterable[RunResult]) -> dict[str, Side]:
     for run in ordered:
         by_suite.setdefault(run.suite, []).append(run)
     return {suite: _side(suite, found) for suite, found in by_suite.items()}
-
-
-def summarize_trials(runs: Iterable[RunResult]) -> tuple[SuiteSummary, ...]:
-    """Mean, range and spread of every number and the pass rate of every criterion, suite by suite."""
-    return tuple(
-        SuiteSummary(
-            suite=side.suite,
-            trials=side.trials,
-            measures={measure: found for measure in Measure if (found := summarize(side.values(measure)))},
-            criteria=tuple(
-                CriterionSummary(criterion=name, passes=summarize(side.outcomes(name))) for name in side.criteria
-            ),
-        )
-        for side in sides(runs).values()
-    )
 
 
 def _side(suite: str, runs: Sequence[RunResult]) -> Side:

@@ -63,23 +63,6 @@ class Trials(Record):
     """Whether any run tested a tree that differed from its commit."""
 
 
-class CriterionSummary(Record):
-    """One acceptance criterion over the trials of a suite."""
-
-    criterion: str
-    passes: TrialStatistics | None = None
-    """Absent when no trial was judged."""
-
-
-class SuiteSummary(Record):
-    """All trials of one suite, metric by metric."""
-
-    suite: str
-    trials: Trials
-    measures: dict[Measure, TrialStatistics] = {}
-    criteria: tuple[CriterionSummary, ...] = ()
-
-
 class Delta(Record):
     """One measure or criterion on both sides."""
 

@@ -31,11 +31,6 @@ class Upstream:
         return cls({"x-api-key": key}, base_url, environ or {})
 
     @classmethod
-    def with_auth_token(cls, token: Secret, base_url: str = API_URL, environ: Mapping[str, str] | None = None) -> Self:
-        """The way of most gateways."""
-        return cls({"authorization": Secret(f"Bearer {token.reveal()}")}, base_url, environ or {})
-
-    @classmethod
     def with_portkey(
         cls, key: Secret, base_url: str, routing: Mapping[str, str], environ: Mapping[str, str] | None = None
     ) -> Self:

@@ -157,11 +157,6 @@ class RunFolder:
         return self.path / RESULT
 
     @property
-    def transcript_file(self) -> Path:
-        """Appears just before the result."""
-        return self.path / TRANSCRIPT
-
-    @property
     def patch_file(self) -> Path:
         """For what the session changed; written by the workspace."""
         return self.path / PATCH

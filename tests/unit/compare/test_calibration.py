@@ -1,4 +1,4 @@
-"""Trials summarised, and a suite calibrated against itself."""
+"""Numbers summarised, and a suite calibrated against itself."""
 
 import random
 from itertools import combinations
@@ -11,30 +11,26 @@ from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
 from zelda_ci.compare.calibration import calibrate, flip_rate
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import CALIBRATED, SINGLE_TRIAL
-from zelda_ci.compare.sides import summarize, summarize_trials
+from zelda_ci.compare.sides import sides, summarize
 from zelda_ci.domain.comparison import Calibration, Measure, Verdict
 from zelda_ci.domain.session import SessionStatus
 
 
-def test_trials_are_summarised_by_mean_range_and_pass_rate():
-    runs = trials([fulfillment("PP"), efficiency(turns=4)], [fulfillment("PF"), efficiency(turns=8)])
-    (found,) = summarize_trials(runs)
-    turns = found.measures[Measure.TURNS]
-    assert (turns.trials, turns.mean, turns.minimum, turns.maximum) == (2, 6, 4, 8)
-    assert turns.deviation == pytest.approx(stdev([4, 8]))
-    assert [criterion.passes for criterion in found.criteria] == [summarize([100, 100]), summarize([100, 0])]
+def test_numbers_are_summarised_by_mean_range_and_spread():
+    found, single = summarize([4, 8]), summarize([4])
+    assert found
+    assert single
+    assert (found.trials, found.mean, found.minimum, found.maximum) == (2, 6, 4, 8)
+    assert found.deviation == pytest.approx(stdev([4, 8]))
+    assert single.deviation is None
+    assert summarize([]) is None
 
 
-def test_a_summary_of_one_trial_has_no_spread():
-    (found,) = summarize_trials(judged("P"))
-    assert found.measures[Measure.REQUIREMENT_FULFILLMENT].deviation is None
-
-
-def test_suites_are_summarised_apart_and_invalid_runs_only_counted():
-    runs = [*judged("P"), *judged("F", suite="beta"), *judged("F", label="x", status=SessionStatus.FAILED)]
-    alpha, beta = summarize_trials(runs)
+def test_suites_are_apart_and_invalid_runs_only_counted():
+    runs = [*judged("PP"), *judged("F", suite="beta"), *judged("F", label="x", status=SessionStatus.FAILED)]
+    alpha, beta = sides(runs).values()
     assert (alpha.suite, alpha.trials.valid, alpha.trials.invalid) == ("alpha", 1, 1)
-    assert (beta.suite, beta.criteria[0].passes) == ("beta", summarize([0]))
+    assert (beta.suite, [beta.outcomes(criterion) for criterion in beta.criteria]) == ("beta", [(0.0,)])
 
 
 @pytest.mark.parametrize("outcomes", ["PF", "PPPF", "PPPFFFFFFF", "PPP"])
