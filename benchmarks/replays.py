@@ -107,7 +107,6 @@ def _demo(base: Path) -> Replay:
     project = folder(base, {"x": "x\n"})
     shop = Project(base / "shop", project.home)
     subprocess.run(["cp", "-r", str(demo.PROJECT), str(shop.path)], check=True)
-    shop.write({".gitignore": ".zelda/\n"})
     shop.git("init", "-q", "-b", "main")
     shop.commit("Open")
 
