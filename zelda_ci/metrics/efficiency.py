@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from zelda_ci.domain import manifest
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, Metric
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import (
     ApiUsage,
     Denied,
@@ -17,7 +19,7 @@ from zelda_ci.domain.session import (
     Usage,
 )
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, Outcome, Scored, Services, Unscored
 
 LIMITS: Final = {
     SessionStatus.MAX_TURNS: "turns",
@@ -34,6 +36,10 @@ class Efficiency:
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         return score_efficiency(context.suite, context.transcript, context.api)
+
+
+def create(_services: Services) -> Evaluator:
+    return Efficiency()
 
 
 def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:

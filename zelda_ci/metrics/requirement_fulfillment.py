@@ -5,14 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from zelda_ci.domain.evaluation import (
-    CriterionJudgement,
-    CriterionVerdict,
-    EvalContext,
-    FulfillmentDetails,
-    JudgeIdentity,
-    Metric,
-)
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
@@ -27,7 +22,7 @@ from zelda_ci.judge.transcript import (
     query_transcript,
 )
 from zelda_ci.metrics import verdicts
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.evidence import JudgeEvidence, gather
 from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
 from zelda_ci.redact import Redactor
@@ -233,6 +228,10 @@ class RequirementFulfillment:
             parts=conclusion.parts,
             notes=tuple(map(self._redact, notes)),
         )
+
+
+def create(services: JudgeServices) -> Evaluator:
+    return RequirementFulfillment(services.judge, services.nonce, services.redact)
 
 
 def _outcome(

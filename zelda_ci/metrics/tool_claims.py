@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.evaluation import Citation, MissedTool, MisusedTool, RuleJudgement, RuleVerdict, ToolRemark
+from zelda_ci.domain.details import Citation, MissedTool, MisusedTool, RuleJudgement, RuleVerdict, ToolRemark
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, ToolsManifest, skill
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.judge.rendering import rendered_turn

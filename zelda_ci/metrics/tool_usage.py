@@ -6,16 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from zelda_ci.domain.evaluation import (
-    EvalContext,
-    JudgeIdentity,
-    Metric,
-    RuleJudgement,
-    RuleVerdict,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import JudgeIdentity, RuleJudgement, RuleVerdict, ToolUsageDetails, ToolUse
+from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestEntry, ManifestItem, ToolsManifest, label, skill
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion
@@ -30,7 +24,7 @@ from zelda_ci.judge.transcript import (
     query_transcript,
 )
 from zelda_ci.metrics import tool_claims
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.tool_claims import Claims, names_of
 from zelda_ci.redact import Redactor
 
@@ -226,6 +220,10 @@ class ToolUsage:
             }
         )
         return Scored(claims.effectiveness, claims.reasoning, told)
+
+
+def create(services: JudgeServices) -> Evaluator:
+    return ToolUsage(services.judge, services.nonce, services.redact)
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:

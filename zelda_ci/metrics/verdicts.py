@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.evaluation import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.metrics.evidence import Sources, problem_with

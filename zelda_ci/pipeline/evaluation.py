@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.manifest import resolve_loaded
-from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned

@@ -7,13 +7,15 @@ import pytest
 
 from tests.builders import session, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, EvalResult, Metric
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
-from zelda_ci.metrics import asked_for
-from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Unscored, run_evaluator
+from zelda_ci.metrics import unjudged
+from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Services, Unscored, run_evaluator
 from zelda_ci.metrics.efficiency import Efficiency
 from zelda_ci.redact import MASK, Redactor, Secret
 
@@ -48,6 +50,9 @@ class NoBench:
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         raise NotImplementedError
+
+
+SERVICES = Services(NoBench(), redact)
 
 
 def evaluated(outcome: Outcome | BaseException) -> EvalResult:
@@ -113,6 +118,6 @@ def test_efficiency_needs_neither_workspace_nor_changes() -> None:
 
 
 def test_the_switches_of_a_suite_choose_the_evaluators() -> None:
-    metrics = [evaluator.metric for evaluator in asked_for(MetricSwitches(), NoBench(), redact)]
+    metrics = [evaluator.metric for evaluator in unjudged(MetricSwitches(), SERVICES)]
     assert metrics == [Metric.EFFICIENCY, Metric.FUNCTIONAL_CORRECTNESS]
-    assert asked_for(MetricSwitches(efficiency=False, functional_correctness=False), NoBench(), redact) == ()
+    assert unjudged(MetricSwitches(efficiency=False, functional_correctness=False), SERVICES) == ()
