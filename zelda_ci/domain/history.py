@@ -8,7 +8,8 @@ from pydantic import AwareDatetime
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import LISTED, METRIC_OF, Measure, Metric, StoredMetric, values
+from zelda_ci.domain.measure_spec import StoredMetric
+from zelda_ci.domain.measures import LISTED, METRIC_OF, Measure, Metric, values
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus

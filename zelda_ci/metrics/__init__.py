@@ -9,6 +9,9 @@ from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Services
 
+UNUSABLE = "0"
+"""Version of what stands for an evaluator that could not be made."""
+
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
     """The evaluators without a judge that a suite's switches ask for, in the order in which they run."""
@@ -42,11 +45,9 @@ def _created(metric: Metric, services: Services | JudgeServices) -> Evaluator:
 
 @dataclass(frozen=True)
 class _Unusable:
-    """Stands for an evaluator that could not be made."""
-
     metric: Metric
     problem: Exception
-    version: str = "0"
+    version: str = UNUSABLE
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         raise self.problem

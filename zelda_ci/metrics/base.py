@@ -40,14 +40,14 @@ class Unscored:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Quantity:
     """A number that is no score: the metric's row reads it from the details."""
 
     reasoning: str
     details: Record
 
 
-Outcome = Scored | Unscored | Measured
+Outcome = Scored | Unscored | Quantity
 
 
 class Evaluator(Protocol):

@@ -6,7 +6,8 @@ from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Comparison, MeasureDelta, SuiteComparison, Verdict
-from zelda_ci.domain.measures import MEASURES, Measure, written
+from zelda_ci.domain.measure_spec import written
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
