@@ -297,7 +297,7 @@ def list_schema() -> dict[str, Any]:
 
 
 def _with_details(root: type[Record]) -> dict[str, Any]:
-    models = dict.fromkeys((root, *(METRICS[metric].details for metric in Metric)))
+    models = dict.fromkeys((root, *(spec.details for spec in METRICS.values())))
     wanted: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in models]
     _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
     return {
