@@ -83,8 +83,8 @@ def _compared(details: EfficiencyDetails, parts: list[_Part], remark: str) -> Ou
     if not parts:
         return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
     mean = sum(part.score for part in parts) / len(parts)
-    told = details.model_copy(update={"parts": {part.name: part.score for part in parts}})
-    return Scored(mean, f"{', '.join(map(str, parts))}.{remark}", told)
+    scored = details.model_copy(update={"parts": {part.name: part.score for part in parts}})
+    return Scored(mean, f"{', '.join(map(str, parts))}.{remark}", scored)
 
 
 def _parts(suite: ResolvedSuite, details: EfficiencyDetails) -> Iterator[_Part]:
@@ -167,6 +167,6 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
 
 def _denied(transcript: SessionTranscript) -> int:
     """Calls, however often their denial was told; a denial that names no call is one by itself."""
-    told = [entry for entry in transcript.entries if isinstance(entry, Denied)]
-    named = {entry.tool_call_id for entry in told if entry.tool_call_id}
-    return len(named) + sum(entry.tool_call_id is None for entry in told)
+    denials = [entry for entry in transcript.entries if isinstance(entry, Denied)]
+    named = {entry.tool_call_id for entry in denials if entry.tool_call_id}
+    return len(named) + sum(entry.tool_call_id is None for entry in denials)

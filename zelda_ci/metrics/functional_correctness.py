@@ -123,13 +123,13 @@ def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str
 
 def _test_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
     tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
-    told = contradictions(tests, exit_code)
+    conflicts = contradictions(tests, exit_code)
     lost = tests.failed + tests.errored
     if exit_code is None or not tests.recognised:
         if exit_code != 0:
             yield f"testCommand {_ending(suite, evidence.test)}."
-    elif told:
-        yield from told
+    elif conflicts:
+        yield from conflicts
     elif lost:
         units = "packages" if all(runner.unit == "packages" for runner in tests.runners) else "tests"
         yield f"{lost} of {tests.ran} {units} failed."
