@@ -52,6 +52,7 @@ format: .venv/dev ## Format the code and apply safe fixes
 
 schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 	$(BIN)/python scripts/schemas
+	$(BIN)/python scripts/comparison_schema
 
 bench: .venv/dev ## Measure Zelda against the bare Agent SDK
 	$(BIN)/python -m benchmarks.overhead

@@ -16,6 +16,7 @@ from zelda_ci.config import project, secret_files, settings
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject, select
 from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.errors import ConfigError, ExecutionError
@@ -25,7 +26,7 @@ from zelda_ci.files import locks
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
-from zelda_ci.metrics.base import Evaluator
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
@@ -90,7 +91,7 @@ def run(loaded: LoadedProject, order: RunOrder, environ: Mapping[str, str], emit
     wanted = select(loaded.suites, order.names, order.tags)
     suites = [confined(suite.resolved, order.isolation, order.require_isolation) for suite in wanted]
     tools = _tools(loaded, order, suites, environ, emit)
-    judged = any(suite.acceptance_criteria and suite.metrics.requirement_fulfillment for suite in suites)
+    judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
         return anyio.run(_run, tools, _plan(suites, order.trials), order.jobs, emit, preload)
@@ -198,7 +199,7 @@ def _judge_mode(
 ) -> Mode:
     if order.replay:
         return ReplayMode(order.replay)
-    wanted = [suite for suite in suites if suite.metrics.requirement_fulfillment or suite.metrics.tool_usage]
+    wanted = [suite for suite in suites if metrics.ask_judge(suite.metrics)]
     gateway = wanted[0].gateway_url if wanted else None
     upstream = _judge_upstream(gateway, known, environ) if wanted else _direct(known, environ, "a session")
     return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
@@ -217,7 +218,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
         return anthropic_judge.AnthropicJudge(access, redact, _price, notify)
 
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
-        return metrics.judged(suite.metrics, judge, nonce, redact)
+        return metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact))
 
     return JudgeFactory(ModelProxy(mode, redact), make_judge, bench, redact)
 
@@ -250,7 +251,7 @@ def _tools(
         proxy=ModelProxy(_mode(order, known, environ), redact),
         agent=claude_code.ClaudeCode(redact),
         store=store,
-        evaluators=lambda suite: metrics.asked_for(suite.metrics, bench, redact),
+        evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
         judging=_judging(_judge_mode(order, suites, known, environ), redact),
         redact=redact,
         versions=Versions(

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from zelda_ci.domain.evaluation import (
+from zelda_ci.domain.details import (
     Citation,
     EfficiencyDetails,
-    EvalResult,
     JudgeIdentity,
-    Metric,
     MissedTool,
     MisusedTool,
     RuleJudgement,
@@ -18,11 +16,13 @@ from zelda_ci.domain.evaluation import (
     ToolUsageDetails,
     ToolUse,
 )
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ItemKind, ManifestEntry
-from zelda_ci.domain.run import BatchResult, ChangeSummary, CommandResult, Failure, RunResult, TestedSource, Versions
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, TestedSource, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.workspace import IsolationReport, SettingFinding, TreeChange, Tripwire
 from zelda_ci.redact import Redactor
 from zelda_ci.report.model import RunFiles

@@ -14,17 +14,17 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.evaluation import (
+from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,
     CriterionVerdict,
-    EvalResult,
     FulfillmentDetails,
-    Metric,
     MissedTool,
     ToolUsageDetails,
     ToolUse,
 )
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary

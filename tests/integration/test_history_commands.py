@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, unscored
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 
 SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"

@@ -16,7 +16,7 @@ import pytest
 from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
-from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.sandbox import levels, programs
 from zelda_ci.workspace.workspaces import Workspaces

@@ -15,7 +15,8 @@ from tests.support.claude_sessions import Session, make_workspace
 from tests.support.judges import says
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
-from zelda_ci.domain.evaluation import EvalContext, ToolUsageDetails
+from zelda_ci.domain.details import ToolUsageDetails
+from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.manifest import ItemKind, ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
 from zelda_ci.execution.manifest.scan import scan

@@ -19,7 +19,8 @@ from tests.support.judging import (
     verdict,
 )
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, http_error, text
-from zelda_ci.domain.evaluation import CriterionVerdict, EvalResult
+from zelda_ci.domain.details import CriterionVerdict
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript, ToolReturned
 from zelda_ci.domain.workspace import Changes
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.projects import Project, repository
-from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.workspaces import Workspaces

@@ -8,7 +8,8 @@ from typing import Any
 from tests.builders import suite
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, FulfillmentDetails
+from zelda_ci.domain.details import FulfillmentDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess

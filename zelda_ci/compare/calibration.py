@@ -7,7 +7,8 @@ from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.multiplicity import ALPHA
 from zelda_ci.compare.power import detectable_difference, detectable_pass_drop, student_t_quantile
 from zelda_ci.compare.sides import Side, sides, summarize
-from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise, TrialStatistics
+from zelda_ci.domain.comparison import Calibration, CriterionNoise, MeasureNoise, TrialStatistics
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
 
 TRIALS = (1, 3, 5, 10)

@@ -23,15 +23,14 @@ from zelda_ci.domain.comparison import (
     Comparison,
     Counts,
     CriterionDelta,
-    Measure,
     MeasureDelta,
     SuiteComparison,
     ToolChange,
     ToolDelta,
     Verdict,
 )
-from zelda_ci.domain.evaluation import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, scale_of
+from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import RunResult
 
 GRAVITY = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
@@ -56,7 +55,8 @@ def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
     samples = measure_samples(pair, obstacles)
     measures = {
         QuestionKey(pair.suite, measure.value): replace(
-            ask_number(scale_of(measure, pair.tolerance), sample), noise=measure_noise(known, measure)
+            ask_number(MEASURES[measure].scale.tolerating(pair.tolerance.of(measure)), sample),
+            noise=measure_noise(known, measure),
         )
         for measure, sample in samples.items()
     }
@@ -116,7 +116,7 @@ def _criterion(pair: Pair, key: QuestionKey, question: Question, answer: Hypothe
     fields = describe(question, answer)
     telling = fields["verdict"] is not Verdict.UNCHANGED
     # Who tolerates a lower score tolerates that single criteria fail.
-    counts = pair.tolerance.requirement_fulfillment is None
+    counts = pair.tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None
     return CriterionDelta(
         criterion=key.name,
         gates=counts and _gates(question, fields["verdict"]),

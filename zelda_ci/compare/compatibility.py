@@ -3,9 +3,8 @@
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import JudgeIdentity
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.details import JudgeIdentity
+from zelda_ci.domain.measures import METRIC_OF, Measure
 
 Aspect = Callable[[RunMetrics], Hashable]
 
@@ -89,7 +88,7 @@ def measure_obstacles(measure: Measure, readings: Sequence[RunMetrics]) -> tuple
     """Why one measure may not be compared; only trials that have it are asked."""
     having = [reading for reading in readings if measure in reading.values]
     aspects: dict[str, Aspect] = {
-        f"{MEASURES[measure].metric} evaluator versions": lambda reading: _version(measure, reading),
+        f"{METRIC_OF[measure]} evaluator versions": lambda reading: _version(measure, reading),
         **EVALUATION.get(measure, {}),
     }
     return tuple(_differences(aspects, having))
@@ -102,7 +101,7 @@ def notes(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
 
 
 def _version(measure: Measure, reading: RunMetrics) -> str:
-    result = reading.run.evaluations.get(MEASURES[measure].metric)
+    result = reading.run.evaluations.get(METRIC_OF[measure])
     return result.version if result else ""
 
 

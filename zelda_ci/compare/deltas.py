@@ -17,7 +17,7 @@ from zelda_ci.compare.power import (
 from zelda_ci.compare.questions import Question
 from zelda_ci.compare.sides import mean, summarize
 from zelda_ci.domain.comparison import FamilySize, Verdict
-from zelda_ci.domain.measures import Scale
+from zelda_ci.domain.measure_spec import Scale
 
 
 class QuestionKey(NamedTuple):

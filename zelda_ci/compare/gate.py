@@ -17,7 +17,7 @@ from zelda_ci.domain.comparison import (
     NotJudged,
     Regression,
 )
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
@@ -83,7 +83,7 @@ def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]
         if "evaluation" in gate_settings.fail_on and side.readings:
             yield from _ends_at_limits(side)
             yield from _minimums(side, gate_settings.min_score)
-            if gate_settings.min_score.requirement_fulfillment is None:
+            if gate_settings.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None:
                 yield from _failed_criteria(side)
             yield from _failed_commands(side)
 
@@ -96,8 +96,8 @@ def _ends_at_limits(side: Side) -> Iterator[EndedAtLimit]:
 
 
 def _minimums(side: Side, limits: ScoreLimits) -> Iterator[BelowMinimum]:
-    for measure, spec in MEASURES.items():
-        minimum, values = spec.limit(limits), side.values(measure)
+    for measure in MEASURES:
+        minimum, values = limits.of(measure), side.values(measure)
         if minimum is None:
             continue
         if not values:

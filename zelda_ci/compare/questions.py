@@ -10,9 +10,9 @@ from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.exact_tests import Tails, fisher_exact, permutation_test, sign_flip_test
 from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.sides import RunMetrics, Side, mean
-from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import CriterionVerdict
-from zelda_ci.domain.measures import PASS_RATE, Scale
+from zelda_ci.domain.details import CriterionVerdict
+from zelda_ci.domain.measure_spec import PASS_RATE, Scale
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.suite import ScoreLimits
 
 Method = Literal["threshold", "fisherExact", "permutation", "signFlip"]

@@ -5,26 +5,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, sqrt
-from typing import TypeVar
-
-from pydantic import ValidationError
 
 from zelda_ci.domain import measures
-from zelda_ci.domain.base import Record
-from zelda_ci.domain.comparison import Measure, Trials, TrialStatistics
-from zelda_ci.domain.evaluation import (
+from zelda_ci.domain.comparison import Trials, TrialStatistics
+from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
+    EfficiencyDetails,
     FulfillmentDetails,
-    Metric,
     ToolUsageDetails,
 )
-from zelda_ci.domain.measures import MEASURES, efficiency_details
+from zelda_ci.domain.evaluation import read_details
+from zelda_ci.domain.measures import METRIC_OF, Measure, Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-
-Details = TypeVar("Details", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +44,10 @@ class RunMetrics:
 
 def read_metrics(run: RunResult) -> RunMetrics:
     """Take a result apart. Details of an unknown shape count as missing."""
-    efficiency = efficiency_details(run)
-    fulfillment = _details(run, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
-    tool_usage = _details(run, Metric.TOOL_USAGE, ToolUsageDetails)
-    values = measures.values(run)
+    efficiency = read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
+    fulfillment = read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
+    tool_usage = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    values = measures.values(run.evaluations)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
     judgements = _numbered(fulfillment.criteria) if fulfillment else {}
     worth = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
@@ -62,9 +57,9 @@ def read_metrics(run: RunResult) -> RunMetrics:
         run=run,
         values=values,
         unscored={
-            measure: run.evaluations[spec.metric].reasoning
-            for measure, spec in MEASURES.items()
-            if measure.value == spec.metric.value in run.evaluations and measure not in values
+            measure: run.evaluations[metric].reasoning
+            for measure, metric in METRIC_OF.items()
+            if measure.value == metric.value in run.evaluations and measure not in values
         },
         judgements=judgements,
         outcomes={name: worth[one.verdict] for name, one in judgements.items() if one.verdict in worth},
@@ -74,14 +69,6 @@ def read_metrics(run: RunResult) -> RunMetrics:
         tools_used=frozenset(tool for tool, calls in used.items() if calls),
         tools_missed=frozenset(missed.tool for missed in tool_usage.missed) if tool_usage else frozenset(),
     )
-
-
-def _details(run: RunResult, metric: Metric, kind: type[Details]) -> Details | None:
-    result = run.evaluations.get(metric)
-    try:
-        return kind.model_validate(result.details) if result else None
-    except ValidationError:
-        return None
 
 
 def _numbered(judgements: tuple[CriterionJudgement, ...]) -> dict[str, CriterionJudgement]:

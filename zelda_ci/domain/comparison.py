@@ -4,7 +4,8 @@ from enum import StrEnum
 from typing import Literal
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import CriterionJudgement
+from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
 
 
@@ -17,19 +18,6 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
     NEW = "new"
     REMOVED = "removed"
-
-
-class Measure(StrEnum):
-    """Every number that is compared, in the order in which they are shown: four scores, then four resources."""
-
-    EFFICIENCY = "efficiency"
-    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
-    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
-    TOOL_USAGE = "toolUsage"
-    COST = "costUsd"
-    TOKENS = "tokens"
-    TURNS = "turns"
-    DURATION = "durationSeconds"
 
 
 class TrialStatistics(Record):

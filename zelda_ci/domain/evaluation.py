@@ -1,25 +1,20 @@
-"""What evaluators receive and return, and the details of each metric."""
+"""What evaluators receive and return."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Literal
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.manifest import ManifestEntry, ToolsManifest
-from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionTranscript, Usage
+from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.redact import SafeJson, SafeText
 
-
-class Metric(StrEnum):
-    """The four metrics, in the order in which they are computed and shown."""
-
-    EFFICIENCY = "efficiency"
-    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
-    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
-    TOOL_USAGE = "toolUsage"
+_Details = TypeVar("_Details", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -57,146 +52,10 @@ class EvalResult(Record):
     """True where the evaluator could not do its work; being unscored because nothing was configured is no failure."""
 
 
-class EfficiencyDetails(Record):
-    """Raw numbers behind the efficiency score."""
-
-    counted_by: Literal["claudeCode", "proxy", "transcript"] = "claudeCode"
-    """Where tokens and cost come from: Claude Code's last result message, the model proxy, or the responses heard."""
-    usage: Usage
-    models: dict[str, ModelUsage]
-    cost_usd: float
-    cost_known: bool
-    turns: int
-    """Model responses in the main thread."""
-    subagent_turns: int
-    wall_seconds: float
-    api_seconds: float
-    tool_calls: dict[str, int]
-    """Calls by tool; skills as `Skill(name)`, sub-agents as `Agent(type)`, MCP tools by their full name."""
-    tool_errors: int
-    denied_calls: int
-    api_retries: int
-    parts: dict[str, float]
-    """Score 0 to 100 of each part that had a target, by the target's name; `maxTurns` where there was none."""
-
-
-class CriterionVerdict(StrEnum):
-    """Whether a criterion is met, as far as that is known."""
-
-    PASS = "PASS"  # noqa: S105 - a verdict, not a password
-    FAIL = "FAIL"
-    UNDECIDED = "undecided"
-    """It was judged, and the evidence does not tell: not met, unless the suite ignores such criteria."""
-    NOT_JUDGED = "notJudged"
-    """Nobody gave a verdict that counts: the run is incomplete."""
-
-
-class Citation(Record):
-    """Where a verdict can be checked."""
-
-    where: SafeText
-    """File and lines of the final tree, a hunk of the patch, or a turn and tool call of the transcript."""
-    quote: SafeText | None = None
-
-
-class CriterionJudgement(Record):
-    """One acceptance criterion of one run."""
-
-    criterion: SafeText
-    verdict: CriterionVerdict
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    """Citations that were looked up and found."""
-    split: dict[str, int] | None = None
-    """Votes by verdict, where there were several and they differed; those that do not count as `notJudged`."""
-
-
-class JudgeIdentity(Record):
-    """Who judged: verdicts of different judges are not comparable."""
-
-    model: str
-    prompt_version: str
-
-
-class FulfillmentDetails(Record):
-    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
-
-    judge: JudgeIdentity | None = None
-    criteria: tuple[CriterionJudgement, ...] = ()
-    votes: int = 1
-    parts: int = 1
-    """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
-    notes: tuple[SafeText, ...] = ()
-    """What the judge did not see in full, and what else limits the verdicts, in sentences."""
-
-
-class ToolUse(Record):
-    """How often a session called a tool, and how often that went wrong."""
-
-    tool: SafeText
-    """Named as in `EfficiencyDetails.tool_calls`."""
-    calls: int
-    errors: int = 0
-    """Calls that came back with an error, denied ones not counted."""
-    denied: int = 0
-
-
-class ToolRemark(Record):
-    """What the judge says of one tool."""
-
-    tool: SafeText
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    """Places in the transcript that were looked up and found."""
-    unverified: bool = False
-    """True where nothing of what was cited was found."""
-
-
-class MissedTool(ToolRemark):
-    """A tool that was available, should have been used, and was not."""
-
-
-class MisusedTool(ToolRemark):
-    """A tool that was used in a way or for a purpose for which it is not meant."""
-
-
-class RuleVerdict(StrEnum):
-    """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
-
-    FOLLOWED = "followed"
-    BROKEN = "broken"
-    NOT_APPLICABLE = "notApplicable"
-    NOT_JUDGED = "notJudged"
-    """The judge said nothing of it, or was not asked."""
-
-
-class RuleJudgement(Record):
-    """One rule or CLAUDE.md file that the session had."""
-
-    rule: SafeText
-    """Its file."""
-    verdict: RuleVerdict
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    unverified: bool = False
-
-
-class ToolUsageDetails(Record):
-    """Details of the metric `toolUsage`. What needs no judge is there without one."""
-
-    judge: JudgeIdentity | None = None
-    used: dict[str, int] = {}
-    """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
-    uses: tuple[ToolUse, ...] = ()
-    """The same with errors and denials, the most used first."""
-    missed: tuple[MissedTool, ...] = ()
-    misused: tuple[MisusedTool, ...] = ()
-    rules: tuple[RuleJudgement, ...] = ()
-    not_loaded: tuple[ManifestEntry, ...] = ()
-    """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
-    manifest: tuple[ManifestEntry, ...] = ()
-    """Everything that the project has, without its text."""
-    parts: int = 1
-    """Pieces in which the judge read the transcript."""
-    notes: tuple[SafeText, ...] = ()
-    """What limits the assessment, in sentences."""
+def read_details(evaluations: Mapping[Metric, EvalResult], metric: Metric, kind: type[_Details]) -> _Details | None:
+    """A metric's details; nothing where it was not computed, or a result of another Zelda holds other details."""
+    result = evaluations.get(metric)
+    try:
+        return kind.model_validate(result.details) if result else None
+    except ValidationError:
+        return None

@@ -16,7 +16,7 @@ def matches(patterns: Iterable[str], path: str) -> bool:
     As in `.gitignore`: a pattern without a slash counts at any depth, one that covers a folder covers what lies in it.
     Braces list alternatives; case does not matter; `!` and `./` cover nothing.
     """
-    return any(_compiled(one).fullmatch(path) for pattern in patterns for one in _alternatives(pattern))
+    return any(_compiled(alternative).fullmatch(path) for pattern in patterns for alternative in _alternatives(pattern))
 
 
 @lru_cache(maxsize=1000)
@@ -37,25 +37,25 @@ def _regex(pattern: str) -> str:
 
 
 def _body(pattern: str) -> str:
-    regex, at = "", 0
-    while at < len(pattern):
-        piece, at = _step(pattern, at)
+    regex, position = "", 0
+    while position < len(pattern):
+        piece, position = _step(pattern, position)
         regex += piece
     return regex
 
 
-def _step(pattern: str, at: int) -> tuple[str, int]:
-    if pattern.startswith("**/", at):
-        return "(?:.*/)?", at + 3
-    if pattern.startswith("**", at):
-        return ".*", at + 2
-    char = pattern[at]
-    if char == "[" and (closed := pattern.find("]", at + 2)) > 0:
-        inner = pattern[at + 1 : closed]
+def _step(pattern: str, position: int) -> tuple[str, int]:
+    if pattern.startswith("**/", position):
+        return "(?:.*/)?", position + 3
+    if pattern.startswith("**", position):
+        return ".*", position + 2
+    char = pattern[position]
+    if char == "[" and (closed := pattern.find("]", position + 2)) > 0:
+        inner = pattern[position + 1 : closed]
         negated = "^" if inner[0] in "!^" else ""
         return f"[{negated}{_class(inner[bool(negated) :])}]", closed + 1
     wild = {"*": "[^/]*", "?": "[^/]"}
-    return wild.get(char) or re2.escape(char), at + 1
+    return wild.get(char) or re2.escape(char), position + 1
 
 
 def _class(inner: str) -> str:
@@ -64,13 +64,16 @@ def _class(inner: str) -> str:
 
 def _alternatives(pattern: str) -> list[str]:
     """The pattern once for each choice of its braces."""
-    found, done = [pattern], list[str]()
-    while found and len(found) + len(done) <= MAX_ALTERNATIVES:
-        one = found.pop()
-        closed = one.find("}")
-        opened = one.rfind("{", 0, max(closed, 0))
+    pending, done = [pattern], list[str]()
+    while pending and len(pending) + len(done) <= MAX_ALTERNATIVES:
+        candidate = pending.pop()
+        closed = candidate.find("}")
+        opened = candidate.rfind("{", 0, max(closed, 0))
         if closed < 0 or opened < 0:
-            done.append(one)
+            done.append(candidate)
         else:
-            found += [one[:opened] + choice + one[closed + 1 :] for choice in one[opened + 1 : closed].split(",")]
+            pending += [
+                candidate[:opened] + choice + candidate[closed + 1 :]
+                for choice in candidate[opened + 1 : closed].split(",")
+            ]
     return done

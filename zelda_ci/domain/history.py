@@ -1,12 +1,15 @@
 """Stored runs at a glance: what a list of them shows."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import Metric
-from zelda_ci.domain.measures import efficiency_details
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import read_details
+from zelda_ci.domain.measure_spec import StoredMetric
+from zelda_ci.domain.measures import LISTED, METRIC_OF, Measure, Metric, values
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -32,6 +35,8 @@ class StoredRun(Record):
     cost_known: bool = True
     """False where no list price of a model is known and the cost is a guess."""
     turns: int | None = None
+    numbers: dict[Measure, float] | None = None
+    """Of the metrics that are numbers and have no score."""
     replayed: bool = False
     commit: str | None = None
 
@@ -67,11 +72,18 @@ def word_of(outcome: Outcome) -> OutcomeWord:
     return words[outcome]
 
 
+def listed_numbers(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float] | None:
+    """Numbers without a score for which lists have a column."""
+    metrics = {METRIC_OF[measure] for measure in LISTED} & evaluations.keys()
+    numbers = values({metric: evaluations[metric] for metric in metrics})
+    return {measure: value for measure, value in numbers.items() if measure in LISTED} or None
+
+
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
-    details = efficiency_details(run)
+    details = read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
     requested = run.api.requests > 0
-    known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
+    cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
         run_id=run.run_id,
         batch_id=run.batch_id,
@@ -81,10 +93,11 @@ def at_a_glance(run: RunResult) -> StoredRun:
         outcome=word_of(run_outcome(run)),
         started_at=run.started_at,
         finished_at=run.finished_at,
-        scores={metric: found.score for metric, found in run.evaluations.items() if found.score is not None},
+        scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
         cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
-        cost_known=known,
+        cost_known=cost_known,
         turns=details.turns if details else None,
+        numbers=listed_numbers(run.evaluations),
         replayed=run.replayed,
         commit=run.source.commit if run.source else None,
     )

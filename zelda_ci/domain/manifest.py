@@ -161,13 +161,13 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     if transcript.started is None:
         untold = {"loaded": False, "reason": redact("the session never came up")}
         return manifest.model_copy(update={"items": tuple(item.model_copy(update=untold) for item in manifest.items)})
-    told = _Told(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
-    items = tuple(item.model_copy(update=_settled(item, told, redact)) for item in manifest.items)
+    session = _SessionAccount(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
+    items = tuple(item.model_copy(update=_settled(item, session, redact)) for item in manifest.items)
     return manifest.model_copy(update={"items": items})
 
 
 @dataclass(frozen=True)
-class _Told:
+class _SessionAccount:
     transcript: SessionTranscript
     started: Started
     touched: frozenset[str]
@@ -193,33 +193,33 @@ class _Told:
         return any(globs.matches(item.paths, file.removeprefix(prefix)) for file in files if file.startswith(prefix))
 
 
-def _settled(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
+def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> dict[str, Any]:
     if item.kind is ItemKind.MCP_SERVER:
-        return _server(item, told, redact)
-    if _is_listed(item, told):
+        return _server(item, session, redact)
+    if _is_listed(item, session):
         return {"loaded": True}
     if item.problem:
         return {"loaded": False, "reason": item.problem}
     if item.below or item.paths:
-        came = told.waited(item)
+        came = session.waited(item)
         waiting = redact("no file that it applies to was read or written with Claude Code's own tools")
         return {"loaded": True} if came else {"loaded": False, "on_demand": True, "reason": waiting}
     return {"loaded": False, "reason": redact(NOT_TOLD)} if item.announced else {"loaded": True}
 
 
-def _is_listed(item: ManifestItem, told: _Told) -> bool:
+def _is_listed(item: ManifestItem, session: _SessionAccount) -> bool:
     """Whether the session listed it, and not another file of the same name."""
-    return item.name in told.names(item.kind) and not item.shadowed and not item.below
+    return item.name in session.names(item.kind) and not item.shadowed and not item.below
 
 
-def _server(item: ManifestItem, told: _Told, redact: Redactor) -> dict[str, Any]:
+def _server(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> dict[str, Any]:
     if item.shadowed:
         return {"loaded": False, "reason": item.problem}
     prefix = f"{server(item.name)}__"
-    state = next((server for server in told.transcript.mcp_servers if server.name == item.name), None)
-    listed = [tool for tool in told.started.tools if tool.startswith(prefix)]
+    state = next((server for server in session.transcript.mcp_servers if server.name == item.name), None)
+    listed = [tool for tool in session.started.tools if tool.startswith(prefix)]
     tools = tuple(dict.fromkeys([*listed, *(state.tools if state else ())]))
-    if tools or (state and state.connected_at is not None) or _answered(prefix, told.transcript):
+    if tools or (state and state.connected_at is not None) or _answered(prefix, session.transcript):
         return {"loaded": True, "tools": tools, "note": _note(state, redact)}
     return {"loaded": False, "reason": _why_not(item, state, redact)}
 
@@ -250,16 +250,16 @@ def _explained(state: McpServerState, redact: Redactor) -> SafeText:
     """A state other than connected, in words."""
     match state.status:
         case "failed":
-            told = redact("it could not be started or reached")
+            state_text = redact("it could not be started or reached")
         case "pending":
-            told = redact("it was still connecting when the session ended")
+            state_text = redact("it was still connecting when the session ended")
         case "needs-auth":
-            told = redact("it asks for a login, which is not possible in a test run")
+            state_text = redact("it asks for a login, which is not possible in a test run")
         case "disabled":
-            told = redact("it is switched off")
+            state_text = redact("it is switched off")
         case _:
-            told = joined("", (redact("its status was "), state.status))
-    return joined(": ", (told, state.error)) if state.error else told
+            state_text = joined("", (redact("its status was "), state.status))
+    return joined(": ", (state_text, state.error)) if state.error else state_text
 
 
 def _touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:

@@ -1,141 +1,117 @@
-"""The table of measures: everything that is known of a number that runs are compared by stands in its row."""
+"""The registry of metrics: everything that is known of a metric stands in its row.
+
+The switch in the configuration, the limits of the gate, the evaluator, and what is compared, listed and shown follow.
+
+A row has one or several measures: the numbers that runs are compared by. The first carries the metric's own key.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import EfficiencyDetails, Metric
-from zelda_ci.domain.outcome import unjudged_criteria
-from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.suite import ScoreLimits
-
-MAX_PLAUSIBLE = 1e15
-"""Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic."""
-
-VARYING_WEIGHT = 0.1
-"""Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
-the error that the criteria need."""
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.details import (
+    CriterionVerdict,
+    EfficiencyDetails,
+    FulfillmentDetails,
+    NumberDetails,
+    ToolUsageDetails,
+)
+from zelda_ci.domain.measure_spec import GateLimit, MeasureSpec, Scale, StoredMetric, written
+from zelda_ci.domain.test_run import CorrectnessDetails
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A change counts when it exceeds the larger of a fixed amount and a share of the baseline mean."""
+class Metric(StrEnum):
+    """The metrics, in the order in which they are computed and shown."""
 
-    better: Literal["higher", "lower"]
-    amount: float
-    share: float = 0.0
-    varies: bool = False
-    """Whether it differs between any two sessions, changed or not: then a single trial says nothing."""
-    tolerated_drop: float | None = None
-    """The user's own limit for the worse direction, in place of the amount."""
-
-    @property
-    def weight(self) -> float:
-        """Share of the comparison's error that its tests may use, relative to others."""
-        return VARYING_WEIGHT if self.varies else 1.0
-
-    def threshold(self, baseline: float, change: float) -> float:
-        """Largest change from this baseline, in the direction of `change`, that does not matter."""
-        if self.tolerated_drop is not None and self.is_worse(change):
-            return self.tolerated_drop
-        return max(self.amount, self.share * abs(baseline))
-
-    def is_worse(self, change: float) -> bool:
-        """Whether a change of this sign is for the worse."""
-        return change < 0 if self.better == "higher" else change > 0
+    EFFICIENCY = "efficiency"
+    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
+    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
+    TOOL_USAGE = "toolUsage"
 
 
-PASS_RATE = Scale("higher", 10.0)
-"""Percent of trials: one trial of ten may go either way."""
+class Measure(StrEnum):
+    """Every number that is compared, in the order in which they are shown: scores first, then resources."""
+
+    EFFICIENCY = "efficiency"
+    FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
+    REQUIREMENT_FULFILLMENT = "requirementFulfillment"
+    TOOL_USAGE = "toolUsage"
+    COST = "costUsd"
+    TOKENS = "tokens"
+    TURNS = "turns"
+    DURATION = "durationSeconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureSpec:
-    """One row: how a measure is read, judged, named and written."""
+class MetricSpec:
+    """One row: how a metric is switched on and computed, and the numbers it gives."""
 
-    metric: Metric
-    """Whose evaluator computes it."""
-    heading: str
-    """Its name where a row begins with it."""
-    column: str
-    """Its name where a column has little room."""
-    label: str
-    """Its name in a sentence."""
-    scale: Scale
-    read: Callable[[RunResult], float | None]
-    """Its value in a stored result; nothing where it was not computed."""
-    limit: Callable[[ScoreLimits], float | None] = lambda _: None
-    """What a suite's gate asks of it; only scores have limits."""
-    write: Callable[[float], str]
-    brief: Callable[[float], str]
-    """The value in a narrow column."""
-    write_difference: Callable[[float], str]
-    """A difference without its sign."""
-    relative: bool = True
-    """Whether a change is also given in percent of what it was."""
-    brief_relative: bool = True
-    """Whether, in a narrow column, it is given in percent and nothing else."""
+    module: str
+    """In `zelda_ci.metrics`; its function `create` makes the evaluator."""
+    switch: str
+    """What the documentation says of its switch, in a sentence."""
+    judged: bool
+    """Whether it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
+    details: type[Record]
+    """What its evaluator stores."""
+    measures: Mapping[Measure, MeasureSpec]
 
 
-def efficiency_details(run: RunResult) -> EfficiencyDetails | None:
-    """The resources that a session used; nothing where a result of another Zelda holds other details."""
-    result = run.evaluations.get(Metric.EFFICIENCY)
-    try:
-        return EfficiencyDetails.model_validate(result.details) if result else None
-    except ValidationError:
-        return None
-
-
-def values(run: RunResult) -> Mapping[Measure, float]:
+def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
     """Every number that a run has, without those that cannot be meant."""
-    found = ((measure, _read(spec, run)) for measure, spec in MEASURES.items())
-    return {measure: float(value) for measure, value in found if value is not None and abs(value) < MAX_PLAUSIBLE}
+    numbers_read = {
+        measure: spec.number(evaluations[METRIC_OF[measure]])
+        for measure, spec in MEASURES.items()
+        if METRIC_OF[measure] in evaluations
+    }
+    return {measure: value for measure, value in numbers_read.items() if value is not None}
 
 
-def _read(spec: MeasureSpec, run: RunResult) -> float | None:
-    try:
-        return spec.read(run)
-    except Exception:  # noqa: BLE001  # a fault in one row costs this number, not the report of a run that was paid for
-        return None
+def own_measure(metric: str) -> MeasureSpec | None:
+    """The measure that carries the metric's own key."""
+    return next((spec for measure, spec in MEASURES.items() if measure.value == metric), None)
 
 
-def written(write: Callable[[float], str], value: float) -> str:
-    """The value as a row of the table writes it; as a plain number where that fails."""
-    try:
-        return write(value)
-    except Exception:  # noqa: BLE001  # as above
-        return f"{value:g}"
+def own_number(metric: Metric, result: StoredMetric) -> float | None:
+    """What a metric came to: its score, or its number where it has no scores."""
+    spec = own_measure(metric)
+    return spec.number(result) if spec and not spec.limit else result.score
 
 
-def scale_of(measure: Measure, tolerance: ScoreLimits) -> Scale:
-    """The measure's scale with the user's tolerance, which exists for scores."""
-    spec = MEASURES[measure]
-    return replace(spec.scale, tolerated_drop=spec.limit(tolerance))
+def write_own(metric: Metric, number: float) -> str:
+    """That number as the metric's row writes it."""
+    spec = own_measure(metric)
+    return written(spec.write if spec else numbers.format_score, number)
 
 
-def _score(metric: Metric) -> Callable[[RunResult], float | None]:
-    def read(run: RunResult) -> float | None:
-        result = run.evaluations.get(metric)
-        return result.score if result else None
-
-    return read
+def _read_score(result: StoredMetric) -> float | None:
+    return result.score
 
 
-def _fulfillment(run: RunResult) -> float | None:
+def _read_fulfillment(result: StoredMetric) -> float | None:
     # An older Zelda gave a score to what had been judged.
-    return None if unjudged_criteria(run) else _score(Metric.REQUIREMENT_FULFILLMENT)(run)
+    try:
+        criteria = FulfillmentDetails.model_validate(result.details).criteria
+    except ValidationError:
+        return result.score
+    unjudged = any(criterion.verdict is CriterionVerdict.NOT_JUDGED for criterion in criteria)
+    return None if unjudged else result.score
 
 
-def _resource(read: Callable[[EfficiencyDetails], float]) -> Callable[[RunResult], float | None]:
-    def value(run: RunResult) -> float | None:
-        details = efficiency_details(run)
-        return read(details) if details else None
+_Details = TypeVar("_Details", bound=Record)
 
-    return value
+
+def read_from(kind: type[_Details], number: Callable[[_Details], float]) -> Callable[[StoredMetric], float]:
+    """A reader of details; where a result of another Zelda holds others, it fails, and there is no number."""
+    return lambda result: number(kind.model_validate(result.details))
+
+
+read_number = read_from(NumberDetails, lambda details: details.value)
 
 
 def _points(value: float) -> str:
@@ -146,22 +122,23 @@ def _turns(value: float) -> str:
     return f"{numbers.average(value)} {'turn' if value == 1 else 'turns'}"
 
 
-def _of_score(
-    metric: Metric,
+def _score(
+    *,
     label: str,
     column: str,
+    listed: str | None,
     scale: Scale,
-    limit: Callable[[ScoreLimits], float | None],
-    read: Callable[[RunResult], float | None] | None = None,
+    limit: GateLimit,
+    read: Callable[[StoredMetric], float | None] = _read_score,
 ) -> MeasureSpec:
-    """The row of a metric's score: points of 100."""
+    """The score of a metric: points of 100."""
     return MeasureSpec(
-        metric=metric,
-        label=label,
         heading=label.capitalize(),
         column=column,
+        label=label,
+        listed=listed,
         scale=scale,
-        read=read or _score(metric),
+        read=read,
         limit=limit,
         write=numbers.format_score,
         brief=numbers.format_score,
@@ -171,81 +148,141 @@ def _of_score(
     )
 
 
-MEASURES: Mapping[Measure, MeasureSpec] = {
-    Measure.EFFICIENCY: _of_score(
-        Metric.EFFICIENCY,
-        "efficiency",
-        "Efficiency",
-        Scale("higher", 10.0, varies=True),  # cost, turns and time go into it, so it moves as they do
-        lambda limits: limits.efficiency,
+METRICS: Mapping[Metric, MetricSpec] = {
+    Metric.EFFICIENCY: MetricSpec(
+        module="efficiency",
+        switch="Tokens, cost, turns and time.",
+        judged=False,
+        details=EfficiencyDetails,
+        measures={
+            Measure.EFFICIENCY: _score(
+                label="efficiency",
+                column="Efficiency",
+                listed=None,
+                scale=Scale("higher", 10.0, varies=True),  # cost, turns and time go into it, so it moves as they do
+                limit=GateLimit(example_minimum=50, example_tolerance=10),
+            ),
+            Measure.COST: MeasureSpec(
+                heading="Cost",
+                column="Cost",
+                label="cost",
+                listed=None,
+                # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
+                scale=Scale("lower", 0.01, 0.2, varies=True),
+                read=read_from(EfficiencyDetails, lambda details: details.cost_usd),
+                limit=None,
+                write=numbers.money,
+                brief=numbers.brief_money,
+                write_difference=numbers.money,
+                relative=True,
+                brief_relative=True,
+            ),
+            Measure.TOKENS: MeasureSpec(
+                heading="Tokens",
+                column="Tokens",
+                label="tokens",
+                listed=None,
+                scale=Scale("lower", 1000.0, 0.2, varies=True),
+                read=read_from(EfficiencyDetails, lambda details: details.usage.total),
+                limit=None,
+                write=numbers.whole,
+                brief=numbers.brief_count,
+                write_difference=numbers.whole,
+                relative=True,
+                brief_relative=True,
+            ),
+            Measure.TURNS: MeasureSpec(
+                heading="Turns",
+                column="Turns",
+                label="turns",
+                listed=None,
+                scale=Scale("lower", 1.0, 0.2, varies=True),
+                read=read_from(EfficiencyDetails, lambda details: details.turns),
+                limit=None,
+                write=numbers.average,
+                brief=numbers.average,
+                write_difference=_turns,
+                relative=True,
+                brief_relative=False,
+            ),
+            Measure.DURATION: MeasureSpec(
+                heading="Time",
+                column="Duration",
+                label="duration",
+                listed=None,
+                scale=Scale("lower", 10.0, 0.3, varies=True),  # wall time also carries the load of machine and API
+                read=read_from(EfficiencyDetails, lambda details: details.wall_seconds),
+                limit=None,
+                write=numbers.duration,
+                brief=numbers.duration,
+                write_difference=numbers.duration,
+                relative=True,
+                brief_relative=True,
+            ),
+        },
     ),
-    Measure.FUNCTIONAL_CORRECTNESS: _of_score(
-        Metric.FUNCTIONAL_CORRECTNESS,
-        "functional correctness",
-        "Correctness",
-        # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
-        Scale("higher", 5.0),
-        lambda limits: limits.functional_correctness,
+    Metric.REQUIREMENT_FULFILLMENT: MetricSpec(
+        module="requirement_fulfillment",
+        switch="A judge rates each acceptance criterion.",
+        judged=True,
+        details=FulfillmentDetails,
+        measures={
+            Measure.REQUIREMENT_FULFILLMENT: _score(
+                label="requirement fulfillment",
+                column="Fulfillment",
+                listed="Fulfil %",
+                scale=Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
+                limit=GateLimit(example_minimum=80, example_tolerance=5),
+                read=_read_fulfillment,
+            ),
+        },
     ),
-    Measure.REQUIREMENT_FULFILLMENT: _of_score(
-        Metric.REQUIREMENT_FULFILLMENT,
-        "requirement fulfillment",
-        "Fulfillment",
-        Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
-        lambda limits: limits.requirement_fulfillment,
-        _fulfillment,
+    Metric.TOOL_USAGE: MetricSpec(
+        module="tool_usage",
+        switch="Which skills, rules, agents and MCP tools were used, missed or misused.",
+        judged=True,
+        details=ToolUsageDetails,
+        measures={
+            Measure.TOOL_USAGE: _score(
+                label="tool usage",
+                column="Tool usage",
+                listed="Tools %",
+                scale=Scale("higher", 10.0),  # a judge's rating, given in steps of five or ten points
+                limit=GateLimit(example_minimum=60, example_tolerance=10),
+            ),
+        },
     ),
-    Measure.TOOL_USAGE: _of_score(
-        Metric.TOOL_USAGE,
-        "tool usage",
-        "Tool usage",
-        Scale("higher", 10.0),  # a judge's rating, given in steps of five or ten points
-        lambda limits: limits.tool_usage,
-    ),
-    Measure.COST: MeasureSpec(
-        metric=Metric.EFFICIENCY,
-        heading="Cost",
-        column="Cost",
-        label="cost",
-        # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
-        scale=Scale("lower", 0.01, 0.2, varies=True),
-        read=_resource(lambda details: details.cost_usd),
-        write=numbers.money,
-        brief=numbers.brief_money,
-        write_difference=numbers.money,
-    ),
-    Measure.TOKENS: MeasureSpec(
-        metric=Metric.EFFICIENCY,
-        heading="Tokens",
-        column="Tokens",
-        label="tokens",
-        scale=Scale("lower", 1000.0, 0.2, varies=True),
-        read=_resource(lambda details: details.usage.total),
-        write=numbers.whole,
-        brief=numbers.brief_count,
-        write_difference=numbers.whole,
-    ),
-    Measure.TURNS: MeasureSpec(
-        metric=Metric.EFFICIENCY,
-        heading="Turns",
-        column="Turns",
-        label="turns",
-        scale=Scale("lower", 1.0, 0.2, varies=True),
-        read=_resource(lambda details: details.turns),
-        write=numbers.average,
-        brief=numbers.average,
-        write_difference=_turns,
-        brief_relative=False,
-    ),
-    Measure.DURATION: MeasureSpec(
-        metric=Metric.EFFICIENCY,
-        heading="Time",
-        column="Duration",
-        label="duration",
-        scale=Scale("lower", 10.0, 0.3, varies=True),  # wall time also carries the load of machine and API
-        read=_resource(lambda details: details.wall_seconds),
-        write=numbers.duration,
-        brief=numbers.duration,
-        write_difference=numbers.duration,
+    Metric.FUNCTIONAL_CORRECTNESS: MetricSpec(
+        module="functional_correctness",
+        switch="The suite's own build, test and coverage commands.",
+        judged=False,
+        details=CorrectnessDetails,
+        measures={
+            Measure.FUNCTIONAL_CORRECTNESS: _score(
+                label="functional correctness",
+                column="Correctness",
+                listed="Correct %",
+                # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
+                scale=Scale("higher", 5.0),
+                limit=GateLimit(example_minimum=100, example_tolerance=0),
+            ),
+        },
     ),
 }
+"""In the order of the configuration's keys and of the columns of lists."""
+
+
+MEASURES: Mapping[Measure, MeasureSpec] = {
+    measure: spec.measures[measure] for measure in Measure for spec in METRICS.values() if measure in spec.measures
+}
+METRIC_OF: Mapping[Measure, Metric] = {measure: metric for metric, spec in METRICS.items() for measure in spec.measures}
+SCORES: Mapping[Metric, MeasureSpec] = {
+    metric: own for metric in METRICS if (own := own_measure(metric)) is not None and own.limit
+}
+LISTED: Mapping[Measure, str] = {
+    measure: spec.listed
+    for metric in METRICS.values()
+    for measure, spec in metric.measures.items()
+    if spec.listed and not spec.limit
+}
+"""Columns in lists of numbers that are no scores."""

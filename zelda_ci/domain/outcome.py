@@ -5,9 +5,9 @@ from enum import Enum
 from functools import total_ordering
 from typing import Literal
 
-from pydantic import ValidationError
-
-from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, FulfillmentDetails, Metric
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.evaluation import EvalResult, read_details
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
@@ -93,21 +93,14 @@ def unjudged_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
 
 def fulfillment(run: RunResult) -> FulfillmentDetails | None:
     """What the judge said of the acceptance criteria; a file of another Zelda may hold what cannot be read."""
-    return _fulfillment(run.evaluations)
-
-
-def _fulfillment(evaluations: Evaluations) -> FulfillmentDetails | None:
-    result = evaluations.get(Metric.REQUIREMENT_FULFILLMENT)
-    try:
-        return FulfillmentDetails.model_validate(result.details) if result else None
-    except ValidationError:
-        return None
+    return read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
 
 
 def only_measures(suite: ResolvedSuite) -> bool:
     """Whether nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.requirement_fulfillment and suite.acceptance_criteria
-    tested = suite.metrics.functional_correctness and (suite.build_command or suite.test_command)
+    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.acceptance_criteria
+    commands = suite.build_command or suite.test_command
+    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
     return not (judged or tested)
 
 
@@ -118,7 +111,7 @@ def batch_outcome(batch: BatchResult) -> Outcome:
 
 
 def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:
-    details = _fulfillment(evaluations)
+    details = read_details(evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
     return details.criteria if details else ()
 
 

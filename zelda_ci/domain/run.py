@@ -4,20 +4,17 @@ from enum import Enum
 from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field
-from pydantic.json_schema import SkipJsonSchema
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.redact import Redactor, SafeText
 
 SCHEMA_VERSION: Literal[1] = 1
-
-LAST_LINES = 20
-LAST_CHARACTERS = 4_000
-"""Of a command's output: what its result keeps once all of it lies in a file of its own."""
 
 
 class Versions(Record):
@@ -48,26 +45,6 @@ class ChangeSummary(Record):
     deletions: int = 0
     patch_bytes: int = 0
     truncated: bool = False
-
-
-class CommandResult(Record):
-    """One command of the suite: exit code is absent when it was ended by its timeout, or with Zelda."""
-
-    command: SafeText
-    exit_code: int | None = None
-    timed_out: bool = False
-    seconds: float
-    output: SafeText
-    """Head and tail of what it printed, standard error included; in a stored result the last lines."""
-    output_bytes: int
-    truncated: bool = False
-    gap: SkipJsonSchema[SafeText | None] = Field(None, exclude=True)
-    """The line of `output` that stands for what is missing; never stored."""
-
-    def in_brief(self, redact: Redactor) -> "CommandResult":
-        """With the last lines of the output only, as it is stored."""
-        lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
-        return self.model_copy(update={"output": redact("\n".join(lines)), "gap": None})
 
 
 class Failure(Record):

@@ -142,7 +142,7 @@ class _Log:
                     self._denied.add(record.tool_call_id)
                 self._entries.append(record)
 
-    def _update_servers(self, servers: Iterable[McpServer], at: float) -> None:
+    def _update_servers(self, servers: Iterable[McpServer], seconds: float) -> None:
         """Note the servers' states; the init message before tells which of them the session had begun without."""
         for server in servers:
             before = self.servers.get(server.name) or McpServerState(name=server.name, status=server.status)
@@ -150,7 +150,7 @@ class _Log:
             if server.status != before.status:
                 news.setdefault("error", None)
             if server.status == "connected" and before.connected_at is None:
-                news |= {"connected_at": at, "late": self.started is not None}
+                news |= {"connected_at": seconds, "late": self.started is not None}
             self.servers[server.name] = before.model_copy(update=news)
 
     def entries(self) -> tuple[Entry, ...]:

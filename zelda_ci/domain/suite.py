@@ -4,12 +4,14 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 
 NOT_BLANK = r"\S"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
@@ -86,8 +88,8 @@ class Setting(Record):
     def _empty_is_unset(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        known = {field.alias for field in cls.model_fields.values()}
-        return {key: value for key, value in values.items() if value is not None or key not in known}
+        keys = {field.alias for field in cls.model_fields.values()}
+        return {key: value for key, value in values.items() if value is not None or key not in keys}
 
 
 class ExecutionSettings(Setting):
@@ -133,15 +135,29 @@ class ExecutionSettings(Setting):
     )
 
 
+_Group = TypeVar("_Group", bound=Setting)
+
+
+def _with_fields(fields: Mapping[Metric, Any]) -> Callable[[type[_Group]], type[_Group]]:
+    """Give a group of settings a key per metric."""
+
+    def fill(group: type[_Group]) -> type[_Group]:
+        named: dict[str, Any] = {metric.name.lower(): field for metric, field in fields.items()}
+        return create_model(group.__name__, __base__=group, __doc__=group.__doc__, __module__=__name__, **named)
+
+    return fill
+
+
+@_with_fields({metric: (bool, Field(default=True, description=spec.switch)) for metric, spec in METRICS.items()})
 class MetricSwitches(Setting):
     """Which metrics are computed."""
 
-    efficiency: bool = Field(default=True, description="Tokens, cost, turns and time.")
-    requirement_fulfillment: bool = Field(default=True, description="A judge rates each acceptance criterion.")
-    tool_usage: bool = Field(
-        default=True, description="Which skills, rules, agents and MCP tools were used, missed or misused."
-    )
-    functional_correctness: bool = Field(default=True, description="The suite's own build, test and coverage commands.")
+    if TYPE_CHECKING:
+
+        def __init__(self, **switches: bool) -> None: ...
+
+    def is_on(self, metric: Metric) -> bool:
+        return bool(dict(self).get(metric.name.lower()))
 
 
 class EfficiencyTargets(Setting):
@@ -192,13 +208,19 @@ class IsolationSettings(Setting):
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
 
 
+@_with_fields(
+    {metric: (Percent | None, Field(None, description=f"Points of {score.label}.")) for metric, score in SCORES.items()}
+)
 class ScoreLimits(Setting):
     """A number per metric, in points of the 0-100 score."""
 
-    efficiency: Percent | None = Field(None, description="Points of efficiency.")
-    requirement_fulfillment: Percent | None = Field(None, description="Points of requirement fulfillment.")
-    tool_usage: Percent | None = Field(None, description="Points of tool usage.")
-    functional_correctness: Percent | None = Field(None, description="Points of functional correctness.")
+    if TYPE_CHECKING:
+
+        def __init__(self, **limits: float | None) -> None: ...
+
+    def of(self, key: Metric | Measure) -> float | None:
+        """The limit of a score; what is no score has none."""
+        return dict(self).get(key.name.lower())
 
 
 class GateSettings(Setting):
@@ -210,12 +232,12 @@ class GateSettings(Setting):
     min_score: ScoreLimits = Field(
         default_factory=ScoreLimits,
         description="Lowest acceptable score by metric.",
-        examples=[{"efficiency": 50, "requirementFulfillment": 80, "toolUsage": 60, "functionalCorrectness": 100}],
+        examples=[{str(key): score.limit.example_minimum for key, score in SCORES.items() if score.limit}],
     )
     tolerance: ScoreLimits = Field(
         default_factory=ScoreLimits,
         description="Drop by metric that does not count as a regression.",
-        examples=[{"efficiency": 10, "requirementFulfillment": 5, "toolUsage": 10, "functionalCorrectness": 0}],
+        examples=[{str(key): score.limit.example_tolerance for key, score in SCORES.items() if score.limit}],
     )
 
 

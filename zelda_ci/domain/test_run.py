@@ -1,16 +1,43 @@
-"""What a test command said about itself: counts of each runner, coverage, and which format said it."""
+"""A command of the suite and what it said about itself: counts of each runner, coverage, and which format said it."""
 
 from typing import Literal
 
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
+
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.run import CommandResult
-from zelda_ci.redact import SafeText
+from zelda_ci.redact import Redactor, SafeText
 
 Source = Literal["report", "stream", "summary"]
 """A report file; a machine-readable stream in the output; the closing summary that a runner prints."""
 
 Unit = Literal["tests", "packages"]
 """What was counted: `go test` without `-v` tells packages only."""
+
+
+LAST_LINES = 20
+LAST_CHARACTERS = 4_000
+"""Of a command's output: what its result keeps once all of it lies in a file of its own."""
+
+
+class CommandResult(Record):
+    """One command of the suite: exit code is absent when it was ended by its timeout, or with Zelda."""
+
+    command: SafeText
+    exit_code: int | None = None
+    timed_out: bool = False
+    seconds: float
+    output: SafeText
+    """Head and tail of what it printed, standard error included; in a stored result the last lines."""
+    output_bytes: int
+    truncated: bool = False
+    gap: SkipJsonSchema[SafeText | None] = Field(None, exclude=True)
+    """The line of `output` that stands for what is missing; never stored."""
+
+    def in_brief(self, redact: Redactor) -> "CommandResult":
+        """With the last lines of the output only, as it is stored."""
+        lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
+        return self.model_copy(update={"output": redact("\n".join(lines)), "gap": None})
 
 
 class RunnerCounts(Record):

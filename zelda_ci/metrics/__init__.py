@@ -1,28 +1,53 @@
-"""The metrics: one module each, none knowing another, and the table of them."""
+"""The metrics: one module each, none knowing another. The rows of `domain.measures` name them."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches
-from zelda_ci.judge.base import Judge
-from zelda_ci.metrics.base import CommandRunner, Evaluator
-from zelda_ci.metrics.efficiency import Efficiency
-from zelda_ci.metrics.functional_correctness import FunctionalCorrectness
-from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
-from zelda_ci.metrics.tool_usage import ToolUsage
-from zelda_ci.redact import Redactor
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Services
+
+UNUSABLE = "0"
+"""Version of what stands for an evaluator that could not be made."""
 
 
-def asked_for(metrics: MetricSwitches, bench: CommandRunner, redact: Redactor) -> tuple[Evaluator, ...]:
+def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
     """The evaluators without a judge that a suite's switches ask for, in the order in which they run."""
-    table: tuple[tuple[bool, Evaluator], ...] = (
-        (metrics.efficiency, Efficiency()),
-        (metrics.functional_correctness, FunctionalCorrectness(bench, redact)),
-    )
-    return tuple(evaluator for wanted, evaluator in table if wanted)
+    return tuple(_created(metric, services) for metric in _switched_on(switches, judged=False))
 
 
-def judged(metrics: MetricSwitches, judge: Judge, nonce: str, redact: Redactor) -> tuple[Evaluator, ...]:
-    """Those with a judge, which run side by side; `nonce` is that of the run's fences."""
-    table: tuple[tuple[bool, Evaluator], ...] = (
-        (metrics.requirement_fulfillment, RequirementFulfillment(judge, nonce, redact)),
-        (metrics.tool_usage, ToolUsage(judge, nonce, redact)),
-    )
-    return tuple(evaluator for wanted, evaluator in table if wanted)
+def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator, ...]:
+    """Those with a judge, which run side by side."""
+    return tuple(_created(metric, services) for metric in _switched_on(switches, judged=True))
+
+
+def ask_judge(switches: MetricSwitches) -> bool:
+    """Whether any of the metrics needs a judge."""
+    return any(_switched_on(switches, judged=True))
+
+
+def _switched_on(switches: MetricSwitches, *, judged: bool) -> Iterator[Metric]:
+    return (metric for metric in Metric if switches.is_on(metric) and METRICS[metric].judged is judged)
+
+
+def _created(metric: Metric, services: Services | JudgeServices) -> Evaluator:
+    """A module that cannot be used costs its metric, and not the run."""
+    try:
+        evaluator: Evaluator = import_module(f"{__name__}.{METRICS[metric].module}").create(services)
+        if (evaluator.metric, type(evaluator.version)) != (metric, str):
+            return _Unusable(metric, TypeError(f"its evaluator is that of {evaluator.metric}, or has no version"))
+    except Exception as problem:  # noqa: BLE001  # whatever it is: `run_evaluator` tells it in the result
+        return _Unusable(metric, problem)
+    return evaluator
+
+
+@dataclass(frozen=True)
+class _Unusable:
+    metric: Metric
+    problem: Exception
+    version: str = UNUSABLE
+
+    async def evaluate(self, context: EvalContext) -> Outcome:
+        raise self.problem

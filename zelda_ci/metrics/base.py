@@ -7,11 +7,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
-from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ZeldaError
+from zelda_ci.judge.base import Judge
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reports import ReportFile
 
@@ -37,7 +39,15 @@ class Unscored:
     """Whether the evaluator could not do its work; nothing to evaluate is no failure."""
 
 
-Outcome = Scored | Unscored
+@dataclass(frozen=True)
+class Quantity:
+    """A number that is no score: the metric's row reads it from the details."""
+
+    reasoning: str
+    details: Record
+
+
+Outcome = Scored | Unscored | Quantity
 
 
 class Evaluator(Protocol):
@@ -76,7 +86,7 @@ def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalRe
         metric=evaluator.metric,
         version=evaluator.version,
         score=score,
-        reasoning=redact(outcome.reasoning if isinstance(outcome, Scored) else outcome.reason),
+        reasoning=redact(outcome.reason if isinstance(outcome, Unscored) else outcome.reasoning),
         details=redact.json(details),
         failed=isinstance(outcome, Unscored) and outcome.failed,
     )
@@ -119,3 +129,20 @@ class CommandRunner(Protocol):
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         """Run a command to its end or its deadline."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What evaluators without a judge may use."""
+
+    commands: CommandRunner
+    redact: Redactor
+
+
+@dataclass(frozen=True)
+class JudgeServices:
+    """What evaluators with a judge may use; `nonce` is that of the run's fences."""
+
+    judge: Judge
+    nonce: str
+    redact: Redactor

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from zelda_ci.domain import manifest
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, Metric
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import (
     ApiUsage,
     Denied,
@@ -17,7 +19,7 @@ from zelda_ci.domain.session import (
     Usage,
 )
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, Outcome, Scored, Services, Unscored
 
 LIMITS: Final = {
     SessionStatus.MAX_TURNS: "turns",
@@ -34,6 +36,10 @@ class Efficiency:
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         return score_efficiency(context.suite, context.transcript, context.api)
+
+
+def create(_services: Services) -> Evaluator:
+    return Efficiency()
 
 
 def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:
@@ -77,8 +83,8 @@ def _compared(details: EfficiencyDetails, parts: list[_Part], remark: str) -> Ou
     if not parts:
         return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
     mean = sum(part.score for part in parts) / len(parts)
-    told = details.model_copy(update={"parts": {part.name: part.score for part in parts}})
-    return Scored(mean, f"{', '.join(map(str, parts))}.{remark}", told)
+    scored = details.model_copy(update={"parts": {part.name: part.score for part in parts}})
+    return Scored(mean, f"{', '.join(map(str, parts))}.{remark}", scored)
 
 
 def _parts(suite: ResolvedSuite, details: EfficiencyDetails) -> Iterator[_Part]:
@@ -161,6 +167,6 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
 
 def _denied(transcript: SessionTranscript) -> int:
     """Calls, however often their denial was told; a denial that names no call is one by itself."""
-    told = [entry for entry in transcript.entries if isinstance(entry, Denied)]
-    named = {entry.tool_call_id for entry in told if entry.tool_call_id}
-    return len(named) + sum(entry.tool_call_id is None for entry in told)
+    denials = [entry for entry in transcript.entries if isinstance(entry, Denied)]
+    named = {entry.tool_call_id for entry in denials if entry.tool_call_id}
+    return len(named) + sum(entry.tool_call_id is None for entry in denials)

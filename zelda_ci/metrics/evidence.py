@@ -40,25 +40,25 @@ def read_files(root: Path, names: Sequence[str], redact: Redactor) -> FinalFiles
         names: Paths relative to it, with forward slashes.
         redact: Masks what is read.
     """
-    found = FinalFiles()
+    files = FinalFiles()
     total = 0
     for name in names:
-        if len(found.texts) >= MAX_FILES or total >= MAX_TOTAL_BYTES:
-            found.left_out[name] = "too many files were changed"
+        if len(files.texts) >= MAX_FILES or total >= MAX_TOTAL_BYTES:
+            files.left_out[name] = "too many files were changed"
             continue
         try:
             data = _read(root, name)
         except FileNotFoundError:
             continue
         except OSError as problem:
-            found.left_out[name] = problem.strerror or "cannot be read"
+            files.left_out[name] = problem.strerror or "cannot be read"
             continue
         total += len(data)
         if why := _unfit(data):
-            found.left_out[name] = why
+            files.left_out[name] = why
         else:
-            found.texts[name] = redact(data.decode("utf-8", "replace"))
-    return found
+            files.texts[name] = redact(data.decode("utf-8", "replace"))
+    return files
 
 
 def _unfit(data: bytes) -> str | None:
@@ -136,25 +136,25 @@ def turns_of(transcript: SessionTranscript) -> dict[int, Turn]:
 
 def sections(patch: str) -> dict[str, str]:
     """The parts of a git patch by the path of the file after the change."""
-    found: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for section in re.split(r"^(?=diff --git )", patch, flags=re.MULTILINE):
         heading = section.partition("\n")[0]
         if heading.startswith("diff --git "):
-            found[heading.rpartition(" b/")[2].rstrip('"')] = section
-    return found
+            parts[heading.rpartition(" b/")[2].rstrip('"')] = section
+    return parts
 
 
 def problem_with(where: str, quote: str, sources: Sources) -> str | None:
     """Why a citation does not hold, in a sentence; nothing where it does."""
     place = where.strip().strip("`[]").strip()
-    found = _texts(place, sources)
+    texts = _texts(place, sources)
     shown = place[:MAX_NAME_LENGTH]
-    if found is None:
+    if texts is None:
         return f"The cited place {shown!r} does not exist."
     wanted = _plain(_LINE_NUMBER.sub("", quote))
     if len(wanted) < MIN_QUOTE_LENGTH:
         return f"The citation of {shown!r} has no quote."
-    if any(wanted in _plain(text) for text in found):
+    if any(wanted in _plain(text) for text in texts):
         return None
     return f"The quote is not found at {shown!r}: {' '.join(quote.split())[:MAX_NAME_LENGTH]!r}"
 

@@ -4,14 +4,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from zelda_ci.domain.evaluation import EvalContext, Metric
-from zelda_ci.domain.run import CommandResult
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
-from zelda_ci.metrics.base import CommandRequest, CommandRunner, Outcome, Ran, Scored, Step, Unscored
+from zelda_ci.metrics.base import (
+    CommandRequest,
+    CommandRunner,
+    Evaluator,
+    Outcome,
+    Ran,
+    Scored,
+    Services,
+    Step,
+    Unscored,
+)
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import reading
 from zelda_ci.test_output.coverage import reading as coverage_reading
@@ -113,13 +123,13 @@ def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str
 
 def _test_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
     tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
-    told = contradictions(tests, exit_code)
+    conflicts = contradictions(tests, exit_code)
     lost = tests.failed + tests.errored
     if exit_code is None or not tests.recognised:
         if exit_code != 0:
             yield f"testCommand {_ending(suite, evidence.test)}."
-    elif told:
-        yield from told
+    elif conflicts:
+        yield from conflicts
     elif lost:
         units = "packages" if all(runner.unit == "packages" for runner in tests.runners) else "tests"
         yield f"{lost} of {tests.ran} {units} failed."
@@ -221,6 +231,10 @@ class FunctionalCorrectness:
         tests = reading.read_tests(output, ran.written.get(TEST_REPORTS, ()), result.exit_code, redact)
         covered = coverage_reading.read_coverage(output, ran.written.get(COVERAGE_REPORTS, ()))
         return CommandEvidence(build, result.in_brief(redact), tests, covered, notes)
+
+
+def create(services: Services) -> Evaluator:
+    return FunctionalCorrectness(services.commands, services.redact)
 
 
 def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:

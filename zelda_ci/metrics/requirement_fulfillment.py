@@ -5,14 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from zelda_ci.domain.evaluation import (
-    CriterionJudgement,
-    CriterionVerdict,
-    EvalContext,
-    FulfillmentDetails,
-    JudgeIdentity,
-    Metric,
-)
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
@@ -27,7 +22,7 @@ from zelda_ci.judge.transcript import (
     query_transcript,
 )
 from zelda_ci.metrics import verdicts
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.evidence import JudgeEvidence, gather
 from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
 from zelda_ci.redact import Redactor
@@ -66,25 +61,25 @@ class Panel:
             merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
         )
 
-    async def _conclude(self, told: EarlierFindings) -> Mapping[int, DraftVerdict]:
+    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
         """Raises JudgeError where no question at all was answered."""
-        told = self._fitted(told)
-        votes = await self._again(told, await self._votes(told))
+        earlier = self._fitted(earlier)
+        votes = await self._again(earlier, await self._votes(earlier))
         return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
 
-    def _fitted(self, told: EarlierFindings) -> EarlierFindings:
+    def _fitted(self, earlier: EarlierFindings) -> EarlierFindings:
         """Findings can be many; a transcript that is told whole has been measured already."""
-        fixed = self._concluding(EarlierFindings("", is_whole=told.is_whole), self._batches()[0]).tokens
+        fixed = self._concluding(EarlierFindings("", is_whole=earlier.is_whole), self._batches()[0]).tokens
         room = int(CONTEXT_SHARE * self.judge.context_tokens - fixed) * CHARS_PER_TOKEN
-        if told.is_whole or len(told.text) <= room:
-            return told
+        if earlier.is_whole or len(earlier.text) <= room:
+            return earlier
         self.notes.append("The findings on the parts of the transcript were too long to be weighed whole.")
-        return EarlierFindings(windowed(told.text, max(room, 0)), is_whole=False)
+        return EarlierFindings(windowed(earlier.text, max(room, 0)), is_whole=False)
 
-    async def _votes(self, told: EarlierFindings) -> list[Vote]:
+    async def _votes(self, earlier: EarlierFindings) -> list[Vote]:
         """Every vote on every criterion, each checked by itself; lost ones are noted."""
         asked = [batch for batch in self._batches() for _ in range(self.votes)]
-        calls = [functools.partial(self._ask, told, batch) for batch in asked]
+        calls = [functools.partial(self._ask, earlier, batch) for batch in asked]
         # The first one alone: it fills the cache from which the others read.
         answers = [*await _all(calls[:1]), *await _all(calls[1:])]
         lost = [error for answer in answers if (error := next(filter(None, (d.error for d in answer.values())), None))]
@@ -97,11 +92,11 @@ class Panel:
             for vote in range(self.votes)
         ]
 
-    async def _again(self, told: EarlierFindings, votes: Sequence[Vote]) -> list[Vote]:
+    async def _again(self, earlier: EarlierFindings, votes: Sequence[Vote]) -> list[Vote]:
         """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
         problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
-        asked = [(vote, batch) for vote, found in enumerate(problems) for batch in _batched(tuple(found))]
-        calls = [functools.partial(self._ask, told, batch, problems[vote]) for vote, batch in asked]
+        asked = [(vote, batch) for vote, unsettled in enumerate(problems) for batch in _batched(tuple(unsettled))]
+        calls = [functools.partial(self._ask, earlier, batch, problems[vote]) for vote, batch in asked]
         after: list[Vote] = [{} for _ in votes]
         for (vote, _), answer in zip(asked, await _all(calls), strict=True):
             after[vote] |= answer
@@ -113,10 +108,10 @@ class Panel:
         ]
 
     async def _ask(
-        self, told: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str] | None = None
+        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str] | None = None
     ) -> Vote:
         """A vote on some criteria; what could not be had is in it, with the reason."""
-        question = self._concluding(told, numbers)
+        question = self._concluding(earlier, numbers)
         if problems:
             question = self._repeated(question, [(number, problems[number]) for number in numbers])
         try:
@@ -125,23 +120,23 @@ class Panel:
             if problem.code != ANSWER_CUT or len(numbers) == 1:
                 return dict.fromkeys(numbers, verdicts.not_judged(problem))
             half = len(numbers) // 2
-            first = await self._ask(told, numbers[:half], problems)
-            return first | await self._ask(told, numbers[half:], problems)
+            first = await self._ask(earlier, numbers[:half], problems)
+            return first | await self._ask(earlier, numbers[half:], problems)
         return verdicts.drafts_of(answer, numbers, self.evidence.sources)
 
     def _batches(self) -> list[tuple[int, ...]]:
         return _batched(tuple(self.criteria))
 
-    def _concluding(self, told: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        kind = "transcript" if told.is_whole else "findings"
+    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
+        kind = "transcript" if earlier.is_whole else "findings"
         body = render(
             "fulfillment",
             criteria=self._listed(numbers),
-            is_whole=told.is_whole,
+            is_whole=earlier.is_whole,
             has_files=self.evidence.has_files,
             has_checks=self.evidence.has_checks,
         )
-        shared = (*self.evidence.blocks, fence(kind, told.text, self.nonce))
+        shared = (*self.evidence.blocks, fence(kind, earlier.text, self.nonce))
         return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body)
 
     def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
@@ -235,10 +230,14 @@ class RequirementFulfillment:
         )
 
 
+def create(services: JudgeServices) -> Evaluator:
+    return RequirementFulfillment(services.judge, services.nonce, services.redact)
+
+
 def _outcome(
     judgements: Sequence[CriterionJudgement], details: FulfillmentDetails, *, counts_undecided: bool
 ) -> Outcome:
-    verdicts = [one.verdict for one in judgements]
+    verdicts = [judgement.verdict for judgement in judgements]
     if CriterionVerdict.NOT_JUDGED in verdicts:
         return Unscored(_unjudged(judgements), details, failed=True)
     passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
@@ -252,11 +251,15 @@ def _outcome(
 
 def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
     """Which criteria were not judged, and why; a reason that all share is told once."""
-    missing = [(n, one) for n, one in enumerate(judgements, start=1) if one.verdict is CriterionVerdict.NOT_JUDGED]
-    reasons = list(dict.fromkeys(str(one.reasoning) for _, one in missing))
-    named = [f"{number}. {_shortened(one.criterion)}" for number, one in missing[:MAX_NAMED]]
+    missing = [
+        (n, judgement)
+        for n, judgement in enumerate(judgements, start=1)
+        if judgement.verdict is CriterionVerdict.NOT_JUDGED
+    ]
+    reasons = list(dict.fromkeys(str(judgement.reasoning) for _, judgement in missing))
+    named = [f"{number}. {_shortened(judgement.criterion)}" for number, judgement in missing[:MAX_NAMED]]
     if len(reasons) > 1:
-        named = [f"{name} ({one.reasoning})" for name, (_, one) in zip(named, missing, strict=False)]
+        named = [f"{name} ({judgement.reasoning})" for name, (_, judgement) in zip(named, missing, strict=False)]
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     why = f" {reasons[0]}" if len(reasons) == 1 else ""
     return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {'; '.join(named)}{more}"

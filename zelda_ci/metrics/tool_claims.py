@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.evaluation import Citation, MissedTool, MisusedTool, RuleJudgement, RuleVerdict, ToolRemark
+from zelda_ci.domain.details import Citation, MissedTool, MisusedTool, RuleJudgement, RuleVerdict, ToolRemark
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, ToolsManifest, skill
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.judge.rendering import rendered_turn
@@ -62,14 +62,14 @@ class CheckedClaims:
     notes: tuple[SafeText, ...]
 
 
-def united(found: Sequence[Claims], redact: Redactor) -> Claims:
+def united(parts: Sequence[Claims], redact: Redactor) -> Claims:
     """Claims about parts as claims about the whole, where nobody could conclude: the mean, and every remark once."""
     return Claims(
-        effectiveness=sum(claims.effectiveness for claims in found) / len(found),
-        reasoning=redact(" ".join(claims.reasoning for claims in found)),
-        missed=[claim for claims in found for claim in claims.missed],
-        misused=[claim for claims in found for claim in claims.misused],
-        rules=[claim for claims in found for claim in claims.rules],
+        effectiveness=sum(claims.effectiveness for claims in parts) / len(parts),
+        reasoning=redact(" ".join(claims.reasoning for claims in parts)),
+        missed=[claim for claims in parts for claim in claims.missed],
+        misused=[claim for claims in parts for claim in claims.misused],
+        rules=[claim for claims in parts for claim in claims.rules],
     )
 
 
@@ -158,8 +158,8 @@ class _Desk:
         )
 
     def _evidence(self, cited: Sequence[CitedPlace]) -> tuple[tuple[Citation, ...], bool]:
-        found = tuple(Citation(where=one.where, quote=one.quote) for one in cited if self._holds(one))
-        return found, bool(cited) and not found
+        evidence = tuple(Citation(where=place.where, quote=place.quote) for place in cited if self._holds(place))
+        return evidence, bool(cited) and not evidence
 
     def _holds(self, cited: CitedPlace) -> bool:
         number = _TURN.search(cited.where)

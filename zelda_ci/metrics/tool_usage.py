@@ -6,16 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from zelda_ci.domain.evaluation import (
-    EvalContext,
-    JudgeIdentity,
-    Metric,
-    RuleJudgement,
-    RuleVerdict,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import JudgeIdentity, RuleJudgement, RuleVerdict, ToolUsageDetails, ToolUse
+from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestEntry, ManifestItem, ToolsManifest, label, skill
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion
@@ -30,7 +24,7 @@ from zelda_ci.judge.transcript import (
     query_transcript,
 )
 from zelda_ci.metrics import tool_claims
-from zelda_ci.metrics.base import Outcome, Scored, Unscored
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.tool_claims import Claims, names_of
 from zelda_ci.redact import Redactor
 
@@ -53,13 +47,13 @@ class Questions:
     nonce: str
     context_tokens: int
 
-    def conclusion(self, told: EarlierFindings) -> JudgeQuestion:
+    def conclusion(self, earlier: EarlierFindings) -> JudgeQuestion:
         """About the session as a whole."""
-        fixed = self._concluding("", is_whole=told.is_whole).tokens
+        fixed = self._concluding("", is_whole=earlier.is_whole).tokens
         room = max(0, int(CONTEXT_SHARE * self.context_tokens) - fixed) * CHARS_PER_TOKEN
         # A whole transcript has been measured; findings can be longer than there is room for.
-        text = told.text if told.is_whole else windowed(told.text, room)
-        return self._concluding(text, is_whole=told.is_whole)
+        text = earlier.text if earlier.is_whole else windowed(earlier.text, room)
+        return self._concluding(text, is_whole=earlier.is_whole)
 
     def part(self, part: TranscriptPart) -> JudgeQuestion:
         """About a part of its transcript."""
@@ -67,14 +61,16 @@ class Questions:
         body = render("tool_usage_part", part=part, transcript=transcript, form=render("tool_usage_form"))
         return self._question(f"{NAME}-part", body)
 
-    def findings(self, found: Sequence[Claims]) -> str:
+    def findings(self, parts: Sequence[Claims]) -> str:
         """What was found in the parts, as text."""
-        told = (f"part {number}: {claims.model_dump_json()}" for number, claims in enumerate(found, start=1))
-        return "\n\n".join(told)
+        texts = (f"part {number}: {claims.model_dump_json()}" for number, claims in enumerate(parts, start=1))
+        return "\n\n".join(texts)
 
     def _concluding(self, text: str, *, is_whole: bool) -> JudgeQuestion:
-        told = fence("transcript" if is_whole else "findings", text, self.nonce)
-        return self._question(NAME, render("tool_usage", told=told, is_whole=is_whole, form=render("tool_usage_form")))
+        fenced = fence("transcript" if is_whole else "findings", text, self.nonce)
+        return self._question(
+            NAME, render("tool_usage", told=fenced, is_whole=is_whole, form=render("tool_usage_form"))
+        )
 
     def _question(self, name: str, body: str) -> JudgeQuestion:
         system = render("tool_usage_system", nonce=self.nonce, mark=mark_of(self.nonce))
@@ -109,8 +105,8 @@ def _tool(item: ManifestItem) -> str:
 
 def _rules(manifest: ToolsManifest, budget: int) -> str:
     rules = [item for item in manifest.items if item.kind in READ and item.loaded]
-    each = budget // max(1, len(rules))
-    return "\n\n".join(f"--- {item.file}\n{windowed(item.text or '(empty)', each)}" for item in rules) or "(none)"
+    share = budget // max(1, len(rules))
+    return "\n\n".join(f"--- {item.file}\n{windowed(item.text or '(empty)', share)}" for item in rules) or "(none)"
 
 
 def _use(use: ToolUse) -> str:
@@ -143,12 +139,12 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
 
 def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> Iterator[str]:
     kinds = (ItemKind.SKILL, ItemKind.COMMAND)
-    known = {item.name for item in manifest.items if item.kind in kinds and item.loaded} if manifest else set()
+    names = {item.name for item in manifest.items if item.kind in kinds and item.loaded} if manifest else set()
     texts = [entry.text for entry in transcript.entries if isinstance(entry, UserSaid)]
     words = transcript.prompt.split(maxsplit=1)
     typed = [words[0].removeprefix("/")] if words and words[0].startswith("/") else []
     for name in (*typed, *(name for text in texts for name in _COMMAND.findall(text))):
-        if name in known:
+        if name in names:
             yield name
 
 
@@ -197,8 +193,8 @@ class ToolUsage:
         judge = self._judge
         questions = Questions(context, manifest, details.uses, self._nonce, judge.context_tokens)
 
-        async def conclude(told: EarlierFindings) -> Claims:
-            return (await judge.ask(questions.conclusion(told), Claims)).value
+        async def conclude(earlier: EarlierFindings) -> Claims:
+            return (await judge.ask(questions.conclusion(earlier), Claims)).value
 
         reading = TranscriptQuery[Claims, Claims](
             nonce=self._nonce,
@@ -207,7 +203,7 @@ class ToolUsage:
             finding=Claims,
             tell=questions.findings,
             conclude=conclude,
-            merge=lambda found: tool_claims.united(found, self._redact),
+            merge=lambda parts: tool_claims.united(parts, self._redact),
         )
         return await query_transcript(context.transcript, judge, reading)
 
@@ -216,7 +212,7 @@ class ToolUsage:
     ) -> Scored:
         claims = conclusion.value
         checked = tool_claims.check(claims, manifest, details.used, context.transcript, self._redact)
-        told = details.model_copy(
+        judged = details.model_copy(
             update={
                 "missed": checked.missed,
                 "misused": checked.misused,
@@ -225,7 +221,11 @@ class ToolUsage:
                 "notes": (*details.notes, *map(self._redact, conclusion.notes), *checked.notes),
             }
         )
-        return Scored(claims.effectiveness, claims.reasoning, told)
+        return Scored(claims.effectiveness, claims.reasoning, judged)
+
+
+def create(services: JudgeServices) -> Evaluator:
+    return ToolUsage(services.judge, services.nonce, services.redact)
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:

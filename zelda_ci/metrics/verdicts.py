@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.evaluation import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.metrics.evidence import Sources, problem_with
@@ -94,7 +94,7 @@ class DraftVerdict:
             criterion=redact(criterion),
             verdict=self.verdict,
             reasoning=redact(self.reasoning),
-            evidence=tuple(Citation(where=redact(one.where), quote=redact(one.quote)) for one in self.evidence),
+            evidence=tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in self.evidence),
             split=self.split,
         )
 
@@ -108,7 +108,7 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> DraftVerdict:
 
 def drafts_of(answer: Verdicts, asked: Sequence[int], sources: Sources) -> dict[int, DraftVerdict]:
     """One vote on every criterion that was asked about, checked; of verdicts that contradict each other, none."""
-    given = {number: [one for one in answer.criteria if one.number == number] for number in asked}
+    given = {number: [verdict for verdict in answer.criteria if verdict.number == number] for number in asked}
     return {number: _vote(verdicts, sources) for number, verdicts in given.items()}
 
 
@@ -144,9 +144,9 @@ def decided(votes: Sequence[DraftVerdict]) -> DraftVerdict:
 
 
 def _vote(given: Sequence[CriterionAnswer], sources: Sources) -> DraftVerdict:
-    if len({one.verdict for one in given}) > 1:
+    if len({answer.verdict for answer in given}) > 1:
         return not_judged("The judge gave verdicts on it that contradict each other.", again=True)
-    checked = [_checked(one, sources) for one in given] or [not_judged(NO_VERDICT, again=True)]
+    checked = [_checked(answer, sources) for answer in given] or [not_judged(NO_VERDICT, again=True)]
     return next((draft for draft in checked if draft.is_judged), checked[0])
 
 
@@ -156,9 +156,9 @@ def _checked(given: CriterionAnswer, sources: Sources) -> DraftVerdict:
     if verdict is CriterionVerdict.NOT_JUDGED:
         # It has said that it cannot: asking again would only cost.
         return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
-    found = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
-    holding = tuple(place for place, problem in found if problem is None)
-    problems = tuple(problem for _, problem in found if problem)
+    places = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
+    holding = tuple(place for place, problem in places if problem is None)
+    problems = tuple(problem for _, problem in places if problem)
     if objection := _objection(given, holding, problems):
         return not_judged(f"The judge's {given.verdict} does not count: {objection}", again=True)
     return DraftVerdict(verdict, given.reasoning, holding, problems)
@@ -177,11 +177,15 @@ def findings_text(findings: Sequence[PartFindings], numbers: Sequence[int]) -> s
     """The findings on some criteria, part by part; parts without evidence are named, so that nothing is silent."""
     lines: list[str] = []
     for part, answer in enumerate(findings, start=1):
-        known = [one for one in answer.criteria if one.number in numbers and one.finding != "NO_EVIDENCE"]
-        lines.append(f"Part {part} of {len(findings)}" + ("" if known else ": no evidence on any of these criteria"))
-        for one in known:
-            lines.append(f"- criterion {one.number}: {one.finding}. {one.reasoning[:MAX_REASONING_LENGTH]}")
-            lines += [f"  at {place.where}: {place.quote[:MAX_QUOTE_LENGTH]}" for place in one.evidence[:MAX_PLACES]]
+        relevant = [
+            finding for finding in answer.criteria if finding.number in numbers and finding.finding != "NO_EVIDENCE"
+        ]
+        lines.append(f"Part {part} of {len(findings)}" + ("" if relevant else ": no evidence on any of these criteria"))
+        for finding in relevant:
+            lines.append(f"- criterion {finding.number}: {finding.finding}. {finding.reasoning[:MAX_REASONING_LENGTH]}")
+            lines += [
+                f"  at {place.where}: {place.quote[:MAX_QUOTE_LENGTH]}" for place in finding.evidence[:MAX_PLACES]
+            ]
     return "\n".join(lines)
 
 
@@ -189,9 +193,9 @@ def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: So
     """The conservative rule: FAIL wins over PASS, NO_EVIDENCE counts for neither."""
     drafts: dict[int, DraftVerdict] = {}
     for number in numbers:
-        found = [one for answer in findings for one in answer.criteria if one.number == number]
-        kind = next((kind for kind in ("FAIL", "PASS") if any(one.finding == kind for one in found)), None)
-        checked = [_checked(_verdict(one), sources) for one in found if one.finding == kind]
+        relevant = [finding for answer in findings for finding in answer.criteria if finding.number == number]
+        kind = next((kind for kind in ("FAIL", "PASS") if any(finding.finding == kind for finding in relevant)), None)
+        checked = [_checked(_verdict(finding), sources) for finding in relevant if finding.finding == kind]
         best = next((draft for draft in checked if draft.is_judged), checked[0] if checked else None)
         drafts[number] = best or not_judged("No part of the transcript has evidence on it.")
     return drafts

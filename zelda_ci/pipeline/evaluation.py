@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, Metric
+from pydantic import ValidationError
+
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.manifest import resolve_loaded
-from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
@@ -53,8 +56,11 @@ def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     """What build and tests said, for the judges to read."""
     if result is None or not result.details:
         return ()
-    found = CorrectnessDetails.model_validate(result.details)
-    commands = {"buildCommand": found.build, "testCommand": found.test}
+    try:
+        details = CorrectnessDetails.model_validate(result.details)
+    except ValidationError:  # the result of another Zelda, judged again
+        return (result.reasoning,)
+    commands = {"buildCommand": details.build, "testCommand": details.test}
     return (result.reasoning, *(_told(name, done, redact) for name, done in commands.items() if done))
 
 

@@ -8,8 +8,9 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
-from zelda_ci.domain.run import CommandResult, JudgeUsage, Versions
+from zelda_ci.domain.run import JudgeUsage, Versions
 from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned

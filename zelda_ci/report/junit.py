@@ -9,12 +9,13 @@ from junit_xml import TestCase, TestSuite
 
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import SuiteComparison, Verdict
-from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, Metric
-from zelda_ci.domain.numbers import format_score
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
-from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.ci_details import citation_place
 from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
 from zelda_ci.report.builders.gate import gate_sentence
@@ -83,8 +84,9 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
     if commit:
         yield "commit", commit
     for metric, result in sorted(run.evaluations.items()):
-        if result.score is not None:
-            yield str(metric), format_score(result.score)
+        number = own_number(metric, result)
+        if number is not None:
+            yield str(metric), write_own(metric, number)
     if use := used(run):
         yield "costUsd", f"{use.cost_usd:.6f}"
         yield "tokens", str(use.tokens.total)
@@ -201,14 +203,15 @@ def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
 
 
 def _metric(run: RunResult, result: EvalResult) -> TestCase:
-    score = "" if result.score is None else f"{format_score(result.score)} of 100. "
-    told = f"{score}{result.reasoning}"
-    case = _case(run, f"score: {label(result.metric)}", output=told if result.score is not None else "")
+    number = own_number(result.metric, result)
+    value = "" if number is None else write_own(result.metric, number)
+    told = " ".join(filter(None, (value and f"{value}{' of 100' * (result.metric in SCORES)}.", result.reasoning)))
+    case = _case(run, f"score: {label(result.metric)}", output=told if value else "")
     if result.failed:
         case.add_error_info(sentence(told) or "not evaluated", told, "evaluation")
     elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:
         case.add_failure_info(sentence(told) or "not correct", told, "correctness")
-    elif result.score is None:
+    elif not value:
         case.add_skipped_info(sentence(told) or "unscored")
     return case
 

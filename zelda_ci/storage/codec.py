@@ -12,13 +12,13 @@ from pydantic_core import core_schema
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Calibration
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, FulfillmentDetails, Metric, ToolUsageDetails
-from zelda_ci.domain.history import History, StoredRun, at_a_glance, word_of
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.history import History, OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.outcome import Outcome, Undecided, outcome_of
+from zelda_ci.domain.measures import METRICS, Metric
+from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
@@ -220,30 +220,31 @@ def _dated(run: StoredRun) -> StoredRun:
 
 
 def _evaluations(stored: dict[str, Any]) -> Iterator[tuple[Metric, EvalResult]]:
-    """As much of them as an outcome rests on."""
-    for metric, found in stored.items():
-        facts = {"score": found.get("score"), "details": found["details"], "failed": found["failed"]}
+    """As much of them as outcomes and lists rest on."""
+    for metric, result in stored.items():
+        facts = {"score": result.get("score"), "details": result["details"], "failed": result["failed"]}
         yield Metric(metric), EvalResult.model_construct(**facts)
 
 
-def _outcome(tree: dict[str, Any]) -> Outcome:
+def _outcome(tree: dict[str, Any], evaluations: Evaluations) -> OutcomeWord:
     undecided: Undecided = "ignore" if tree["config"].get("undecided") == "ignore" else "fail"
-    return outcome_of(SessionStatus(tree["status"]), dict(_evaluations(tree["evaluations"])), undecided)
+    return word_of(outcome_of(SessionStatus(tree["status"]), evaluations, undecided))
 
 
 def _facts(tree: dict[str, Any]) -> dict[str, Any]:
     if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
         raise KeyError
-    evaluations = tree["evaluations"]
-    details = evaluations["efficiency"]["details"]
+    evaluations = dict(_evaluations(tree["evaluations"]))
+    details = evaluations[Metric.EFFICIENCY].details
     source = tree.get("source")
     return {
         **{key: tree[key] for key in _PLAIN},
-        "outcome": word_of(_outcome(tree)),
-        "scores": {metric: found["score"] for metric, found in evaluations.items() if "score" in found},
+        "outcome": _outcome(tree, evaluations),
+        "scores": {metric: result.score for metric, result in evaluations.items() if result.score is not None},
         "costUsd": details["costUsd"],
         "costKnown": details["costKnown"],
         "turns": details["turns"],
+        "numbers": listed_numbers(evaluations),
         "replayed": tree["replayed"],
         "commit": source.get("commit") if source else None,
     }
@@ -296,8 +297,8 @@ def list_schema() -> dict[str, Any]:
 
 
 def _with_details(root: type[Record]) -> dict[str, Any]:
-    details = (EfficiencyDetails, CorrectnessDetails, FulfillmentDetails, ToolUsageDetails)
-    wanted: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in (root, *details)]
+    models = dict.fromkeys((root, *(spec.details for spec in METRICS.values())))
+    wanted: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in models]
     _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
     return {
         "$schema": GenerateJsonSchema.schema_dialect,

@@ -12,8 +12,8 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
-from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.process import Completed, launches
 from zelda_ci.redact import Redactor, SafeText

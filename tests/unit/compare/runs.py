@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import (
+from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     EfficiencyDetails,
-    EvalResult,
     FulfillmentDetails,
     JudgeIdentity,
-    Metric,
     MissedTool,
     ToolUsageDetails,
 )
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult, TestedSource, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite

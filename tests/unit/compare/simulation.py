@@ -12,9 +12,9 @@ from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import QuestionKey
 from zelda_ci.compare.questions import Question, Sample, ask_number, ask_overall, ask_pass_rate
-from zelda_ci.domain.comparison import Comparison, Measure, Verdict
+from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import RunResult
 
 FULFILLMENT = Measure.REQUIREMENT_FULFILLMENT

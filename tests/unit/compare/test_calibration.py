@@ -12,7 +12,8 @@ from zelda_ci.compare.calibration import calibrate, flip_rate
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import CALIBRATED, SINGLE_TRIAL
 from zelda_ci.compare.sides import sides, summarize
-from zelda_ci.domain.comparison import Calibration, Measure, Verdict
+from zelda_ci.domain.comparison import Calibration, Verdict
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
 
 

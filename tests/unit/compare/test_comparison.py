@@ -8,8 +8,8 @@ import pytest
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, judged, run, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import SINGLE_TRIAL, TOO_FEW, TOO_NOISY
-from zelda_ci.domain.comparison import Comparison, Measure, Verdict
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.comparison import Comparison, Verdict
+from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits

@@ -6,7 +6,8 @@ from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment,
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.sides import summarize
-from zelda_ci.domain.comparison import Measure, Verdict
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
 from zelda_ci.domain.workspace import IsolationReport

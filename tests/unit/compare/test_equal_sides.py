@@ -19,13 +19,13 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import (
     Calibration,
     Comparison,
-    Measure,
     MeasureDelta,
     MeasureNoise,
     Trials,
     TrialStatistics,
     Verdict,
 )
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.pipeline.comparing import Compared, compare_sides

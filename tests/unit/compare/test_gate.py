@@ -7,7 +7,7 @@ import pytest
 from tests.unit.compare.runs import START, correctness, fulfillment, judged, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits

@@ -1,17 +1,24 @@
-"""The table of measures: every measure has its row, and a fault in a row costs no more than its number."""
+"""The registry of metrics: every measure has its row, and a fault in a row costs no more than its number."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from tests.golden.batches import checked, efficiency, run
-from zelda_ci.domain.comparison import Measure
-from zelda_ci.domain.evaluation import Metric
-from zelda_ci.domain.measures import MEASURES, scale_of, values, written
+from tests.golden.ci_reports import REPORTS
+from zelda_ci.domain.history import History, at_a_glance
+from zelda_ci.domain.measures import MEASURES, METRICS, Measure, Metric, values
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ScoreLimits
+from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.comparison import amount
+from zelda_ci.report.builders.history import history_view
+from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.junit import render_junit
+from zelda_ci.report.markdown import render_summary
 
 
 @pytest.fixture
@@ -24,33 +31,61 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Any:
         raise ZeroDivisionError
 
-    spec = replace(MEASURES[Measure.COST], read=fail, write=fail, brief=fail, write_difference=fail)
-    monkeypatch.setitem(MEASURES, Measure.COST, spec)
+    for measure, spec in MEASURES.items():
+        failing = replace(spec, read=fail, write=fail, brief=fail, write_difference=fail)
+        monkeypatch.setitem(MEASURES, measure, failing)
 
 
 def test_every_measure_has_a_row_in_the_order_in_which_it_is_shown() -> None:
     assert list(MEASURES) == list(Measure)
+    assert set(METRICS) == set(Metric)
 
 
 def test_scores_have_limits_and_resources_have_none() -> None:
     limits = ScoreLimits(efficiency=1, functional_correctness=2, requirement_fulfillment=3, tool_usage=4)
-    assert [spec.limit(limits) for spec in MEASURES.values()] == [1, 2, 3, 4, None, None, None, None]
-    assert scale_of(Measure.TOOL_USAGE, limits).threshold(80, -10) == 4
-    assert scale_of(Measure.TOOL_USAGE, limits).threshold(80, 10) == MEASURES[Measure.TOOL_USAGE].scale.amount
+    assert [limits.of(measure) for measure in MEASURES] == [1, 2, 3, 4, None, None, None, None]
+    scale = MEASURES[Measure.TOOL_USAGE].scale
+    assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, -10) == 4
+    assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, 10) == scale.amount
 
 
 def test_numbers_are_read_from_the_result_without_those_that_cannot_be_meant(measured: RunResult) -> None:
-    found = values(measured)
+    found = values(measured.evaluations)
     assert (found[Measure.COST], found[Measure.TURNS]) == (0.25, 7.0)
     assert Measure.TOOL_USAGE not in found
     absurd = run(evaluations={Metric.EFFICIENCY: efficiency(cost_usd=1e300, turns=7)})
-    assert Measure.COST not in values(absurd)
+    assert Measure.COST not in values(absurd.evaluations)
 
 
 @pytest.mark.usefixtures("broken")
-def test_a_row_that_fails_costs_its_number_and_nothing_else(measured: RunResult) -> None:
-    found = values(measured)
-    assert Measure.COST not in found
-    assert found[Measure.TURNS] == 7.0
+def test_rows_that_fail_cost_their_numbers(measured: RunResult) -> None:
+    assert values(measured.evaluations) == {}
     assert amount(Measure.COST, 0.25) == "0.25"
-    assert written(MEASURES[Measure.TURNS].write_difference, 1) == "1 turn"
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize("name", REPORTS)
+def test_rows_that_fail_cost_no_report(name: str) -> None:
+    report = REPORTS[name]()
+    assert render_summary(ci_view(report))
+    assert render_junit(report)
+    assert report_view(report.batch, {}).suites
+    history = History(runs=tuple(map(at_a_glance, report.batch.runs)))
+    assert history_view(history, of=len(history.runs)).table.lines
+
+
+@pytest.mark.parametrize("value", ["text", object(), True, 1j, math.nan, math.inf])
+def test_a_reader_that_gives_no_number_costs_its_number(
+    value: Any, measured: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MEASURES, Measure.COST, replace(MEASURES[Measure.COST], read=lambda _: value))
+    numbers = values(measured.evaluations)
+    assert numbers.get(Measure.COST) in {None, 1.0}
+    assert numbers[Measure.TURNS] == 7.0
+
+
+@pytest.mark.parametrize("metric", Metric)
+def test_a_metric_has_one_name_in_python_and_in_files(metric: Metric) -> None:
+    own = Measure[metric.name]
+    assert own.value == metric.value == to_camel(metric.name.lower())
+    assert next(iter(METRICS[metric].measures)) is own

@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, safe, suite
-from zelda_ci.domain.evaluation import CriterionJudgement, CriterionVerdict, EvalResult, FulfillmentDetails, Metric
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus

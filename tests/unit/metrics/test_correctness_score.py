@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import safe, suite
-from zelda_ci.domain.run import CommandResult
-from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, reasoning, weigh
 
 

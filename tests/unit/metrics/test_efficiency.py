@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import MODEL, records, safe, session, suite, transcript
-from zelda_ci.domain.evaluation import EfficiencyDetails
+from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.metrics.base import Outcome, Scored, Unscored

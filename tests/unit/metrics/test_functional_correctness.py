@@ -10,9 +10,8 @@ import pytest
 
 from tests.builders import safe, session, suite
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.run import CommandResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Step, Unscored
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness

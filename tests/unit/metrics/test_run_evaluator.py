@@ -1,19 +1,22 @@
 """The one place where an evaluator may fail, and the table of evaluators."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import pytest
 
 from tests.builders import session, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalContext, EvalResult, Metric
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
-from zelda_ci.metrics import asked_for
-from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Unscored, run_evaluator
+from zelda_ci.judge.base import AbsentJudge
+from zelda_ci.metrics import UNUSABLE, judged, unjudged
+from zelda_ci.metrics.base import CommandRequest, JudgeServices, Outcome, Ran, Scored, Services, Unscored, run_evaluator
 from zelda_ci.metrics.efficiency import Efficiency
 from zelda_ci.redact import MASK, Redactor, Secret
 
@@ -48,6 +51,9 @@ class NoBench:
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         raise NotImplementedError
+
+
+SERVICES = Services(NoBench(), redact)
 
 
 def evaluated(outcome: Outcome | BaseException) -> EvalResult:
@@ -112,7 +118,38 @@ def test_efficiency_needs_neither_workspace_nor_changes() -> None:
     assert EfficiencyDetails.model_validate(result.details).tool_calls == {"Read": 1}
 
 
+@pytest.mark.parametrize("metric", Metric)
+def test_every_row_has_its_module(metric: Metric) -> None:
+    services = JudgeServices(AbsentJudge("model", 1000, JudgeError("none")), "nonce", redact)
+    made = judged(MetricSwitches(), services) if METRICS[metric].judged else unjudged(MetricSwitches(), SERVICES)
+    evaluators = {evaluator.metric: evaluator for evaluator in made}
+    assert evaluators[metric].version != UNUSABLE
+
+
+@pytest.mark.parametrize(
+    ("module", "reasoning"),
+    [
+        ("no_such_module", "The evaluation failed: ModuleNotFoundError: "),
+        ("base", "The evaluation failed: AttributeError: "),
+        ("tool_usage", "The evaluation failed: AttributeError: 'Services' object has no attribute 'judge'"),
+        ("functional_correctness", "The evaluation failed: TypeError: its evaluator is that of functionalCorrectness"),
+    ],
+)
+def test_a_module_that_cannot_be_used_costs_its_metric(
+    module: str, reasoning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METRICS, Metric.EFFICIENCY, replace(METRICS[Metric.EFFICIENCY], module=module))
+    results = [
+        anyio.run(run_evaluator, evaluator, CONTEXT, redact) for evaluator in unjudged(MetricSwitches(), SERVICES)
+    ]
+    assert [(result.metric, result.failed) for result in results] == [
+        (Metric.EFFICIENCY, True),
+        (Metric.FUNCTIONAL_CORRECTNESS, False),
+    ]
+    assert results[0].reasoning.startswith(reasoning)
+
+
 def test_the_switches_of_a_suite_choose_the_evaluators() -> None:
-    metrics = [evaluator.metric for evaluator in asked_for(MetricSwitches(), NoBench(), redact)]
+    metrics = [evaluator.metric for evaluator in unjudged(MetricSwitches(), SERVICES)]
     assert metrics == [Metric.EFFICIENCY, Metric.FUNCTIONAL_CORRECTNESS]
-    assert asked_for(MetricSwitches(efficiency=False, functional_correctness=False), NoBench(), redact) == ()
+    assert unjudged(MetricSwitches(efficiency=False, functional_correctness=False), SERVICES) == ()

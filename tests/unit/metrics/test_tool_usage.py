@@ -8,7 +8,8 @@ import pytest
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge, broken, says
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, RuleVerdict, ToolUsageDetails
+from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.judge.base import JudgeQuestion

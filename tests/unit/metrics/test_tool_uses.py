@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import records, safe, session, transcript
-from zelda_ci.domain.evaluation import ToolUse
+from zelda_ci.domain.details import ToolUse
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, label, server
 from zelda_ci.domain.session import ToolCall, UserSaid
 from zelda_ci.metrics.tool_usage import count_uses

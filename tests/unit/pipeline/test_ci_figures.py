@@ -16,7 +16,8 @@ from zelda_ci.domain.comparison import (
     GateResult,
     Verdict,
 )
-from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.pipeline.comparing import Compared

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from tests.golden.batches import batch, efficiency, run, safe
 from tests.golden.test_reports import rendered
-from zelda_ci.domain.evaluation import Metric
-from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import ChangeSummary, Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CommandResult
 
 TRICKY = st.sampled_from(
     [

@@ -10,16 +10,8 @@ from tests.builders import safe
 from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, REPORTS, batch, before, report, trial
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.comparison import (
-    CommandsFailed,
-    GateResult,
-    Measure,
-    MeasureDelta,
-    Regression,
-    TrialStatistics,
-    Verdict,
-)
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta, Regression, TrialStatistics, Verdict
+from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.workspace import IsolationReport, SettingFinding, TreeChange, Tripwire

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.golden.batches import command, correctness, run, safe
-from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.report.builders.run import run_view

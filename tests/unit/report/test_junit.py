@@ -21,7 +21,7 @@ from tests.golden.batches import (
     unscored,
 )
 from tests.golden.ci_reports import HOSTILE, REPORTS, batch, report, trial, written_by
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary

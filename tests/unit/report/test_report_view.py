@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.golden.batches import batch, broken, crowd, efficiency, files, nothing, run, suite, trials
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, TestedSource
 from zelda_ci.domain.session import SessionStatus

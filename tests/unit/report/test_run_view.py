@@ -4,10 +4,12 @@ import pytest
 
 from tests.golden.batches import HAIKU, SONNET, broken, efficiency, run, safe, suite, unscored
 from zelda_ci.domain import numbers
-from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome
-from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult
+from zelda_ci.domain.run import ChangeSummary, Failure, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
 

@@ -5,17 +5,10 @@ from typing import Any
 import pytest
 
 from tests.builders import result, safe
-from zelda_ci.domain.evaluation import (
-    EvalResult,
-    JudgeIdentity,
-    Metric,
-    MissedTool,
-    RuleJudgement,
-    RuleVerdict,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import JudgeIdentity, MissedTool, RuleJudgement, RuleVerdict, ToolUsageDetails, ToolUse
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.judged import tool_usage_section
 from zelda_ci.report.model import Row, Tone
 

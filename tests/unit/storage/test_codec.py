@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
-from zelda_ci.domain.evaluation import EvalResult, Metric
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import at_a_glance
-from zelda_ci.domain.run import ChangeSummary, CommandResult, Failure, RunResult, TestedSource
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, ToolCalled
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.storage import codec
 
 FULL = result(

@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, run, tool_usage, unscored
-from zelda_ci.domain.evaluation import Metric
 from zelda_ci.domain.history import at_a_glance
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.storage import codec

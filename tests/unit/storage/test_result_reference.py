@@ -11,11 +11,12 @@ from pydantic import BaseModel
 
 from tests.builders import result, session, suite
 from tests.unit.storage.test_codec import FULL
-from zelda_ci.domain.evaluation import EfficiencyDetails, Metric, ToolUsageDetails
-from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.details import EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]

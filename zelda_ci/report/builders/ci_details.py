@@ -13,8 +13,8 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.evaluation import Citation, CriterionJudgement, CriterionVerdict, Metric
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.measures import MEASURES, Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import Comparison, Measure, MeasureDelta, SuiteComparison, Verdict
-from zelda_ci.domain.measures import MEASURES, written
+from zelda_ci.domain.comparison import Comparison, MeasureDelta, SuiteComparison, Verdict
+from zelda_ci.domain.measure_spec import written
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
@@ -65,7 +66,7 @@ def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
     """Over the runs that have the number."""
     found: dict[Measure, list[float]] = {}
     for run in runs:
-        for measure, value in values_of(run).items():
+        for measure, value in values_of(run.evaluations).items():
             found.setdefault(measure, []).append(value)
     return {measure: fmean(values) for measure, values in found.items()}
 
@@ -136,7 +137,7 @@ def _numbers(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterato
 def _trial(run: RunResult) -> Iterator[Cell]:
     yield Cell(f"trial {run.trial}")
     yield outcome_cell([run])
-    values = values_of(run)
+    values = values_of(run.evaluations)
     for measure in SHOWN:
         yield _plain(measure, values)
 

@@ -9,7 +9,6 @@ from zelda_ci.domain.comparison import (
     CriterionDelta,
     Delta,
     GateResult,
-    Measure,
     MeasureDelta,
     SuiteComparison,
     ToolChange,
@@ -18,8 +17,9 @@ from zelda_ci.domain.comparison import (
     TrialStatistics,
     Verdict,
 )
-from zelda_ci.domain.evaluation import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, written
+from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.measure_spec import written
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS

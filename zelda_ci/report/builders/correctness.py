@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.evaluation import CriterionVerdict, Metric
+from zelda_ci.domain.details import CriterionVerdict
+from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.outcome import failed_criteria
-from zelda_ci.domain.run import CommandResult, RunResult
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Section, Tone
 from zelda_ci.report.text import sentence, visible
@@ -184,7 +185,6 @@ def _coverage(found: CorrectnessDetails) -> Iterator[Cell]:
 
 
 MAX_CRITERION_LENGTH = 200
-JUDGED = {Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE}
 
 STATUS_WORDS = {
     SessionStatus.COMPLETED: "completed",
@@ -248,7 +248,7 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
     if not broken:
         return None
     names = ", ".join(label(result.metric) for result in broken)
-    judged = any(result.metric in JUDGED for result in broken)
+    judged = any(METRICS[result.metric].judged for result in broken)
     how = "could not be judged completely" if judged else "could not be evaluated"
     why = f"{names} {how}: {sentence(broken[0].reasoning)}"
     commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)

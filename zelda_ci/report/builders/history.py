@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import Calibration, CriterionNoise, Measure, MeasureNoise
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.comparison import Calibration, CriterionNoise, MeasureNoise
 from zelda_ci.domain.history import History, StoredRun
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import LISTED, MEASURES, SCORES, Measure
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import amount, difference
 from zelda_ci.report.builders.correctness import STATUS_WORDS
@@ -109,14 +108,13 @@ COLUMNS = (
     Column("Run"),
     Column("Suite"),
     Column("Status"),
-    Column("Fulfil %", right=True),
-    Column("Tools %", right=True),
-    Column("Correct %", right=True),
+    *(Column(spec.listed, right=True) for spec in SCORES.values() if spec.listed),
     Column("Cost", right=True),
     Column("Turns", right=True),
+    *(Column(name, right=True) for name in LISTED.values()),
 )
 RUN = 1
-SHOWN = (Metric.REQUIREMENT_FULFILLMENT, Metric.TOOL_USAGE, Metric.FUNCTIONAL_CORRECTNESS)
+SHOWN = tuple(metric for metric, spec in SCORES.items() if spec.listed)
 MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
 
@@ -155,6 +153,9 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
         yield NOT_SCORED if score is None else Cell(numbers.format_score(score))
     yield NOT_SCORED if run.cost_usd is None else Cell(_price(run))
     yield NOT_SCORED if run.turns is None else Cell(numbers.whole(run.turns))
+    for measure in LISTED:
+        value = (run.numbers or {}).get(measure)
+        yield NOT_SCORED if value is None else Cell(amount(measure, value))
 
 
 def _price(run: StoredRun) -> str:

@@ -5,20 +5,20 @@ from collections.abc import Iterator, Sequence
 from pydantic import ValidationError
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.evaluation import (
+from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,
     CriterionVerdict,
-    EvalResult,
     FulfillmentDetails,
-    Metric,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import fulfillment
 from zelda_ci.domain.run import JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.run import ChangeSummary, CommandResult, RunResult
+from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import IsolationReport, Tripwire
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.evaluation import Metric
+from zelda_ci.domain.measures import Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
@@ -192,17 +193,17 @@ def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]
     present = {metric for run in runs for metric in run.evaluations}
     for metric in Metric:
         if metric in present:
-            yield label(metric), _score_of(metric), numbers.format_score
+            yield label(metric), _number_of(metric), partial(write_own, metric)
     yield "Cost", _trials_cost, numbers.money
     yield "Tokens", _tokens, numbers.whole
     yield "Turns", _turns, numbers.average
     yield "Time", wall_seconds, numbers.duration
 
 
-def _score_of(metric: Metric) -> Measure:
+def _number_of(metric: Metric) -> Measure:
     def measure(run: RunResult) -> float | None:
         result = run.evaluations.get(metric)
-        return result.score if result else None
+        return own_number(metric, result) if result else None
 
     return measure
 

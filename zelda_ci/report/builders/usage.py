@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.evaluation import EfficiencyDetails, EvalResult, Metric
-from zelda_ci.domain.measures import MEASURES, efficiency_details
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalResult, read_details
+from zelda_ci.domain.measures import Metric, own_measure, own_number, write_own
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
 from zelda_ci.report.model import Cell, MetricRow, Row, Tone
@@ -29,7 +30,7 @@ class Used:
 
 def used(run: RunResult) -> Used | None:
     """What the session used; absent where it never reached the model."""
-    if details := efficiency_details(run):
+    if details := read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails):
         cost, known, models = details.cost_usd, details.cost_known, details.models
         return Used(details.usage, models, cost, known, details.api_seconds, details.api_retries, details)
     if not run.api.requests:
@@ -145,8 +146,9 @@ def metric_rows(run: RunResult) -> tuple[MetricRow, ...]:
 
 def label(metric: Metric | str) -> str:
     """The metric's name in words; one that only a newer Zelda knows is spelled out from its key."""
-    known = next((spec.heading for measure, spec in MEASURES.items() if measure.value == metric), None)
-    return known or sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
+    if spec := own_measure(metric):
+        return spec.heading
+    return sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
 
 
 def _row(result: EvalResult) -> MetricRow:
@@ -155,9 +157,10 @@ def _row(result: EvalResult) -> MetricRow:
 
 
 def _score(result: EvalResult) -> Cell:
-    if result.score is None:
+    number = own_number(result.metric, result)
+    if number is None:
         return Cell("unscored", Tone.BAD if result.failed else Tone.DIM)
-    return Cell(numbers.format_score(result.score), _tone(result.score))
+    return Cell(write_own(result.metric, number), Tone.NEUTRAL if result.score is None else _tone(result.score))
 
 
 def _tone(score: float) -> Tone:

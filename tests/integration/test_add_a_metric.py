@@ -1,0 +1,183 @@
+"""The guide "Add a metric" of CONTRIBUTING.md, done as it says: in a copy of the package, which then runs."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import environment
+from tests.support.patience import PATIENCE
+from tests.support.projects import Project, folder
+
+REPOSITORY = Path(__file__).parents[2]
+REGISTRY = "zelda_ci/domain/measures.py"
+STEP = re.compile(
+    r"`(?P<file>zelda_ci/[\w/]+\.py)`(?:, at the end of `(?P<place>\w+)`)?.*?\n\n   ```python\n(?P<code>.*?)   ```",
+    re.DOTALL,
+)
+REPORTS = """
+import os, sys
+from pathlib import Path
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.junit import render_junit
+from zelda_ci.report.markdown import render_comment, render_summary
+from zelda_ci.storage.codec import decode_batch
+batch = decode_batch(Path(sys.argv[1]).read_bytes(), "results")
+compared = compare(batch.runs, batch.runs)
+origin = BaselineOrigin(state=BaselineState.FOUND, sentence="The base.")
+report = CiReport(batch, gate(batch, {}), origin, compared)
+print(render_comment(ci_view(report)), render_summary(ci_view(report)), render_junit(report), sep="\\n=====\\n")
+"""
+
+
+def steps() -> list[tuple[str, str | None, str]]:
+    """Every code block of the guide: the file, the class or table at whose end it goes, and the code."""
+    guide = (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8").partition("## Add a metric\n")[2].partition("\n## ")[0]
+    blocks = [(step["file"], step["place"], textwrap.dedent(step["code"])) for step in STEP.finditer(guide)]
+    assert len(blocks) == guide.count("```python")
+    return blocks
+
+
+def follow(guide: list[tuple[str, str | None, str]], root: Path) -> None:
+    for file, place, code in guide:
+        target = root / file
+        if place is None:
+            assert not target.exists()
+            target.write_text(code, "utf-8")
+            continue
+        lines = target.read_text("utf-8").splitlines(keepends=True)
+        node = next(node for node in ast.parse("".join(lines)).body if name_of(node) == place)
+        assert node.end_lineno
+        # A table ends with its brace, a class with its last line.
+        end = node.end_lineno - (lines[node.end_lineno - 1] == "}\n")
+        lines.insert(end, textwrap.indent(code, "    "))
+        target.write_text("".join(lines), "utf-8")
+
+
+def name_of(node: ast.stmt) -> str | None:
+    if isinstance(node, ast.ClassDef):
+        return node.name
+    return node.target.id if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else None
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package with the metric, and what `make schemas` needs."""
+    root = tmp_path_factory.mktemp("copy")
+    for part in ("zelda_ci", "scripts", "schemas"):
+        shutil.copytree(REPOSITORY / part, root / part)
+    (root / "docs").mkdir()
+    shutil.copy(REPOSITORY / "docs/configuration.md", root / "docs")
+    follow(steps(), root)
+    return root
+
+
+def python(copy: Path, project: Project, *arguments: str, **environ: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=project.path,
+        env=environment(project, PYTHONPATH=str(copy), COLUMNS="200", **environ),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_guide_touches_two_files_of_the_product() -> None:
+    assert {file for file, _, _ in steps()} == {REGISTRY, "zelda_ci/metrics/patch_size.py"}
+
+
+def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    shown = python(copy, project, "-m", "zelda_ci", "demo", "--keep", TMPDIR=str(tmp_path))
+    assert re.search(r"Patch size +[1-9]", shown), shown
+    (kept,) = re.findall(r"are kept in (.+)", shown)
+    shop = Project(Path(kept), project.home)
+    results = [json.loads(file.read_bytes()) for file in shop.path.glob(".zelda/runs/*/result.json")]
+    sizes = sorted(result["evaluations"]["patchSize"]["details"]["value"] for result in results)
+    assert len(sizes) == 2
+    assert sizes[0] > 0
+
+    listed = python(copy, shop, "-m", "zelda_ci", "list", "--json")
+    assert sorted(run["numbers"]["patchSize"] for run in json.loads(listed)["runs"]) == sizes
+    assert "Lines" in python(copy, shop, "-m", "zelda_ci", "list")
+
+    batch = results[0]["batchId"]
+    compared = python(copy, shop, "-m", "zelda_ci", "compare", batch, batch)
+    assert "Patch size" in compared
+
+    everything = tmp_path / "results.json"
+    invocation = {key: results[0][key] for key in ("schemaVersion", "batchId", "startedAt", "finishedAt")}
+    everything.write_text(json.dumps({**invocation, "runs": results}))
+    comment, summary, junit = python(copy, shop, "-c", REPORTS, str(everything)).split("\n=====\n")
+    assert "Lines" in comment
+    assert "Patch size" in summary
+    assert 'name="score: Patch size"' in junit
+    assert f'name="patchSize" value="{sizes[0]:.0f}"' in junit
+
+    # A Zelda without the metric reads the same results, and says what it left out.
+    assert "A newer Zelda computed it." in python(REPOSITORY, shop, "-m", "zelda_ci", "show", results[0]["runId"])
+
+
+def test_configuration_and_schemas_follow(copy: Path, tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    python(copy, project, str(copy / "scripts/schemas"))
+    config = json.loads((copy / "schemas/zelda.config.schema.json").read_bytes())
+    assert "patchSize" in config["$defs"]["MetricSwitches"]["properties"]
+    assert "patchSize" not in config["$defs"]["ScoreLimits"]["properties"]  # it has no score
+    results = json.loads((copy / "schemas/zelda.result.schema.json").read_bytes())
+    assert "patchSize" in results["$defs"]["Metric"]["enum"]
+    assert "NumberDetails" in results["$defs"]
+    assert "`metrics.patchSize`" in (copy / "docs/configuration.md").read_text("utf-8")
+
+
+def rows_with_a_field_missing() -> Iterator[tuple[str, str]]:
+    """Every field of the guide's row, with the row that lacks it."""
+    row = next(code for _, place, code in steps() if place == "METRICS")
+    table = ast.parse(f"{{{row}}}", mode="eval")
+    calls = [
+        node
+        for node in ast.walk(table)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"MetricSpec", "MeasureSpec"}
+    ]
+    for call in calls:
+        whole = call.keywords
+        for keyword in whole:
+            call.keywords = [other for other in whole if other is not keyword]
+            yield f'Missing named argument "{keyword.arg}" for "{ast.unparse(call.func)}"', ast.unparse(table)
+        call.keywords = whole
+
+
+def test_a_row_without_one_of_its_fields_is_a_type_error(copy: Path, tmp_path: Path) -> None:
+    registry = (copy / REGISTRY).read_text("utf-8")
+    rows = list(rows_with_a_field_missing())
+    assert len(rows) > 15
+    domain = tmp_path / "zelda_ci/domain"
+    domain.mkdir(parents=True)
+    (domain / "measures.py").write_text(registry + "\n".join(row for _, row in rows), "utf-8")
+    (domain / "measure_spec.py").write_text((copy / "zelda_ci/domain/measure_spec.py").read_text("utf-8"), "utf-8")
+    # Only what types the row is looked at: the rest of the package takes its time, and has no part in this.
+    options = ("--follow-imports=skip", "--no-incremental", "--config-file=", "--no-error-summary")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "--explicit-package-bases", "zelda_ci"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    errors = [line.partition(" error: ")[2].partition("  [")[0] for line in done.stdout.splitlines()]
+    assert errors == [error for error, _ in rows]

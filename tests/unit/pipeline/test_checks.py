@@ -1,0 +1,19 @@
+"""What judges read of build and tests."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import safe
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.pipeline.evaluation import checks
+
+
+@pytest.mark.parametrize(
+    "details", [{"passed": "perhaps"}, {"passed": True, "build": "green"}, {"of": "a newer Zelda"}]
+)
+def test_of_details_of_another_zelda_the_reasoning_is_left(details: dict[str, Any]) -> None:
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    result = EvalResult(metric=metric, version="9", reasoning=safe("Tests failed."), details=safe.json(details))
+    assert checks(result, safe) == ("Tests failed.",)

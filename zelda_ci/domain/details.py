@@ -1,0 +1,160 @@
+"""The details of each metric, as results store them."""
+
+from enum import StrEnum
+from typing import Literal
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.session import ModelUsage, Usage
+from zelda_ci.redact import SafeText
+
+
+class NumberDetails(Record):
+    """Details of a metric that is one number, and needs no more to be told."""
+
+    value: float
+
+
+class EfficiencyDetails(Record):
+    """Raw numbers behind the efficiency score."""
+
+    counted_by: Literal["claudeCode", "proxy", "transcript"] = "claudeCode"
+    """Where tokens and cost come from: Claude Code's last result message, the model proxy, or the responses heard."""
+    usage: Usage
+    models: dict[str, ModelUsage]
+    cost_usd: float
+    cost_known: bool
+    turns: int
+    """Model responses in the main thread."""
+    subagent_turns: int
+    wall_seconds: float
+    api_seconds: float
+    tool_calls: dict[str, int]
+    """Calls by tool; skills as `Skill(name)`, sub-agents as `Agent(type)`, MCP tools by their full name."""
+    tool_errors: int
+    denied_calls: int
+    api_retries: int
+    parts: dict[str, float]
+    """Score 0 to 100 of each part that had a target, by the target's name; `maxTurns` where there was none."""
+
+
+class CriterionVerdict(StrEnum):
+    """Whether a criterion is met, as far as that is known."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    FAIL = "FAIL"
+    UNDECIDED = "undecided"
+    """It was judged, and the evidence does not tell: not met, unless the suite ignores such criteria."""
+    NOT_JUDGED = "notJudged"
+    """Nobody gave a verdict that counts: the run is incomplete."""
+
+
+class Citation(Record):
+    """Where a verdict can be checked."""
+
+    where: SafeText
+    """File and lines of the final tree, a hunk of the patch, or a turn and tool call of the transcript."""
+    quote: SafeText | None = None
+
+
+class CriterionJudgement(Record):
+    """One acceptance criterion of one run."""
+
+    criterion: SafeText
+    verdict: CriterionVerdict
+    reasoning: SafeText
+    evidence: tuple[Citation, ...] = ()
+    """Citations that were looked up and found."""
+    split: dict[str, int] | None = None
+    """Votes by verdict, where there were several and they differed; those that do not count as `notJudged`."""
+
+
+class JudgeIdentity(Record):
+    """Who judged: verdicts of different judges are not comparable."""
+
+    model: str
+    prompt_version: str
+
+
+class FulfillmentDetails(Record):
+    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
+
+    judge: JudgeIdentity | None = None
+    criteria: tuple[CriterionJudgement, ...] = ()
+    votes: int = 1
+    parts: int = 1
+    """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
+    notes: tuple[SafeText, ...] = ()
+    """What the judge did not see in full, and what else limits the verdicts, in sentences."""
+
+
+class ToolUse(Record):
+    """How often a session called a tool, and how often that went wrong."""
+
+    tool: SafeText
+    """Named as in `EfficiencyDetails.tool_calls`."""
+    calls: int
+    errors: int = 0
+    """Calls that came back with an error, denied ones not counted."""
+    denied: int = 0
+
+
+class ToolRemark(Record):
+    """What the judge says of one tool."""
+
+    tool: SafeText
+    reasoning: SafeText
+    evidence: tuple[Citation, ...] = ()
+    """Places in the transcript that were looked up and found."""
+    unverified: bool = False
+    """True where nothing of what was cited was found."""
+
+
+class MissedTool(ToolRemark):
+    """A tool that was available, should have been used, and was not."""
+
+
+class MisusedTool(ToolRemark):
+    """A tool that was used in a way or for a purpose for which it is not meant."""
+
+
+class RuleVerdict(StrEnum):
+    """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
+
+    FOLLOWED = "followed"
+    BROKEN = "broken"
+    NOT_APPLICABLE = "notApplicable"
+    NOT_JUDGED = "notJudged"
+    """The judge said nothing of it, or was not asked."""
+
+
+class RuleJudgement(Record):
+    """One rule or CLAUDE.md file that the session had."""
+
+    rule: SafeText
+    """Its file."""
+    verdict: RuleVerdict
+    reasoning: SafeText
+    evidence: tuple[Citation, ...] = ()
+    unverified: bool = False
+
+
+class ToolUsageDetails(Record):
+    """Details of the metric `toolUsage`. What needs no judge is there without one."""
+
+    judge: JudgeIdentity | None = None
+    used: dict[str, int] = {}
+    """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
+    uses: tuple[ToolUse, ...] = ()
+    """The same with errors and denials, the most used first."""
+    missed: tuple[MissedTool, ...] = ()
+    misused: tuple[MisusedTool, ...] = ()
+    rules: tuple[RuleJudgement, ...] = ()
+    not_loaded: tuple[ManifestEntry, ...] = ()
+    """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
+    manifest: tuple[ManifestEntry, ...] = ()
+    """Everything that the project has, without its text."""
+    parts: int = 1
+    """Pieces in which the judge read the transcript."""
+    notes: tuple[SafeText, ...] = ()
+    """What limits the assessment, in sentences."""

@@ -1,0 +1,110 @@
+"""What the registry says of a number: how it is read, when a change of it matters, and how it is named and written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+MAX_PLAUSIBLE = 1e15
+"""Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic."""
+
+VARYING_WEIGHT = 0.1
+"""Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
+the error that the criteria need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A change counts when it exceeds the larger of a fixed amount and a share of the baseline mean."""
+
+    better: Literal["higher", "lower"]
+    amount: float
+    share: float = 0.0
+    varies: bool = False
+    """Whether it differs between any two sessions, changed or not: then a single trial says nothing."""
+    tolerated_drop: float | None = None
+    """The user's own limit for the worse direction, in place of the amount."""
+
+    @property
+    def weight(self) -> float:
+        """Share of the comparison's error that its tests may use, relative to others."""
+        return VARYING_WEIGHT if self.varies else 1.0
+
+    def threshold(self, baseline: float, change: float) -> float:
+        """Largest change from this baseline, in the direction of `change`, that does not matter."""
+        if self.tolerated_drop is not None and self.is_worse(change):
+            return self.tolerated_drop
+        return max(self.amount, self.share * abs(baseline))
+
+    def is_worse(self, change: float) -> bool:
+        """Whether a change of this sign is for the worse."""
+        return change < 0 if self.better == "higher" else change > 0
+
+    def tolerating(self, drop: float | None) -> "Scale":
+        """The scale with the user's limit, if there is one."""
+        return replace(self, tolerated_drop=drop)
+
+
+PASS_RATE = Scale("higher", 10.0)
+"""Percent of trials: one trial of ten may go either way."""
+
+
+class StoredMetric(Protocol):
+    """As much of a metric's result as its row reads."""
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def details(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateLimit:
+    """What the documentation shows as the limits that a suite's gate may set for a score."""
+
+    example_minimum: float
+    example_tolerance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSpec:
+    """One number: how it is read, judged, named and written."""
+
+    heading: str
+    """Its name where a row begins with it."""
+    column: str
+    """Its name where a column has little room."""
+    label: str
+    """Its name in a sentence."""
+    listed: str | None
+    """Its column in a list of stored runs, if it has one there."""
+    scale: Scale
+    read: Callable[[StoredMetric], float | None]
+    """Its value in a stored result; nothing where it was not computed."""
+    limit: GateLimit | None
+    """Only scores, which are points of 100, have limits."""
+    write: Callable[[float], str]
+    brief: Callable[[float], str]
+    """The value in a narrow column."""
+    write_difference: Callable[[float], str]
+    """A difference without its sign."""
+    relative: bool
+    """Whether a change is also given in percent of what it was."""
+    brief_relative: bool
+    """Whether, in a narrow column, it is given in percent and nothing else."""
+
+    def number(self, result: StoredMetric) -> float | None:
+        """The value; nothing where it was not computed, or cannot be meant."""
+        try:
+            value = self.read(result)
+            return float(value) if value is not None and abs(value) < MAX_PLAUSIBLE else None
+        except Exception:  # noqa: BLE001  # a fault in a row costs this number, not the report of a run that was paid for
+            return None
+
+
+def written(write: Callable[[float], str], value: float) -> str:
+    """The value as a row of the registry writes it; as a plain number where that fails."""
+    try:
+        return str(write(value))
+    except Exception:  # noqa: BLE001  # as above
+        return f"{value:g}"
