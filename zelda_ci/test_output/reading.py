@@ -27,32 +27,32 @@ _NO_LABELS = frozenset(
 
 def by_label(lines: Lines) -> Mapping[str, list[str]]:
     """Lines without their label, for every label that a runner could have; a gap is a gap in each."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    labelled: defaultdict[str, list[str]] = defaultdict(list)
     for line in lines:
         if line == GAP:
             # A label that was not seen yet may have spoken in the gap, so it starts with one.
-            found.default_factory = lambda: [GAP]
-            for kept in found.values():
-                kept.append(GAP)
+            labelled.default_factory = lambda: [GAP]
+            for rest in labelled.values():
+                rest.append(GAP)
         elif parts := split(line):
-            found[parts[0]].append(parts[1])
-    return found
+            labelled[parts[0]].append(parts[1])
+    return labelled
 
 
 def without(lines: Lines, labels: frozenset[str]) -> list[str]:
     """The lines that carry none of these labels."""
-    return [line for line in lines if (found := split(line)) is None or found[0] not in labels]
+    return [line for line in lines if (parts := split(line)) is None or parts[0] not in labels]
 
 
 def split(line: str) -> tuple[str, str] | None:
     """Label and rest of a line that has a label."""
     if line[:1] != "[" and ":" not in line and "|" not in line and "$" not in line:
         return None
-    found = _LABEL.match(line)
-    if not found or not found.lastgroup:
+    match = _LABEL.match(line)
+    if not match or not match.lastgroup:
         return None
-    label = found[found.lastgroup]
-    return None if label in _NO_LABELS else (label, line[found.end() :])
+    label = match[match.lastgroup]
+    return None if label in _NO_LABELS else (label, line[match.end() :])
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ def recognise(lines: Lines) -> Iterator[tuple[Source, Tally]]:
     text = "\n".join(lines)
     if not ANY_HALLMARK.search(text):
         return
+    # Some expressions take time that grows with the square of the length; no summary has such long lines.
     short = [line[:MAX_WIDTH] for line in lines]
     for form in FORMATS:
         if any(hallmark in text for hallmark in form.hallmarks):
@@ -138,7 +139,7 @@ _SUMMARY_BESIDE = {
 }
 """Summaries of the runners that may have printed a stream."""
 
-Found = tuple[Source, Tally]
+SourcedTally = tuple[Source, Tally]
 
 
 def well_known_reports() -> tuple[str, ...]:
@@ -156,14 +157,14 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
         redact: Through which names of tests become `SafeText`.
     """
     tallies, problems = read_reports(reports, succeeded=exit_code == 0)
-    found: list[Found] = [("report", tally) for tally in tallies]
+    tallied: list[SourcedTally] = [("report", tally) for tally in tallies]
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
     if not any(tally.total for tally in tallies):
         # A report without any test says less than an output that tells of some.
         printed, doubt = from_output(output.lines())
-        notes += [] if found else doubt
-        found = printed or found
-    runners = combine(_counts(source, tally, redact, several=len(found) > 1) for source, tally in found)
+        notes += [] if tallied else doubt
+        tallied = printed or tallied
+    runners = combine(_counts(source, tally, redact, several=len(tallied) > 1) for source, tally in tallied)
     return TestSummary(runners=runners, note=redact(" ".join(notes)) if notes else None)
 
 
@@ -179,63 +180,66 @@ def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:
     return tuple(merged)
 
 
-def _sum(one: RunnerCounts, other: RunnerCounts) -> RunnerCounts:
+def _sum(first: RunnerCounts, second: RunnerCounts) -> RunnerCounts:
     parts = ("passed", "failed", "errored", "skipped", "flaky")
-    total = {part: getattr(one, part) + getattr(other, part) for part in parts}
-    return one.model_copy(update={**total, "failures": (*one.failures, *other.failures)[:NAMES_KEPT]})
+    total = {part: getattr(first, part) + getattr(second, part) for part in parts}
+    return first.model_copy(update={**total, "failures": (*first.failures, *second.failures)[:NAMES_KEPT]})
 
 
-def from_output(lines: Lines) -> tuple[list[Found], list[str]]:
+def from_output(lines: Lines) -> tuple[list[SourcedTally], list[str]]:
     """What the output tells, and why it tells nothing."""
-    found = _certain(_by_runner(lines))
-    if GAP in lines and not _complete(found, lines.index(GAP)):
+    tallied = _certain(_by_runner(lines))
+    if GAP in lines and not _complete(tallied, lines.index(GAP)):
         return [], [f"The output was too long to be stored whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."]
-    if not found:
+    if not tallied:
         return [], [f"No test runner was recognised in the output; {HOW_TO_GET_COUNTS}."]
-    return found, []
+    return tallied, []
 
 
-def _by_runner(lines: Lines) -> Iterator[Found]:
+def _by_runner(lines: Lines) -> Iterator[SourcedTally]:
     """Runners whose lines carry their label, then all others."""
-    labelled = {label: found for label, own in by_label(lines).items() if (found := _distinct(own))}
-    for label, found in labelled.items():
-        yield from ((source, replace(tally, label=label)) for source, tally in found)
+    # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
+    labelled = {label: tallied for label, own in by_label(lines).items() if (tallied := _distinct(own))}
+    for label, tallied in labelled.items():
+        yield from ((source, replace(tally, label=label)) for source, tally in tallied)
     yield from _distinct(without(lines, frozenset(labelled)) if labelled else lines)
 
 
-def _distinct(lines: Lines) -> list[Found]:
+def _distinct(lines: Lines) -> list[SourcedTally]:
     """Tallies in the order of the output, without those that tell of the same tests again."""
     return sorted(_once(_unquoted(_certain(recognise(lines)))), key=lambda item: item[1].last)
 
 
-def _certain(found: Iterable[Found]) -> list[Found]:
+def _certain(tallied: Iterable[SourcedTally]) -> list[SourcedTally]:
     """What cannot be anything else; only where there is no such thing, what may be a summary."""
-    everything = list(found)
-    return [item for item in everything if item[1].certain] or everything
+    items = list(tallied)
+    return [item for item in items if item[1].certain] or items
 
 
-def _unquoted(found: Sequence[Found]) -> list[Found]:
+def _unquoted(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
     """Without runs that another runner quotes."""
-    outer = sorted((tally for _, tally in found if tally.quotes), key=lambda tally: tally.first)
+    outer = sorted((tally for _, tally in tallied if tally.quotes), key=lambda tally: tally.first)
+    # By bisection: an output can hold thousands of runs, and each would be compared with each.
     begins = [tally.first for tally in outer]
 
     def quoted(tally: Tally) -> bool:
         nearest = bisect_right(begins, tally.last) - 1
         return not tally.quotes and nearest >= 0 and tally.last <= outer[nearest].last
 
-    return [(source, tally) for source, tally in found if not quoted(tally)]
+    return [(source, tally) for source, tally in tallied if not quoted(tally)]
 
 
-def _once(found: Sequence[Found]) -> Iterator[Found]:
+def _once(tallied: Sequence[SourcedTally]) -> Iterator[SourcedTally]:
     """Without the summary that a runner prints beside a stream, which then has the same numbers."""
-    told = Counter(_numbers(tally) for source, tally in found if source == "stream")
-    for source, tally in found:
+    streamed = Counter(_numbers(tally) for source, tally in tallied if source == "stream")
+    for source, tally in tallied:
         beside = (
             (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
         )
-        same = next((key for key in beside if told[key]), None) if source == "summary" else None
+        # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
+        same = next((key for key in beside if streamed[key]), None) if source == "summary" else None
         if same:
-            told[same] -= 1
+            streamed[same] -= 1
         else:
             yield source, tally
 
@@ -244,9 +248,9 @@ def _numbers(tally: Tally) -> tuple[str, int, int, int]:
     return tally.format, tally.passed, tally.failed, tally.skipped
 
 
-def _complete(found: Sequence[Found], gap: int) -> bool:
+def _complete(tallied: Sequence[SourcedTally], gap: int) -> bool:
     """Whether nothing can be missing: exactly one run spans the gap, and it ran what it announced before."""
-    across = [tally for _, tally in found if tally.first < gap < tally.last]
+    across = [tally for _, tally in tallied if tally.first < gap < tally.last]
     return len(across) == 1 and across[0].announced is not None and across[0].announced == across[0].total
 
 
@@ -269,12 +273,12 @@ def contradictions(summary: TestSummary, exit_code: int | None) -> tuple[str, ..
     """What does not fit together, one sentence each."""
     if exit_code is None or not summary.recognised:
         return ()
-    lost = summary.failed + summary.errored
+    unsuccessful = summary.failed + summary.errored
     units = "packages" if all(runner.unit == "packages" for runner in summary.runners) else "tests"
-    if exit_code == 0 and lost:
-        return (f"The command succeeded (exit code 0) though {lost} of {summary.total} {units} did not pass.",)
+    if exit_code == 0 and unsuccessful:
+        return (f"The command succeeded (exit code 0) though {unsuccessful} of {summary.total} {units} did not pass.",)
     if exit_code == 0 and not summary.ran:
         return ("The command succeeded (exit code 0) though it ran no test.",)
-    if exit_code != 0 and not lost and summary.ran:
+    if exit_code != 0 and not unsuccessful and summary.ran:
         return (f"The command failed (exit code {exit_code}) though {summary.passed} of {summary.ran} {units} passed.",)
     return ()

@@ -13,12 +13,12 @@ from junitparser import JUnitXml, TestCase
 from zelda_ci.test_output.runners import go_and_rust, jest, tap
 from zelda_ci.test_output.tally import Output, Tally, decode, first_names
 
+# Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
-"""Elements inside of each other; reports need about ten, a parser's stack bears thousands."""
 
 
+# Of a document; each costs a hundred times its bytes.
 MAX_ELEMENTS = 1_000_000
-"""Of a document; each costs a hundred times its bytes."""
 
 
 class RefusedXmlError(ValueError):
@@ -34,6 +34,7 @@ def check_xml(raw: bytes) -> None:
     parser = expat.ParserCreate()
     _watch(parser)
     try:
+        # Once without building a tree: the memory that a document needs is known only afterwards.
         parser.Parse(raw, True)  # noqa: FBT003 - expat's own signature
     except RefusedXmlError:
         raise
@@ -85,6 +86,7 @@ def parse_xml(raw: bytes) -> Element:
     except (ParseError, LookupError, ValueError) as problem:
         raise RefusedXmlError(f"it is not well-formed XML ({problem})") from problem
     for element in root.iter():
+        # TRX has a namespace, and so do some JUnit dialects; the names alone tell them apart.
         element.tag = element.tag.rpartition("}")[2]
     return root
 
@@ -147,21 +149,21 @@ def tally(outcomes: list[CaseOutcome], *, succeeded: bool) -> Tally:
         succeeded: Whether the command did. Then a failed test that is listed again as passed passed on a retry;
             otherwise the two may be different tests of the same name.
     """
-    kept = _after_retries(outcomes) if succeeded else outcomes
-    kinds = [outcome.kind for outcome in kept]
+    counted = _after_retries(outcomes) if succeeded else outcomes
+    kinds = [outcome.kind for outcome in counted]
     return Tally(
         "JUnit XML", kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
-        sum(outcome.flaky for outcome in kept),
-        first_names(outcome.name for outcome in kept if outcome.kind in {"failed", "errored"}),
+        sum(outcome.flaky for outcome in counted),
+        first_names(outcome.name for outcome in counted if outcome.kind in {"failed", "errored"}),
     )  # fmt: skip
 
 
 def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
     passed = {outcome.name for outcome in outcomes if outcome.kind == "passed"}
-    lost = {outcome.name for outcome in outcomes if outcome.kind in {"failed", "errored"}}
-    lucky = passed & lost
-    kept = [outcome for outcome in outcomes if outcome.name not in lucky]
-    return [*kept, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky))]
+    failed = {outcome.name for outcome in outcomes if outcome.kind in {"failed", "errored"}}
+    lucky = passed & failed
+    others = [outcome for outcome in outcomes if outcome.name not in lucky]
+    return [*others, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky))]
 
 
 _KINDS = {
@@ -179,12 +181,12 @@ _KINDS = {
 
 def read_trx(root: Element) -> list[CaseOutcome]:
     """Every result; those inside of a data-driven or ordered test count instead of it."""
-    found: list[CaseOutcome] = []
+    outcomes: list[CaseOutcome] = []
     for results in root.iter("Results"):
         for result in results:
             inner = [item for group in result.iter("InnerResults") for item in group]
-            found.extend(_trx_outcome(item) for item in (inner or [result]))
-    return found
+            outcomes.extend(_trx_outcome(item) for item in (inner or [result]))
+    return outcomes
 
 
 def _trx_outcome(result: Element) -> CaseOutcome:
@@ -192,6 +194,7 @@ def _trx_outcome(result: Element) -> CaseOutcome:
     return CaseOutcome(str(result.get("testName") or ""), kind)
 
 
+# Globs of well-known places, for files written after the command started.
 TEST_REPORTS = (
     # JUnit XML under the names that runners, their reporters and their manuals use
     "junit.xml",
@@ -214,11 +217,10 @@ TEST_REPORTS = (
     "**/TestResults/*.trx",
     "*.trx",
 )
-"""Globs of well-known places, for files written after the command started."""
 
 
+# Of all reports together, give or take one report: whoever writes them may want to fill the memory.
 MAX_CASES = 1_000_000
-"""Of all reports together, give or take one report: whoever writes them may want to fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -242,20 +244,22 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
     cases: defaultdict[tuple[str, str], list[CaseOutcome]] = defaultdict(list)
     tallies: list[Tally] = []
     problems: list[ReportProblem] = []
-    left = MAX_CASES
+    budget = MAX_CASES
+    # Two globs may find one file, and some tools write a report to two places.
     for report in {report.raw: report for report in reports}.values():
-        if left < 0:
+        if budget < 0:
             problems.append(ReportProblem(report.path, f"there are more than {MAX_CASES} test cases before it"))
             continue
         folder = str(PurePosixPath(report.path).parent)
         try:
             form, outcomes = _cases(report.raw)
-            left -= len(outcomes)
+            budget -= len(outcomes)
             cases[form, folder].extend(outcomes)
+        # Not XML, or XML of another kind: perhaps one of the formats that are printed as well as written.
         except ValueError as problem:
-            found = list(_other(report.raw))
-            tallies.extend(replace(tally, label=folder) for tally in found)
-            if not found:
+            others = list(_other(report.raw))
+            tallies.extend(replace(tally, label=folder) for tally in others)
+            if not others:
                 problems.append(ReportProblem(report.path, str(problem)))
     for (form, folder), outcomes in cases.items():
         tallies.append(replace(tally(outcomes, succeeded=succeeded), format=form, label=folder))
@@ -273,8 +277,8 @@ def _cases(raw: bytes) -> tuple[str, list[CaseOutcome]]:
 def _other(raw: bytes) -> Iterator[Tally]:
     """JSON and TAP, which are written to files as they are printed."""
     text = decode(raw)
-    found = list(jest.read_document(text))
-    if not found:
+    tallies = list(jest.read_document(text))
+    if not tallies:
         lines = Output(text).lines()
-        found = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]
-    yield from found
+        tallies = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]
+    yield from tallies

@@ -9,11 +9,11 @@ from zelda_ci.domain.test_run import Unit
 
 Lines = Sequence[str]
 
+# Names of failed tests that are kept.
 NAMES_KEPT = 10
-"""Names of failed tests that are kept."""
 
+# Lines of a list of failures that are read.
 MAX_LIST_LENGTH = 1_000
-"""Lines of a list of failures that are read."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ Recogniser = Callable[[Lines], Iterable[Tally]]
 
 def matches(lines: Lines, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
     """Line number and match of every line that begins as the pattern says."""
-    return ((number, found) for number, found in enumerate(map(pattern.match, lines)) if found)
+    return ((number, match) for number, match in enumerate(map(pattern.match, lines)) if match)
 
 
 def numbers(text: str, words: str) -> dict[str, int] | None:
@@ -59,18 +59,18 @@ def numbers(text: str, words: str) -> dict[str, int] | None:
         text: The list; commas, bars or blanks separate its entries.
         words: Alternatives of a regular expression for what may be counted.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in re.split(r"\s*[,|]\s*", text.strip()):
         entry = re.fullmatch(rf"(\d{{1,9}}) ({words})", part)
         if not entry:
             return None
-        found[entry[2]] = found.get(entry[2], 0) + int(entry[1])
-    return found
+        counts[entry[2]] = counts.get(entry[2], 0) + int(entry[1])
+    return counts
 
 
-def number(found: re.Match[str], group: int | str) -> int:
+def number(match: re.Match[str], group: int | str) -> int:
     """A group's number, zero where the group is absent."""
-    return int(found[group] or 0)
+    return int(match[group] or 0)
 
 
 def first_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -90,20 +90,21 @@ def following(lines: Lines, start: int, count: int) -> Iterator[tuple[int, str]]
 
 def preceding(lines: Lines, end: int, count: int) -> list[str]:
     """The last lines before `end` that are not blank, nearest first, up to a count."""
-    found: list[str] = []
+    nearest: list[str] = []
+    # Bounded: thousands of blank lines would otherwise be read again for every match.
     for index in range(end - 1, max(-1, end - 1 - 4 * count), -1):
         if lines[index].strip():
-            found.append(lines[index])
-        if len(found) == count:
+            nearest.append(lines[index])
+        if len(nearest) == count:
             break
-    return found
+    return nearest
 
 
+# The line that stands where output was cut.
 GAP = "\0 output is missing here"
-"""The line that stands where output was cut."""
 
+# Characters of a line that are looked at; JSON is read from the whole line.
 MAX_WIDTH = 2_000
-"""Characters of a line that are looked at; JSON is read from the whole line."""
 
 _SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
@@ -127,18 +128,18 @@ class Output:
     @classmethod
     def marked(cls, text: str, marker: str) -> "Output":
         """Output in which a line containing `marker` stands for what is missing."""
-        head, found, tail = text.partition(marker)
-        return cls(head, tail) if found else cls(head)
+        head, separator, tail = text.partition(marker)
+        return cls(head, tail) if separator else cls(head)
 
     def lines(self) -> list[str]:
         """Visible lines; `GAP` stands where output is missing, and the cut lines beside it are left out."""
         head = visible_lines(decode(self.head))
         if self.tail is None:
-            return _telling(head)
-        return _telling([*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]])
+            return _relevant(head)
+        return _relevant([*head[:-1], GAP, *visible_lines(decode(self.tail))[1:]])
 
 
-def _telling(lines: list[str]) -> list[str]:
+def _relevant(lines: list[str]) -> list[str]:
     """Without lines of one character, which no format needs but `{` and `}`, and without more than one blank line."""
     return [
         line
@@ -151,9 +152,11 @@ def decode(raw: str | bytes) -> str:
     """Text of any bytes: by their byte order mark, else UTF-8, with what is neither replaced."""
     if isinstance(raw, str):
         return raw
+    # PowerShell writes UTF-16 with a byte order mark where it redirects output to a file.
     for mark, encoding in _MARKS:
         if raw.startswith(mark):
             return raw.decode(encoding, "replace")
+    # UTF-16 without a mark: every other byte of plain text is zero.
     if b"\0" in raw[:200] and raw[1:200:2].count(0) > len(raw[:200]) // 3:
         return raw.decode("utf-16-le", "replace")
     return raw.decode("utf-8", "replace")
@@ -166,11 +169,12 @@ def visible_lines(text: str) -> list[str]:
         text = _ESCAPE.sub("", _COLUMN_ONE.sub("\r", text))
     if "\r" not in text:
         return text.split("\n")
+    # Progress displays that only ever return to the start of the line.
     if "\n" not in text:
         return text.split("\r")
     return [_last_written(line) for line in text.split("\n")]
 
 
 def _last_written(line: str) -> str:
-    written = line.rstrip("\r")
-    return written[written.rfind("\r") + 1 :]
+    text = line.rstrip("\r")
+    return text[text.rfind("\r") + 1 :]

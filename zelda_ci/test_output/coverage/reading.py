@@ -42,9 +42,9 @@ def find_printed(lines: Lines) -> list[Coverage]:
     """What the most telling format that occurs says, once for every time it occurs."""
     text = "\n".join(lines)
     for hallmark, form in FORMATS:
-        found = list(form(lines)) if hallmark in text else []
-        if found:
-            return found
+        coverages = list(form(lines)) if hallmark in text else []
+        if coverages:
+            return coverages
     return []
 
 
@@ -52,55 +52,55 @@ def _table(lines: Lines) -> Iterator[Coverage]:
     """Istanbul's and Deno's table; its heading names the columns."""
     columns: list[str] = []
     for line in lines:
-        if found := _HEADER.match(line):
-            columns = [name.strip(" %").lower() for name in found[1].split("|")]
-        elif (found := _TABLE.match(line)) and columns:
-            row = dict(zip(columns, (percent(cell) for cell in found[1].split("|")), strict=False))
+        if match := _HEADER.match(line):
+            columns = [name.strip(" %").lower() for name in match[1].split("|")]
+        elif (match := _TABLE.match(line)) and columns:
+            row = dict(zip(columns, (percent(cell) for cell in match[1].split("|")), strict=False))
             share = row.get("lines") or row.get("line")
             if share:
                 yield Coverage("Istanbul text", share, row.get("branch"))
 
 
 def _printed_summary(lines: Lines) -> Iterator[Coverage]:
-    found: dict[str, Share] = {}
+    shares: dict[str, Share] = {}
     for _, match in matches(lines, _SUMMARY):
         share = Share.of(int(match[3][:9]), int(match[4][:9]))
         if share:
-            found[match[1]] = share
-        if match[1] == "Lines" and "Lines" in found:
-            yield Coverage("Istanbul text", found["Lines"], found.get("Branches"))
-            found = {}
+            shares[match[1]] = share
+        if match[1] == "Lines" and "Lines" in shares:
+            yield Coverage("Istanbul text", shares["Lines"], shares.get("Branches"))
+            shares = {}
 
 
 def _coverage_py(lines: Lines) -> Iterator[Coverage]:
-    """With branches the printed percentage mixes them with lines, so it is computed from the columns."""
-    for _, found in matches(lines, _TOTAL):
-        columns = [int(cell[:9]) for cell in found[1].split()]
+    for _, match in matches(lines, _TOTAL):
+        # With branches the printed percentage mixes them with lines, so it is computed from the columns.
+        columns = [int(cell[:9]) for cell in match[1].split()]
         share = Share.of(columns[0] - columns[1], columns[0]) if len(columns) in {2, 4} else None
         if share:
             yield Coverage("coverage.py text", share)
 
 
 def _go(lines: Lines) -> Iterator[Coverage]:
-    totals = [share for _, found in matches(lines, _GO_TOTAL) if (share := percent(found[1]))]
-    packages = [share for _, found in matches(lines, _GO_PACKAGE) if (share := percent(found[1]))]
+    totals = [share for _, match in matches(lines, _GO_TOTAL) if (share := percent(match[1]))]
+    packages = [share for _, match in matches(lines, _GO_PACKAGE) if (share := percent(match[1]))]
     for share in totals[-1:] or packages:
         yield Coverage("Go", share)
 
 
 def _node(lines: Lines) -> Iterator[Coverage]:
-    for _, found in matches(lines, _NODE):
-        share = percent(found[1])
+    for _, match in matches(lines, _NODE):
+        share = percent(match[1])
         if share:
-            yield Coverage("node:test coverage", share, percent(found[2]))
+            yield Coverage("node:test coverage", share, percent(match[2]))
 
 
 def _counted(form: str, pattern: re.Pattern[str], group: int = 2) -> Callable[[Lines], Iterator[Coverage]]:
     """A format with one line that says `covered of valid`."""
 
     def read(lines: Lines) -> Iterator[Coverage]:
-        for _, found in matches(lines, pattern):
-            share = Share.of(int(found[group][:9]), int(found[group + 1][:9]))
+        for _, match in matches(lines, pattern):
+            share = Share.of(int(match[group][:9]), int(match[group + 1][:9]))
             if share:
                 yield Coverage(form, share)
 
@@ -111,11 +111,11 @@ def _kinds(form: str, pattern: re.Pattern[str]) -> Callable[[Lines], Iterator[Co
     """A format with a line for lines, and right below it perhaps one for branches."""
 
     def read(lines: Lines) -> Iterator[Coverage]:
-        for at, found in matches(lines, pattern):
-            share = Share.of(int(found[3][:9]), int(found[4][:9]))
-            if share and found[1].lower().startswith("line"):
-                below = [pattern.match(line) for _, line in following(lines, at + 1, 2)]
-                branch = next((match for match in below if match and match[1].lower().startswith("branch")), None)
+        for index, match in matches(lines, pattern):
+            share = Share.of(int(match[3][:9]), int(match[4][:9]))
+            if share and match[1].lower().startswith("line"):
+                below = [pattern.match(line) for _, line in following(lines, index + 1, 2)]
+                branch = next((entry for entry in below if entry and entry[1].lower().startswith("branch")), None)
                 branches = Share.of(int(branch[3][:9]), int(branch[4][:9])) if branch else None
                 yield Coverage(form, share, branches)
 
@@ -123,25 +123,26 @@ def _kinds(form: str, pattern: re.Pattern[str]) -> Callable[[Lines], Iterator[Co
 
 
 def _coverlet(lines: Lines) -> Iterator[Coverage]:
-    for _, found in matches(lines, _COVERLET):
-        share = percent(found[1])
+    for _, match in matches(lines, _COVERLET):
+        share = percent(match[1])
         if share:
-            yield Coverage("coverlet", share, percent(found[2]))
+            yield Coverage("coverlet", share, percent(match[2]))
 
 
 def _plain(lines: Lines) -> Iterator[Coverage]:
     """`Lines: 85%`, `Statements: 85%` or `Coverage: 85%`: the last of the most exact kind."""
-    found: dict[str, Share] = {}
+    shares: dict[str, Share] = {}
     for _, match in matches(lines, _PLAIN):
         share = percent(match[2])
         if share:
-            found[match[1].lower()] = share
+            shares[match[1].lower()] = share
     for name in ("lines", "line coverage", "statements", "coverage", "total coverage"):
-        if name in found:
-            yield Coverage("text", found[name])
+        if name in shares:
+            yield Coverage("text", shares[name])
             return
 
 
+# The most exact first, each with the words without which it cannot be there.
 FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
     ("All files", _table),
     ("% ( ", _printed_summary),
@@ -155,9 +156,9 @@ FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
     ("| Total", _coverlet),
     ("%", _plain),
 )
-"""The most exact first, each with the words without which it cannot be there."""
 
 
+# Globs of well-known places, for files written after the command started.
 COVERAGE_REPORTS = (
     "**/coverage/coverage-summary.json",
     "**/lcov.info",
@@ -172,7 +173,6 @@ COVERAGE_REPORTS = (
     "coverage.out",
     "cover.out",
 )
-"""Globs of well-known places, for files written after the command started."""
 
 _PREFERRED = ("coverage.py JSON", "Istanbul JSON summary", "lcov", "Cobertura XML", "JaCoCo XML", "Clover XML")
 HOW_TO_GET_COVERAGE = "let the command write a Cobertura or lcov report and name it in `coverageReport`"
@@ -189,26 +189,27 @@ def read_coverage(output: Output, reports: Iterable[ReportFile]) -> CoverageSumm
     Reports in one folder tell of the same code in several formats, so one of them counts;
     those of different folders are added up by their numbers.
     """
-    found = _from_reports(reports)
-    if not found:
+    coverages = _from_reports(reports)
+    if not coverages:
         lines = output.lines()
-        found = find_printed([line[:MAX_WIDTH] for line in lines])
-        if GAP in lines and len(found) != 1:
+        coverages = find_printed([line[:MAX_WIDTH] for line in lines])
+        # What is missing may be another part of the same coverage.
+        if GAP in lines and len(coverages) != 1:
             return CoverageSummary(note=f"The output was too long to be stored whole; {HOW_TO_GET_COVERAGE}.")
-    if not found:
+    if not coverages:
         return CoverageSummary(note=f"No coverage was recognised; {HOW_TO_GET_COVERAGE}.")
-    return _summary(found)
+    return _summary(coverages)
 
 
-def _summary(found: Sequence[Coverage]) -> CoverageSummary:
-    lines = total([one.lines for one in found])
+def _summary(coverages: Sequence[Coverage]) -> CoverageSummary:
+    lines = total([coverage.lines for coverage in coverages])
     if lines is None:
-        shares = ", ".join(f"{one.lines.percent:g}%" for one in found[:5])
+        shares = ", ".join(f"{coverage.lines.percent:g}%" for coverage in coverages[:5])
         why = f"Several coverages were found ({shares}) without the numbers to add them up"
         return CoverageSummary(note=f"{why}; {HOW_TO_GET_COVERAGE}.")
-    branches = total([one.branches for one in found])
+    branches = total([coverage.branches for coverage in coverages])
     return CoverageSummary(
-        format=" and ".join(dict.fromkeys(one.format for one in found)),
+        format=" and ".join(dict.fromkeys(coverage.format for coverage in coverages)),
         lines=round(lines.percent, 2),
         branches=None if branches is None else round(branches.percent, 2),
     )
@@ -216,31 +217,33 @@ def _summary(found: Sequence[Coverage]) -> CoverageSummary:
 
 def _from_reports(reports: Iterable[ReportFile]) -> list[Coverage]:
     folders: defaultdict[PurePosixPath, list[Coverage]] = defaultdict(list)
+    # The same report found twice would count twice.
     for report in {report.raw: report for report in reports}.values():
         folders[PurePosixPath(report.path).parent].extend(_report(report.raw))
-    return [one for found in folders.values() for one in _preferred(found)]
+    return [coverage for coverages in folders.values() for coverage in _preferred(coverages)]
 
 
-def _preferred(found: Sequence[Coverage]) -> Iterator[Coverage]:
-    """All reports of the best format; one format may have a file for each package."""
-    best = min((_rank(one) for one in found), default=None)
-    yield from (one for one in found if _rank(one) == best)
+def _preferred(coverages: Sequence[Coverage]) -> Iterator[Coverage]:
+    """All reports of the best format."""
+    # One format may have a file for each package.
+    best = min((_rank(coverage) for coverage in coverages), default=None)
+    yield from (coverage for coverage in coverages if _rank(coverage) == best)
 
 
-def _rank(one: Coverage) -> int:
-    return _PREFERRED.index(one.format) if one.format in _PREFERRED else len(_PREFERRED)
+def _rank(coverage: Coverage) -> int:
+    return _PREFERRED.index(coverage.format) if coverage.format in _PREFERRED else len(_PREFERRED)
 
 
 def _report(raw: bytes) -> Iterator[Coverage]:
     text = decode(raw)
     if text.lstrip().startswith("<"):
-        found = _xml(raw)
+        coverage = _xml(raw)
     elif text.lstrip().startswith("{"):
-        found = json_report(text)
+        coverage = json_report(text)
     else:
-        found = go_profile(text) or lcov(text)
-    if found:
-        yield found
+        coverage = go_profile(text) or lcov(text)
+    if coverage:
+        yield coverage
 
 
 def _xml(raw: bytes) -> Coverage | None:

@@ -42,11 +42,11 @@ def total(shares: Sequence[Share | None]) -> Share | None:
     """The share over all parts: by their numbers, or the one percentage that all of them give."""
     if not shares or None in shares:
         return None
-    known = [share for share in shares if share is not None]
-    if len({share.percent for share in known}) == 1 and len(known) == 1:
-        return known[0]
-    counted = [(share.covered, share.valid) for share in known if share.covered is not None and share.valid is not None]
-    if len(counted) < len(known):
+    parts = [share for share in shares if share is not None]
+    if len({share.percent for share in parts}) == 1 and len(parts) == 1:
+        return parts[0]
+    counted = [(share.covered, share.valid) for share in parts if share.covered is not None and share.valid is not None]
+    if len(counted) < len(parts):
         return None
     return Share.of(sum(covered for covered, _ in counted), sum(valid for _, valid in counted))
 
@@ -58,12 +58,12 @@ def lcov(text: str) -> Coverage | None:
     """The totals of each file of an lcov tracefile, added up."""
     if "end_of_record" not in text:
         return None
-    found = dict.fromkeys(("LF", "LH", "BRF", "BRH"), 0)
+    totals = dict.fromkeys(("LF", "LH", "BRF", "BRH"), 0)
     for line in text.splitlines():
         key, _, value = line.partition(":")
-        if key in found and value.strip().isdecimal() and len(value) < 12:
-            found[key] += int(value)
-    lines, branches = Share.of(found["LH"], found["LF"]), Share.of(found["BRH"], found["BRF"])
+        if key in totals and value.strip().isdecimal() and len(value) < 12:
+            totals[key] += int(value)
+    lines, branches = Share.of(totals["LH"], totals["LF"]), Share.of(totals["BRH"], totals["BRF"])
     return Coverage("lcov", lines, branches) if lines else None
 
 
@@ -73,9 +73,9 @@ def go_profile(text: str) -> Coverage | None:
         return None
     blocks: dict[str, tuple[int, bool]] = {}
     for line in text.splitlines():
-        if found := _BLOCK.match(line):
-            ran = blocks.get(found[1], (0, False))[1] or found[3].strip("0") != ""
-            blocks[found[1]] = (int(found[2][:9]), ran)
+        if match := _BLOCK.match(line):
+            ran = blocks.get(match[1], (0, False))[1] or match[3].strip("0") != ""
+            blocks[match[1]] = (int(match[2][:9]), ran)
     share = Share.of(sum(size for size, ran in blocks.values() if ran), sum(size for size, _ in blocks.values()))
     return Coverage("Go cover profile", share) if share else None
 
@@ -121,8 +121,8 @@ def cobertura(root: Element) -> Coverage | None:
     return Coverage("Cobertura XML", lines, branches) if lines else None
 
 
-def _counted(root: Element, what: str) -> Share | None:
-    covered, valid = _number(root, f"{what}-covered"), _number(root, f"{what}-valid")
+def _counted(root: Element, kind: str) -> Share | None:
+    covered, valid = _number(root, f"{kind}-covered"), _number(root, f"{kind}-valid")
     return None if covered is None or valid is None else Share.of(covered, valid)
 
 
@@ -137,8 +137,8 @@ def jacoco(root: Element) -> Coverage | None:
     """By the counters of the whole report."""
     if root.tag != "report":
         return None
-    found = {counter.get("type"): counter for counter in root.findall("counter")}
-    lines, branches = (_jacoco_share(found.get(kind)) for kind in ("LINE", "BRANCH"))
+    counters = {counter.get("type"): counter for counter in root.findall("counter")}
+    lines, branches = (_jacoco_share(counters.get(kind)) for kind in ("LINE", "BRANCH"))
     return Coverage("JaCoCo XML", lines, branches) if lines else None
 
 

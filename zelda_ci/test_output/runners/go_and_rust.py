@@ -20,8 +20,8 @@ def read_json(lines: Lines) -> Iterable[Tally]:
     outcomes: dict[tuple[str, str], list[str]] = {}
     packages: dict[str, str] = {}
     first = last = -1
-    for at, event in _events(lines):
-        first, last = (at if first < 0 else first), at
+    for index, event in _events(lines):
+        first, last = (index if first < 0 else first), index
         package, action = str(event.get("Package", "")), event.get("Action")
         test = event.get("Test")
         if isinstance(test, str):
@@ -29,7 +29,8 @@ def read_json(lines: Lines) -> Iterable[Tally]:
         elif action in {"pass", "fail", "skip"} and package:
             packages[package] = str(action)
     if packages or outcomes:
-        broken = {found[1] for _, found in matches(lines, _BUILD)} - packages.keys()
+        # Packages that do not build have no events of their own before Go 1.24.
+        broken = {match[1] for _, match in matches(lines, _BUILD)} - packages.keys()
         yield _json_tally(outcomes, packages, broken, (first, last))
 
 
@@ -40,22 +41,22 @@ def _note(outcomes: dict[tuple[str, str], list[str]], test: tuple[str, str], eve
         outcomes.setdefault(test, []).append("run")
     elif action in {"pass", "fail", "skip"} and test in outcomes:
         outcomes[test].append(str(action))
-    elif action == "output" and (found := _OUTCOME.search(str(event.get("Output", "")).rstrip())):
+    elif action == "output" and (match := _OUTCOME.search(str(event.get("Output", "")).rstrip())):
         # After a line without an end the outcome is not on a line of its own, and there is no event for it.
-        said = outcomes.get((test[0], found[2]), [""])
-        if said[-1] == "run":
-            said.append(found[1].lower())
+        actions = outcomes.get((test[0], match[2]), [""])
+        if actions[-1] == "run":
+            actions.append(match[1].lower())
 
 
 def _events(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith("{") and '"Action":' in line:
             try:
                 event = json.loads(line)
             except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict):
-                yield at, event
+                yield index, event
 
 
 def _json_tally(
@@ -63,31 +64,32 @@ def _json_tally(
 ) -> Tally:
     last = {test: actions[-1] for test, actions in outcomes.items()}
     unfinished = {package for (package, _), action in last.items() if action in {"run", "fail"}}
-    lost = [name for name, action in packages.items() if action == "fail" and name not in unfinished]
+    aborted = [name for name, action in packages.items() if action == "fail" and name not in unfinished]
     names = [f"{package} {test}" for (package, test), action in last.items() if action in {"fail", "run"}]
     ends = list(last.values())
     return Tally(
-        "Go JSON", ends.count("pass"), ends.count("fail"), ends.count("run") + len(lost) + len(broken),
+        "Go JSON", ends.count("pass"), ends.count("fail"), ends.count("run") + len(aborted) + len(broken),
         ends.count("skip"), sum(1 for actions in outcomes.values() if actions[-1] == "pass" and "fail" in actions),
-        first_names([*names, *lost, *sorted(broken)]), first=span[0], last=span[1],
+        first_names([*names, *aborted, *sorted(broken)]), first=span[0], last=span[1],
     )  # fmt: skip
 
 
 def read_verbose(lines: Lines) -> Iterable[Tally]:
     """All packages together; an outcome counts only for a test that was announced, and once."""
+    # A dictionary, because a set would not keep the order in which the tests were started.
     running: dict[str, None] = {}
     ended: list[tuple[str, str]] = []
     first = last = -1
-    for at, line in enumerate(lines):
-        if line[:1] == "=" and (found := _RUN.match(line)):
-            running[found[1]] = None
-            first = at if first < 0 else first
-        elif "--- " in line and (found := _OUTCOME.search(line)) and found[2] in running:
-            ended.append((found[1], found[2]))
-            del running[found[2]]
-        elif first >= 0 and "\t" in line and (found := _PACKAGE.match(line)) and not (running and found[1] == "ok  "):
-            last = at
-            ended.extend(_closed(found, running))
+    for index, line in enumerate(lines):
+        if line[:1] == "=" and (match := _RUN.match(line)):
+            running[match[1]] = None
+            first = index if first < 0 else first
+        elif "--- " in line and (match := _OUTCOME.search(line)) and match[2] in running:
+            ended.append((match[1], match[2]))
+            del running[match[2]]
+        elif first >= 0 and "\t" in line and (match := _PACKAGE.match(line)) and not (running and match[1] == "ok  "):
+            last = index
+            ended.extend(_closed(match, running))
             running.clear()
     if last >= 0:
         kinds = [kind for kind, _ in ended]
@@ -98,10 +100,10 @@ def read_verbose(lines: Lines) -> Iterable[Tally]:
         )  # fmt: skip
 
 
-def _closed(found: re.Match[str], running: dict[str, None]) -> Iterator[tuple[str, str]]:
+def _closed(match: re.Match[str], running: dict[str, None]) -> Iterator[tuple[str, str]]:
     """What is lost when a package ends: tests that were still running, or a package that did not build."""
-    if found[4]:
-        yield "LOST", found[4]
+    if match[4]:
+        yield "LOST", match[4]
     for test in running:
         yield "LOST", test
 
@@ -111,13 +113,13 @@ def read_packages(lines: Lines) -> Iterable[Tally]:
     if any(line.startswith(("=== RUN", '{"')) and (_RUN.match(line) or '"Action":' in line) for line in lines):
         return
     passed, failed, errored, last = 0, 0, 0, -1
-    for at, found in matches(lines, _PACKAGE):
-        last = at
-        passed += found[1] == "ok  " and "[no tests to run]" not in (found[3] or "")
-        failed += found[1] == "FAIL"
-        errored += bool(found[4])
+    for index, match in matches(lines, _PACKAGE):
+        last = index
+        passed += match[1] == "ok  " and "[no tests to run]" not in (match[3] or "")
+        failed += match[1] == "FAIL"
+        errored += bool(match[4])
     if last >= 0:
-        names = (found[1] for _, found in matches(lines[:last], _FAILED))
+        names = (match[1] for _, match in matches(lines[:last], _FAILED))
         yield Tally("Go", passed, failed, errored, failures=first_names(names), unit="packages", last=last)
 
 
@@ -137,48 +139,49 @@ _LOST = re.compile(r" *(?:TRY \d+ )?(?:FAIL|TIMEOUT|XFAIL|SIG\w+|ABORT|LEAK-FAIL
 
 def read_cargo(lines: Lines) -> Iterable[Tally]:
     """One tally per test program: of the results after its `running N tests`, the last that adds up to N."""
-    starts = [*((at, number(found, 1)) for at, found in matches(lines, _RUNNING)), (len(lines), 0)]
+    # The end of the output counts as the start of another program, so that the last one is bounded too.
+    starts = [*((index, number(match, 1)) for index, match in matches(lines, _RUNNING)), (len(lines), 0)]
     for (first, announced), (end, _) in pairwise(starts):
         results = [
-            (first + at, found)
-            for at, found in matches(lines[first:end], _RESULT)
-            if sum(number(found, group) for group in (1, 2, 3, 4)) == announced
+            (first + index, match)
+            for index, match in matches(lines[first:end], _RESULT)
+            if sum(number(match, group) for group in (1, 2, 3, 4)) == announced
         ]
         if results:
-            last, found = results[-1]
-            names = _failures(lines, first, last) if number(found, 2) else ()
+            last, match = results[-1]
+            names = _failures(lines, first, last) if number(match, 2) else ()
             yield Tally(
-                "Cargo", number(found, 1) + number(found, 4), number(found, 2), skipped=number(found, 3),
+                "Cargo", number(match, 1) + number(match, 4), number(match, 2), skipped=number(match, 3),
                 failures=first_names(names), first=first, last=last, announced=announced,
             )  # fmt: skip
 
 
 def _failures(lines: Lines, first: int, last: int) -> Iterator[str]:
     """The list right above the result; an earlier one of the same heading shows what the tests printed."""
-    heading = next((at for at in range(last - 1, first, -1) if lines[at] == "failures:"), last)
-    for _, found in matches(lines[heading:last], _NAME):
-        yield found[1]
+    heading = next((index for index in range(last - 1, first, -1) if lines[index] == "failures:"), last)
+    for _, match in matches(lines[heading:last], _NAME):
+        yield match[1]
 
 
 def read_nextest(lines: Lines) -> Iterable[Tally]:
     """One tally per summary; everything that tests printed stands inside of it."""
     start, announced = 0, None
-    for at, line in enumerate(lines):
-        if found := _STARTING.match(line):
-            start, announced = at, number(found, 1)
-        elif found := _SUMMARY.match(line):
-            yield _nextest(lines, (start, at), announced, found)
-            start, announced = at + 1, None
+    for index, line in enumerate(lines):
+        if match := _STARTING.match(line):
+            start, announced = index, number(match, 1)
+        elif match := _SUMMARY.match(line):
+            yield _nextest(lines, (start, index), announced, match)
+            start, announced = index + 1, None
 
 
-def _nextest(lines: Lines, span: tuple[int, int], announced: int | None, found: re.Match[str]) -> Tally:
-    flaky = re.search(r"(\d{1,9}) flaky", found[3] or "")
-    failed, skipped = number(found, 4), number(found, 7)
-    lost = number(found, 5) + number(found, 6)
-    below = lines[span[1] + 1 : span[1] + MAX_LIST_LENGTH] if failed or lost else ()
+def _nextest(lines: Lines, span: tuple[int, int], announced: int | None, match: re.Match[str]) -> Tally:
+    flaky = re.search(r"(\d{1,9}) flaky", match[3] or "")
+    failed, skipped = number(match, 4), number(match, 7)
+    broken = number(match, 5) + number(match, 6)
+    below = lines[span[1] + 1 : span[1] + MAX_LIST_LENGTH] if failed or broken else ()
     names = (name[1] for _, name in matches(below, _LOST))
     return Tally(
-        "nextest", number(found, 2), failed, lost, skipped, int(flaky[1]) if flaky else 0,
+        "nextest", number(match, 2), failed, broken, skipped, int(flaky[1]) if flaky else 0,
         first_names(names), first=span[0], last=span[1],
         announced=None if announced is None else announced + skipped, quotes=True,
     )  # fmt: skip

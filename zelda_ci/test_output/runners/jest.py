@@ -26,10 +26,10 @@ _VITEST_RETRY = re.compile(r" *[\u2713\u221a\u2714] .*\(retry x\d+\)$")
 def read_jest(lines: Lines) -> Iterable[Tally]:
     """One tally per block of `Test Suites:` and `Tests:`; a file that could not be loaded is an error."""
     start = 0
-    for at, _ in matches(lines, _SUITES):
-        for end, line in following(lines, at + 1, 1):
-            found = _TESTS.match(line)
-            counts = numbers(found[1], _WORDS) if found else None
+    for index, _ in matches(lines, _SUITES):
+        for end, line in following(lines, index + 1, 1):
+            match = _TESTS.match(line)
+            counts = numbers(match[1], _WORDS) if match else None
             if counts is not None and "total" in counts:
                 yield _jest(lines, start, end, counts)
                 start = end + 1
@@ -54,38 +54,39 @@ def _failing(lines: Lines) -> tuple[list[str], list[str]]:
     broken: dict[str, None] = {}
     file = ""
     for line in lines:
+        # From here on the failures are repeated in a summary.
         if line.startswith(_AGAIN):
             break
-        if found := _FILE.match(line):
-            file = found[1]
-        elif (found := _NAME.match(line)) and file:
-            if found[1] == _BROKEN:
+        if match := _FILE.match(line):
+            file = match[1]
+        elif (match := _NAME.match(line)) and file:
+            if match[1] == _BROKEN:
                 broken[file] = None
-            elif found[1] != "Console":
-                names[found[1]] = None
+            elif match[1] != "Console":
+                names[match[1]] = None
     return list(names), list(broken)
 
 
 def read_vitest(lines: Lines) -> Iterable[Tally]:
     """One tally per block of `Test Files` and `Tests`; errors outside of tests count as errored."""
     start = 0
-    for at, _ in matches(lines, _VITEST_FILES):
-        for end, line in following(lines, at + 1, 1):
-            found = _VITEST_TESTS.match(line)
-            counts = _vitest_counts(found) if found else None
+    for index, _ in matches(lines, _VITEST_FILES):
+        for end, line in following(lines, index + 1, 1):
+            match = _VITEST_TESTS.match(line)
+            counts = _vitest_counts(match) if match else None
             if counts is not None:
                 yield _vitest(lines, start, end, counts)
                 start = end + 1
 
 
-def _vitest_counts(found: re.Match[str]) -> dict[str, int] | None:
-    return {} if found[1] == "no tests" else numbers(found[1], _WORDS) if found[2] else None
+def _vitest_counts(match: re.Match[str]) -> dict[str, int] | None:
+    return {} if match[1] == "no tests" else numbers(match[1], _WORDS) if match[2] else None
 
 
 def _vitest(lines: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
     before = lines[first:last]
-    outside = sum(int(found[1]) for _, found in matches(before, _VITEST_SUITES))
-    outside += sum(int(found[1]) for _, line in following(lines, last + 1, 1) if (found := _VITEST_ERRORS.match(line)))
+    outside = sum(int(match[1]) for _, match in matches(before, _VITEST_SUITES))
+    outside += sum(int(match[1]) for _, line in following(lines, last + 1, 1) if (match := _VITEST_ERRORS.match(line)))
     return Tally(
         "Vitest",
         passed=counts.get("passed", 0) + counts.get("expected fail", 0),
@@ -100,9 +101,9 @@ def _vitest(lines: Lines, first: int, last: int, counts: dict[str, int]) -> Tall
 
 
 def _vitest_names(lines: Lines) -> Iterator[str]:
-    for _, found in matches(lines, _VITEST_FAIL):
-        if " > " in found[1] or " [ " in found[1]:
-            yield found[1].partition(" [ ")[0]
+    for _, match in matches(lines, _VITEST_FAIL):
+        if " > " in match[1] or " [ " in match[1]:
+            yield match[1].partition(" [ ")[0]
 
 
 _ONE_LINE = ('{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"success"')
@@ -111,13 +112,14 @@ _ONE_LINE = ('{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"succ
 def read_json_output(lines: Lines) -> Iterable[Tally]:
     """One tally per document: on a line of its own, or from a `{` to the `}` that both begin a line."""
     opened: int | None = None
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith(_ONE_LINE):
-            yield from read_document(line, at, at)
+            yield from read_document(line, index, index)
         elif line.rstrip() == "{":
-            opened = at
+            opened = index
+        # Other output may follow on the line of the last brace.
         elif line.startswith("}") and opened is not None:
-            yield from read_document("\n".join([*lines[opened:at], "}"]), opened, at)
+            yield from read_document("\n".join([*lines[opened:index], "}"]), opened, index)
             opened = None
 
 

@@ -30,81 +30,81 @@ _DOTNET_NAME = re.compile(r"  Failed (\S.*?) \[[<\d].*\]$|failed (\S.*?) \(\d.*\
 def read_surefire(lines: Lines) -> Iterable[Tally]:
     """One tally per module: the counts under `Results`, not those of the classes above it."""
     for first, _ in matches(lines, _RESULTS):
-        for at in range(first + 1, min(len(lines), first + 5_000)):
-            if found := _COUNTS.match(lines[at]):
-                yield _surefire(lines, first, at, found)
+        for index in range(first + 1, min(len(lines), first + 5_000)):
+            if match := _COUNTS.match(lines[index]):
+                yield _surefire(lines, first, index, match)
                 break
-            if _RESULTS.match(lines[at]):
+            if _RESULTS.match(lines[index]):
                 break
 
 
-def _surefire(lines: Lines, first: int, at: int, found: re.Match[str]) -> Tally:
-    total, failed, errored, skipped, flaky = (number(found, group) for group in (1, 2, 3, 4, 5))
+def _surefire(lines: Lines, first: int, index: int, match: re.Match[str]) -> Tally:
+    total, failed, errored, skipped, flaky = (number(match, group) for group in (1, 2, 3, 4, 5))
     return Tally(
         "Maven Surefire", max(0, total - failed - errored - skipped), failed, errored, skipped, flaky,
-        first_names(_surefire_names(lines[first:at])), first=first, last=at,
+        first_names(_surefire_names(lines[first:index])), first=first, last=index,
     )  # fmt: skip
 
 
 def _surefire_names(lines: Lines) -> Iterator[str]:
     section = ""
     for line in lines:
-        if found := _SECTION.match(line):
-            section = found[1]
-        elif section and section != "Flakes" and (found := _ENTRY.match(line)):
-            yield found[1]
+        if match := _SECTION.match(line):
+            section = match[1]
+        elif section and section != "Flakes" and (match := _ENTRY.match(line)):
+            yield match[1]
 
 
 def read_gradle(lines: Lines) -> Iterable[Tally]:
     """One tally per `N tests completed`, which Gradle prints only when a test failed."""
     start = 0
-    for at, found in matches(lines, _COMPLETED):
-        failed, skipped = number(found, 2), number(found, 3)
-        names = (name[1] for _, name in matches(lines[start:at], _GRADLE_NAME))
+    for index, match in matches(lines, _COMPLETED):
+        failed, skipped = number(match, 2), number(match, 3)
+        names = (name[1] for _, name in matches(lines[start:index], _GRADLE_NAME))
         yield Tally(
-            "Gradle", max(0, number(found, 1) - failed - skipped), failed, skipped=skipped,
-            failures=first_names(names), first=start, last=at,
+            "Gradle", max(0, number(match, 1) - failed - skipped), failed, skipped=skipped,
+            failures=first_names(names), first=start, last=index,
         )  # fmt: skip
-        start = at + 1
+        start = index + 1
 
 
 def read_dotnet(lines: Lines) -> Iterable[Tally]:
     """One tally per assembly, or per closing summary where no assembly has a line of its own."""
-    found = list(_assemblies(lines)) or list(_summaries(lines))
-    if found:
+    counted = list(_assemblies(lines)) or list(_summaries(lines))
+    if counted:
         names = first_names(name[1] or name[2] for _, name in matches(lines, _DOTNET_NAME))
-        passed, failed, skipped = (sum(counts[part] for _, counts in found) for part in range(3))
-        span = found[0][0], found[-1][0]
+        passed, failed, skipped = (sum(counts[part] for _, counts in counted) for part in range(3))
+        span = counted[0][0], counted[-1][0]
         yield Tally(".NET", passed, failed, skipped=skipped, failures=names, first=span[0], last=span[1])
 
 
+# Passed, failed and skipped.
 Counts = tuple[int, int, int]
-"""Passed, failed and skipped."""
 
 
 def _assemblies(lines: Lines) -> Iterator[tuple[int, Counts]]:
-    for at, found in matches(lines, _ASSEMBLY):
-        yield at, (number(found, 2), number(found, 1), number(found, 3))
+    for index, match in matches(lines, _ASSEMBLY):
+        yield index, (number(match, 2), number(match, 1), number(match, 3))
 
 
 def _summaries(lines: Lines) -> Iterator[tuple[int, Counts]]:
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if not line.startswith(("Test ", "Total ")):
             continue
-        if found := _NEW.match(line):
-            yield at, (number(found, 3), number(found, 2), number(found, 4))
+        if match := _NEW.match(line):
+            yield index, (number(match, 3), number(match, 2), number(match, 4))
         elif _PLATFORM.match(line):
-            parts = _parts(lines, at, _PLATFORM_PART)
-            yield at, (parts.get("succeeded", 0), parts.get("failed", 0), parts.get("skipped", 0))
-        elif found := _TOTAL.match(line):
-            parts = _parts(lines, at, _PART)
-            if sum(parts.values()) == number(found, 1):
-                yield at, (parts.get("Passed", 0), parts.get("Failed", 0), parts.get("Skipped", 0))
+            parts = _parts(lines, index, _PLATFORM_PART)
+            yield index, (parts.get("succeeded", 0), parts.get("failed", 0), parts.get("skipped", 0))
+        elif match := _TOTAL.match(line):
+            parts = _parts(lines, index, _PART)
+            if sum(parts.values()) == number(match, 1):
+                yield index, (parts.get("Passed", 0), parts.get("Failed", 0), parts.get("Skipped", 0))
 
 
-def _parts(lines: Lines, at: int, pattern: re.Pattern[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for _, line in following(lines, at + 1, 6):
+def _parts(lines: Lines, index: int, pattern: re.Pattern[str]) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    for _, line in following(lines, index + 1, 6):
         if part := pattern.match(line):
-            found[part[1]] = number(part, 2)
-    return found
+            parts[part[1]] = number(part, 2)
+    return parts

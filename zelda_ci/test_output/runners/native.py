@@ -27,34 +27,34 @@ _CATCH_WORDS = "passed|failed|skipped|failed as expected"
 
 def read_ctest(lines: Lines) -> Iterable[Tally]:
     """One tally per `Test project`; what the tests themselves printed stands inside of it."""
-    starts = [*(at for at, _ in matches(lines, _PROJECT)), len(lines)]
+    starts = [*(index for index, _ in matches(lines, _PROJECT)), len(lines)]
     for first, end in pairwise(starts):
         within = lines[first:end]
         ends = list(matches(within, _PERCENT))
         if ends:
             yield _ctest(within, first, *ends[-1])
-        elif none := next((at for at, _ in matches(within, _NONE)), None):
+        elif none := next((index for index, _ in matches(within, _NONE)), None):
             yield Tally("CTest", first=first, last=first + none, quotes=True)
 
 
-def _ctest(within: Lines, first: int, at: int, found: re.Match[str]) -> Tally:
-    listed = list(_ctest_lists(within[at:]))
+def _ctest(within: Lines, first: int, index: int, match: re.Match[str]) -> Tally:
+    listed = list(_ctest_lists(within[index:]))
     failed = [(name, why) for kind, name, why in listed if kind == "FAILED"]
     skipped = [why for kind, _, why in listed if kind == "did not run"]
     # Disabled tests are not in the total, skipped ones are, and passed.
-    passed = number(found, 2) - number(found, 1) - sum(why != "Disabled" for why in skipped)
+    passed = number(match, 2) - number(match, 1) - sum(why != "Disabled" for why in skipped)
     errored = sum(why != "Failed" for _, why in failed)
     return Tally(
-        "CTest", max(0, passed), number(found, 1) - errored, errored, len(skipped), _ctest_flaky(within[:at]),
-        first_names(name for name, _ in failed), first=first, last=first + at, quotes=True,
+        "CTest", max(0, passed), number(match, 1) - errored, errored, len(skipped), _ctest_flaky(within[:index]),
+        first_names(name for name, _ in failed), first=first, last=first + index, quotes=True,
     )  # fmt: skip
 
 
 def _ctest_lists(lines: Lines) -> Iterator[tuple[str, str, str]]:
     kind = ""
     for line in lines:
-        if found := _LIST.match(line):
-            kind = found[1]
+        if match := _LIST.match(line):
+            kind = match[1]
         elif kind and (entry := _LISTED.match(line)):
             yield kind, entry[1], entry[2]
 
@@ -62,25 +62,25 @@ def _ctest_lists(lines: Lines) -> Iterator[tuple[str, str, str]]:
 def _ctest_flaky(lines: Lines) -> int:
     failed: set[str] = set()
     lucky: set[str] = set()
-    for _, found in matches(lines, _ENDED):
-        if found[3] == "Passed":
-            lucky |= {found[1]} & failed
+    for _, match in matches(lines, _ENDED):
+        if match[3] == "Passed":
+            lucky |= {match[1]} & failed
         else:
-            failed.add(found[1])
+            failed.add(match[1])
     return len(lucky)
 
 
 def read_googletest(lines: Lines) -> Iterable[Tally]:
     """One tally per `N tests … ran.` and the counts below it."""
     first, announced = 0, None
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if not line.startswith("[===="):
             continue
-        if found := _GTEST_START.match(line):
-            first, announced = at, number(found, 1)
-        elif found := _GTEST_END.match(line):
-            yield _googletest(lines, (first, at), announced, number(found, 1))
-            first, announced = at + 1, None
+        if match := _GTEST_START.match(line):
+            first, announced = index, number(match, 1)
+        elif match := _GTEST_END.match(line):
+            yield _googletest(lines, (first, index), announced, number(match, 1))
+            first, announced = index + 1, None
 
 
 def _googletest(lines: Lines, span: tuple[int, int], announced: int | None, ran: int) -> Tally:
@@ -90,12 +90,12 @@ def _googletest(lines: Lines, span: tuple[int, int], announced: int | None, ran:
     for line in islice(lines, span[1] + 1, span[1] + MAX_LIST_LENGTH):
         if line.startswith("[===="):
             break
-        if found := _GTEST_COUNT.match(line):
-            counts[found[1]] = number(found, 2)
-        elif found := _GTEST_NAME.match(line):
-            names.append(found[1])
-        elif found := _GTEST_OFF.match(line):
-            disabled = number(found, 1)
+        if match := _GTEST_COUNT.match(line):
+            counts[match[1]] = number(match, 2)
+        elif match := _GTEST_NAME.match(line):
+            names.append(match[1])
+        elif match := _GTEST_OFF.match(line):
+            disabled = number(match, 1)
             break
     counts["FAILED"] = max(0, ran - counts["PASSED"] - counts["SKIPPED"])
     return Tally(
@@ -108,27 +108,28 @@ def _googletest(lines: Lines, span: tuple[int, int], announced: int | None, ran:
 def read_catch2(lines: Lines) -> Iterable[Tally]:
     """One tally per closing lines of a Catch2 or doctest program."""
     start = 0
-    for at, line in enumerate(lines):
-        tally = _catch2(lines, start, at, line) if line[:1] in "[tAN" else None
+    for index, line in enumerate(lines):
+        tally = _catch2(lines, start, index, line) if line[:1] in "[tAN" else None
         if tally:
             yield tally
-            start = at + 1
+            start = index + 1
 
 
-def _catch2(lines: Lines, start: int, at: int, line: str) -> Tally | None:
-    if found := _CATCH_ALL.match(line):
-        return Tally("Catch2", number(found, 1), first=start, last=at)
-    if _CATCH_NONE.match(line) and at and lines[at - 1].startswith("====="):
-        return Tally("Catch2", first=start, last=at)
-    found = _CATCH_CASES.match(line)
-    if not found:
+def _catch2(lines: Lines, start: int, index: int, line: str) -> Tally | None:
+    if match := _CATCH_ALL.match(line):
+        return Tally("Catch2", number(match, 1), first=start, last=index)
+    if _CATCH_NONE.match(line) and index and lines[index - 1].startswith("====="):
+        return Tally("Catch2", first=start, last=index)
+    match = _CATCH_CASES.match(line)
+    if not match:
         return None
-    below = next((text for _, text in following(lines, at + 1, 1)), "")
+    below = next((text for _, text in following(lines, index + 1, 1)), "")
+    # The line of test cases alone is one that a test may print; that of assertions below it is not.
     if not below.removeprefix("[doctest] ").startswith("assertions:"):
         return None
-    counts = numbers(re.sub(r" {2,}", " ", found[3]), _CATCH_WORDS)
+    counts = numbers(re.sub(r" {2,}", " ", match[3]), _CATCH_WORDS)
     if counts is None:
         return None
     skipped = counts.get("skipped", 0) + counts.get("failed as expected", 0)
-    form = "doctest" if found[1] else "Catch2"
-    return Tally(form, counts.get("passed", 0), counts.get("failed", 0), skipped=skipped, first=start, last=at)
+    form = "doctest" if match[1] else "Catch2"
+    return Tally(form, counts.get("passed", 0), counts.get("failed", 0), skipped=skipped, first=start, last=index)

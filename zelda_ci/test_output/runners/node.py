@@ -33,17 +33,17 @@ _PLAY_NAME = re.compile(r" {4}(\S.*)$")
 def read_node(lines: Lines) -> Iterable[Tally]:
     """One tally per block of counts that begins with `tests` and ends with `duration_ms`."""
     start = 0
-    for at, _ in matches(lines, _NODE_TESTS):
-        found = [_NODE_COUNT.match(line) for _, line in following(lines, at + 1, 7)]
-        counts = {match[1]: match[2] for match in found if match}
+    for index, _ in matches(lines, _NODE_TESTS):
+        entries = [_NODE_COUNT.match(line) for _, line in following(lines, index + 1, 7)]
+        counts = {entry[1]: entry[2] for entry in entries if entry}
         if len(counts) == 7 and all(value.isdecimal() for word, value in counts.items() if word != "duration_ms"):
-            said = {word: int(value) for word, value in counts.items() if word != "duration_ms"}
-            names = _node_names(lines, at + 8, said["fail"] + said["cancelled"])
+            totals = {word: int(value) for word, value in counts.items() if word != "duration_ms"}
+            names = _node_names(lines, index + 8, totals["fail"] + totals["cancelled"])
             yield Tally(
-                "node:test", said["pass"], said["fail"], said["cancelled"], said["skipped"] + said["todo"],
-                failures=first_names(names), first=start, last=at + 7,
+                "node:test", totals["pass"], totals["fail"], totals["cancelled"], totals["skipped"] + totals["todo"],
+                failures=first_names(names), first=start, last=index + 7,
             )  # fmt: skip
-            start = at + 8
+            start = index + 8
 
 
 def _node_names(lines: Lines, start: int, count: int) -> Iterator[str]:
@@ -54,85 +54,88 @@ def _node_names(lines: Lines, start: int, count: int) -> Iterator[str]:
         if line.startswith("\u2139 tests "):
             return
         listing = listing or line.startswith("\u2716 failing tests:")
-        found = _NODE_FAILED.match(line)
-        if listing and found and found[1] != "failing tests:":
-            yield found[1]
+        match = _NODE_FAILED.match(line)
+        if listing and match and match[1] != "failing tests:":
+            yield match[1]
 
 
 def read_bun(lines: Lines) -> Iterable[Tally]:
     """One tally per `Ran N tests` with its duration and the counts above it."""
     start = 0
-    for at, found in matches(lines, _BUN_RAN):
+    for index, match in matches(lines, _BUN_RAN):
         counts: dict[str, int] = {}
-        above = at - 1
+        above = index - 1
         while above >= start and (count := _BUN_COUNT.match(lines[above])):
             counts[count[2]] = number(count, 1)
             above -= 1
-        if counts and sum(counts.get(word, 0) for word in ("pass", "fail", "skip", "todo")) == number(found, 1):
-            yield _bun(lines[start:at], start, at, counts)
-            start = at + 1
+        if counts and sum(counts.get(word, 0) for word in ("pass", "fail", "skip", "todo")) == number(match, 1):
+            yield _bun(lines[start:index], start, index, counts)
+            start = index + 1
 
 
 def _bun(before: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
-    lost = counts.get("error", counts.get("errors", 0))
+    errors = counts.get("error", counts.get("errors", 0))
     return Tally(
-        "Bun", counts.get("pass", 0), counts.get("fail", 0), 0 if counts.get("fail") else lost,
+        "Bun", counts.get("pass", 0), counts.get("fail", 0), 0 if counts.get("fail") else errors,
         counts.get("skip", 0) + counts.get("todo", 0), sum(1 for _ in matches(before, _BUN_RETRY)),
-        first_names(found[1] for _, found in matches(before, _BUN_FAIL)), first=first, last=last,
+        first_names(match[1] for _, match in matches(before, _BUN_FAIL)), first=first, last=last,
     )  # fmt: skip
 
 
 def read_deno(lines: Lines) -> Iterable[Tally]:
     """One tally per closing line outside of what tests printed."""
     start, printed = 0, False
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith("----"):
+            # Deno puts rules around what a test has printed.
             printed = line.startswith("------- ") or (printed and not line.startswith("----- "))
-        elif not printed and (found := _DENO.match(line)):
-            names = (name[1] for _, name in matches(lines[start:at], _DENO_NAME))
-            failed = number(found, 2)
+        elif not printed and (match := _DENO.match(line)):
+            names = (name[1] for _, name in matches(lines[start:index], _DENO_NAME))
+            failed = number(match, 2)
             yield Tally(
-                "Deno", number(found, 1), failed, skipped=number(found, 3),
-                failures=first_names(names) if failed else (), first=start, last=at,
+                "Deno", number(match, 1), failed, skipped=number(match, 3),
+                failures=first_names(names) if failed else (), first=start, last=index,
             )  # fmt: skip
-            start = at + 1
+            start = index + 1
 
 
 def read_node_tap(lines: Lines) -> Iterable[Tally]:
     """One tally per closing comment of node-tap's own reporters."""
     start = 0
-    for at, found in matches(lines, _NODE_TAP):
-        counts = {word: int(count) for word, count in re.findall(r"(\w+): (\d{1,9})", found[2])}
-        names = (name[1] for _, name in matches(lines[start:at], _NODE_TAP_FAILED))
+    for index, match in matches(lines, _NODE_TAP):
+        counts = {word: int(count) for word, count in re.findall(r"(\w+): (\d{1,9})", match[2])}
+        names = (name[1] for _, name in matches(lines[start:index], _NODE_TAP_FAILED))
         yield Tally(
             "node-tap", counts.get("pass", 0), counts.get("fail", 0),
             skipped=counts.get("skip", 0) + counts.get("todo", 0),
-            failures=first_names(names) if counts.get("fail") else (), first=start, last=at,
+            failures=first_names(names) if counts.get("fail") else (), first=start, last=index,
         )  # fmt: skip
-        start = at + 1
+        start = index + 1
 
 
 def read_playwright(lines: Lines) -> Iterable[Tally]:
     """One tally per `Running N tests`; of counts that stand there twice, the last."""
-    starts = [*((at, number(found, 1)) for at, found in matches(lines, _PLAY_START)), (len(lines), 0)]
+    starts = [*((index, number(match, 1)) for index, match in matches(lines, _PLAY_START)), (len(lines), 0)]
     for (first, announced), (end, _) in pairwise(starts):
-        counts = {found[2]: (first + at, number(found, 1)) for at, found in matches(lines[first:end], _PLAY_COUNT)}
-        said = {word: count for word, (_, count) in counts.items()}
-        if said:
-            passed, flaky = said.get("passed", 0), said.get("flaky", 0)
+        counts = {
+            match[2]: (first + index, number(match, 1)) for index, match in matches(lines[first:end], _PLAY_COUNT)
+        }
+        totals = {word: count for word, (_, count) in counts.items()}
+        if totals:
+            passed, flaky = totals.get("passed", 0), totals.get("flaky", 0)
             yield Tally(
-                "Playwright", passed + flaky, said.get("failed", 0), said.get("interrupted", 0),
-                said.get("skipped", 0) + said.get("did not run", 0), flaky,
-                first_names(_play_names(lines, counts)), first=first, last=max(at for at, _ in counts.values()),
+                "Playwright", passed + flaky, totals.get("failed", 0), totals.get("interrupted", 0),
+                totals.get("skipped", 0) + totals.get("did not run", 0), flaky,
+                first_names(_play_names(lines, counts)), first=first, last=max(index for index, _ in counts.values()),
                 announced=announced,
             )  # fmt: skip
 
 
 def _play_names(lines: Lines, counts: dict[str, tuple[int, int]]) -> Iterator[str]:
-    at, count = counts.get("failed", (0, 0))
-    for _, line in following(lines, at + 1, count):
-        if found := _PLAY_NAME.match(line):
-            yield found[1].rstrip(" \u2500")
+    index, count = counts.get("failed", (0, 0))
+    for _, line in following(lines, index + 1, count):
+        if match := _PLAY_NAME.match(line):
+            yield match[1].rstrip(" \u2500")
 
 
 _PASSING = re.compile(r" +(\d+) passing \(\d+[a-z]+\)$")
@@ -160,27 +163,28 @@ def read_mocha(lines: Lines) -> Iterable[Tally]:
     """One tally per `N passing` that the tests listed above and the failures listed below it bear out."""
     start = checks = dots = 0
     listed = False
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line[:1] != " ":
             continue
         if _CHECK.match(line):
             checks += 1
         elif marks := _DOTS.match(line):
             dots, listed = dots + sum(marks[1].count(dot) for dot in ".\u2024"), True
-        elif (found := _PASSING.match(line)) and (not (checks or listed) or number(found, 1) == (checks or dots)):
-            tally = _mocha(lines, start, at, number(found, 1))
+        # A test may print "3 passing": it counts where as many ticks or dots stand above it.
+        elif (match := _PASSING.match(line)) and (not (checks or listed) or number(match, 1) == (checks or dots)):
+            tally = _mocha(lines, start, index, number(match, 1))
             if tally:
                 yield replace(tally, certain=bool(checks or listed or tally.failed))
-                start, checks, dots, listed = at + 1, 0, 0, False
+                start, checks, dots, listed = index + 1, 0, 0, False
 
 
-def _mocha(lines: Lines, first: int, at: int, passed: int) -> Tally | None:
-    pending, failing, last = 0, 0, at
-    for end, line in following(lines, at + 1, 2):
-        if found := _PENDING.match(line):
-            pending, last = number(found, 1), end
-        elif found := _FAILING.match(line):
-            failing, last = number(found, 1), end
+def _mocha(lines: Lines, first: int, index: int, passed: int) -> Tally | None:
+    pending, failing, last = 0, 0, index
+    for end, line in following(lines, index + 1, 2):
+        if match := _PENDING.match(line):
+            pending, last = number(match, 1), end
+        elif match := _FAILING.match(line):
+            failing, last = number(match, 1), end
         else:
             break
     if failing and not any(_TITLE.match(line) for _, line in following(lines, last + 1, 1)):
@@ -193,10 +197,10 @@ def _mocha_names(lines: Lines, start: int, count: int) -> Iterator[str]:
     """Titles of suites and test stand one under the other, each deeper, the last one with a colon."""
     title: list[str] = []
     for line in islice(lines, start, start + MAX_LIST_LENGTH):
-        if found := _TITLE.match(line):
+        if match := _TITLE.match(line):
             if count == 0:
                 return
-            title, count = [found[1]], count - 1
+            title, count = [match[1]], count - 1
         elif title and line.startswith("     "):
             title.append(line.strip())
         elif title:
@@ -209,15 +213,15 @@ def _mocha_names(lines: Lines, start: int, count: int) -> Iterator[str]:
 def read_jasmine(lines: Lines) -> Iterable[Tally]:
     """One tally per `N specs, M failures` that is followed by how long it took."""
     start = 0
-    for at, found in matches(lines, _SPECS):
-        if any(_FINISHED.match(line) for _, line in following(lines, at + 1, 1)):
-            failed, pending = number(found, 2), number(found, 3)
-            names = _jasmine_names(lines[start:at]) if failed else ()
+    for index, match in matches(lines, _SPECS):
+        if any(_FINISHED.match(line) for _, line in following(lines, index + 1, 1)):
+            failed, pending = number(match, 2), number(match, 3)
+            names = _jasmine_names(lines[start:index]) if failed else ()
             yield Tally(
-                "Jasmine", max(0, number(found, 1) - failed - pending), failed, skipped=pending,
-                failures=first_names(names), first=start, last=at,
+                "Jasmine", max(0, number(match, 1) - failed - pending), failed, skipped=pending,
+                failures=first_names(names), first=start, last=index,
             )  # fmt: skip
-            start = at + 1
+            start = index + 1
 
 
 def _jasmine_names(lines: Lines) -> Iterator[str]:
@@ -225,33 +229,33 @@ def _jasmine_names(lines: Lines) -> Iterator[str]:
     for line in lines:
         if line.startswith(("Failures:", "Pending:")):
             listing = line.startswith("Failures:")
-        elif listing and (found := _NUMBERED.match(line)):
-            yield found[1]
+        elif listing and (match := _NUMBERED.match(line)):
+            yield match[1]
 
 
 def read_ava(lines: Lines) -> Iterable[Tally]:
     """One tally per list of counts under a rule; AVA leaves out how many passed when any failed."""
     start = 0
-    for at, _ in matches(lines, _AVA_RULE):
-        counts = _ava_counts(lines, at + 1)
+    for index, _ in matches(lines, _AVA_RULE):
+        counts = _ava_counts(lines, index + 1)
         if counts:
-            yield _ava(lines, start, at, counts)
-            start = at + 1
+            yield _ava(lines, start, index, counts)
+            start = index + 1
 
 
 def _ava_counts(lines: Lines, start: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     for _, line in following(lines, start, 9):
-        found = _AVA_COUNT.match(line)
-        if not found:
+        match = _AVA_COUNT.match(line)
+        if not match:
             break
-        counts[re.sub(r"\b(test|failure|rejection|exception|hook)s\b", r"\1", found[2])] = number(found, 1)
+        counts[re.sub(r"\b(test|failure|rejection|exception|hook)s\b", r"\1", match[2])] = number(match, 1)
     return counts
 
 
 def _ava(lines: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
     before = lines[first:last]
-    names = (_AVA_REASON.sub("", found[1]) for _, found in matches(before, _AVA_FAILED))
+    names = (_AVA_REASON.sub("", match[1]) for _, match in matches(before, _AVA_FAILED))
     errors = ("unhandled rejection", "uncaught exception", "test timed out", "hook failed")
     return Tally(
         "AVA",

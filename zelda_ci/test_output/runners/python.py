@@ -60,8 +60,9 @@ class _Scan:
     def resolve(self) -> Iterator[tuple[_Session | None, _Close]]:
         """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
         sessions: list[_Session | None] = list(self.open) or [None]
-        wanted = [session.announced for session in self.open if session.announced is not None]
-        ranked = sorted(self.closes, key=lambda close: (close.total in wanted, close.line))
+        announced = [session.announced for session in self.open if session.announced is not None]
+        # Tests can print closing lines too; the real ones add up to what was announced, and come last.
+        ranked = sorted(self.closes, key=lambda close: (close.total in announced, close.line))
         chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
         yield from zip(sessions[-len(chosen) :] if chosen else [], chosen, strict=True)
         self.open, self.closes = [], []
@@ -82,6 +83,7 @@ def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
         if line == GAP:
             for session in scan.open:
                 session.sealed = True
+        # Cheap checks first: the expressions would otherwise be tried on every line of the output.
         elif line.endswith("[100%]"):
             yield from _progressed(scan, position)
         elif line[:1] in "=-" or " in " in line or "collected " in line or " [" in line:
@@ -109,10 +111,10 @@ def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | Non
         scan.captured = True
     elif _START.match(line):
         yield from _started(scan, number)
-    elif found := _COLLECTED.match(line):
-        _announce(scan, found)
-    elif found := _CLOSE.match(line):
-        counts = {} if found[1].startswith("no tests") else numbers(found[1], WORDS)
+    elif match := _COLLECTED.match(line):
+        _announce(scan, match)
+    elif match := _CLOSE.match(line):
+        counts = {} if match[1].startswith("no tests") else numbers(match[1], WORDS)
         if counts is not None:
             _closed(scan, _Close(number, _singular(counts), scan.headed))
     elif _SECTION.match(line) and not scan.inner:
@@ -129,10 +131,11 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
     scan.open.append(_Session(number))
 
 
-def _announce(scan: _Scan, found: re.Match[str]) -> None:
+def _announce(scan: _Scan, match: re.Match[str]) -> None:
     if scan.inner or not scan.open or scan.open[-1].sealed:
         return
-    selected = found[4] or (found[3] and int(found[1]) - int(found[3])) or found[1] or found[5]
+    # What is selected, else what remains of the collected, else (with xdist) the number of items.
+    selected = match[4] or (match[3] and int(match[1]) - int(match[3])) or match[1] or match[5]
     scan.open[-1].announced = int(selected or 0)
 
 
@@ -175,11 +178,11 @@ def _announced(session: _Session | None, close: _Close, errored: int) -> int | N
 
 
 def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:
-    section = next((at for at in range(end - 1, start - 1, -1) if _SHORT.match(lines[at])), None)
+    section = next((index for index in range(end - 1, start - 1, -1) if _SHORT.match(lines[index])), None)
     if section is None:
         return ()
-    found = (_NAMED.match(line) for line in lines[section:end])
-    return first_names(_test_id(match[1]) for match in found if match)
+    entries = (_NAMED.match(line) for line in lines[section:end])
+    return first_names(_test_id(entry[1]) for entry in entries if entry)
 
 
 def _test_id(text: str) -> str:
@@ -196,13 +199,14 @@ def _flaky(lines: Lines, start: int, end: int, counts: dict[str, int]) -> int:
     lucky: set[str] = set()
     marks: list[str] = []
     for line in lines[start:end]:
-        if found := _RERUN.match(line):
-            name, outcome = (found[1], found[2]) if found[1] else (found[4], found[3])
+        if match := _RERUN.match(line):
+            name, outcome = (match[1], match[2]) if match[1] else (match[4], match[3])
             (again if outcome == "RERUN" else lucky).add(name.strip())
-        elif found := _DOTS.match(line):
-            marks.append(found[1])
+        elif match := _DOTS.match(line):
+            marks.append(match[1])
     if again:
         return len(again & lucky)
+    # A rerun that passed: R and the dot follow each other, whatever stands around them.
     by_marks = len(re.findall(r"R\.", "".join(marks)))
     return by_marks or int(not counts.get("failed") and not counts.get("errors"))
 
@@ -219,27 +223,29 @@ _RULE = "-" * 50
 def read_unittest(lines: Lines) -> Iterable[Tally]:
     """One tally per `Ran … tests` that stands under a rule, as runners print it and tests seldom do."""
     start = 0
-    for at, ran in matches(lines, _RAN):
-        if any(line.startswith(_RULE) for line in preceding(lines, at, 2)):
+    for index, ran in matches(lines, _RAN):
+        if any(line.startswith(_RULE) for line in preceding(lines, index, 2)):
             result = next(
-                ((end, found) for end, line in following(lines, at + 1, 3) if (found := _RESULT.match(line))), None
+                ((end, match) for end, line in following(lines, index + 1, 3) if (match := _RESULT.match(line))), None
             )
             if result:
-                yield _unittest_tally(lines, (start, at), result[0], (number(ran, 1), _reasons(result[1])))
+                yield _unittest_tally(lines, (start, index), result[0], (number(ran, 1), _reasons(result[1])))
                 start = result[0] + 1
 
 
-def _reasons(found: re.Match[str]) -> dict[str, int]:
-    pairs = (part.rpartition("=") for part in (found[1] or "").split(", "))
+def _reasons(match: re.Match[str]) -> dict[str, int]:
+    pairs = (part.rpartition("=") for part in (match[1] or "").split(", "))
     return {word: int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
 
 
-def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, said: tuple[int, dict[str, int]]) -> Tally:
-    ran, reasons = said
+def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tuple[int, dict[str, int]]) -> Tally:
+    ran, reasons = counts
+    # A subtest that fails makes its test fail once, but is counted for itself in the closing line.
     failing, outside, names = _headings(lines[span[0] : span[1]])
     errored = {test for kind, test in failing if kind == "ERROR"}
     failed = {test for kind, test in failing if kind == "FAIL"} - errored
     listed = reasons.get("failures", 0) + reasons.get("errors", 0)
+    # The headings are incomplete, because of a gap or of a test that closed the stream: the closing line counts.
     if len(names) < listed:
         failures, errors, outside = reasons.get("failures", 0), reasons.get("errors", 0), 0
     else:
@@ -263,21 +269,21 @@ def _headings(lines: Lines) -> tuple[set[tuple[str, str]], int, list[str]]:
     failing: set[tuple[str, str]] = set()
     outside = 0
     names: list[str] = []
-    for at, found in matches(lines, _HEADING):
-        if not any(line.startswith("=" * 50) for line in preceding(lines, at, 1)):
+    for index, match in matches(lines, _HEADING):
+        if not any(line.startswith("=" * 50) for line in preceding(lines, index, 1)):
             continue
-        names.append(found[2])
-        if _OUTSIDE.match(found[2]):
+        names.append(match[2])
+        if _OUTSIDE.match(match[2]):
             outside += 1
-        elif found[1] != "UNEXPECTED SUCCESS":
-            failing.add((found[1], _test(found[2])))
+        elif match[1] != "UNEXPECTED SUCCESS":
+            failing.add((match[1], _test(match[2])))
     return failing, outside, names
 
 
 def _test(name: str) -> str:
     """`test (module.Class.test) (number=1)` is a subtest of `test (module.Class.test)`."""
-    found = _WHOLE_TEST.match(name)
-    return found[0] if found else name
+    match = _WHOLE_TEST.match(name)
+    return match[0] if match else name
 
 
 def _is_django(lines: Lines, first: int, last: int) -> bool:

@@ -14,8 +14,8 @@ _VERSION = re.compile(r"TAP version 1[234]$")
 _SUBTEST = re.compile(r" *# Subtest: (.*)$")
 _COUNT = re.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
 _MAX_DEPTH = 40
-_TELLING = "onT1#B-" + GAP[0]
-"""First characters of lines that mean something."""
+# First characters of lines that mean something.
+_FIRST_CHARACTERS = "onT1#B-" + GAP[0]
 
 
 @dataclass
@@ -53,28 +53,28 @@ def read_tap(lines: Lines) -> Iterable[Tally]:
     """One tally per document; subtests count themselves, and their parent only where it failed on its own."""
     document: _Document | None = None
     yaml: int | None = None
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         stripped = line.lstrip(" ")
         if yaml is not None:
             ended = stripped.rstrip() == "..."
             yaml = None if ended or (stripped and len(line) - len(stripped) < yaml) else yaml
             if yaml is not None or ended:
                 continue
-        if not stripped or stripped[0] not in _TELLING:
+        if not stripped or stripped[0] not in _FIRST_CHARACTERS:
             continue
         if stripped.rstrip() == "---":
-            yaml = _yaml(document, at, len(line) - len(stripped))
+            yaml = _yaml(document, index, len(line) - len(stripped))
             continue
         if document and _begins(document, line):
             yield from _tallies(document)
             document = None
-        document = _take(document, at, line)
+        document = _feed(document, index, line)
     yield from _tallies(document)
 
 
-def _yaml(document: _Document | None, at: int, indent: int) -> int | None:
+def _yaml(document: _Document | None, index: int, indent: int) -> int | None:
     """The indent of a block of details, which stands right under its test."""
-    return indent if document and indent % 4 == 2 and document.last == at - 1 else None
+    return indent if document and indent % 4 == 2 and document.last == index - 1 else None
 
 
 def _begins(document: _Document, line: str) -> bool:
@@ -83,55 +83,56 @@ def _begins(document: _Document, line: str) -> bool:
         return bool(document.outcomes or document.plan is not None)
     if not document.finished:
         return False
-    found = _TEST.match(line)
-    return line.startswith("1..") or bool(found and not found[1] and found[3] == "1" and document.levels[0].last)
+    match = _TEST.match(line)
+    return line.startswith("1..") or bool(match and not match[1] and match[3] == "1" and document.levels[0].last)
 
 
-def _take(document: _Document | None, at: int, line: str) -> _Document | None:
+def _feed(document: _Document | None, index: int, line: str) -> _Document | None:
     if line == GAP:
         if document:
-            document.gap = at
+            document.gap = index
         return document
     stripped = line.lstrip(" ")
     if stripped.startswith(("ok", "not ok")):
-        return _test(document, at, line)
+        return _test(document, index, line)
     if stripped.startswith("1.."):
-        return _plan(document, at, line)
+        return _plan(document, index, line)
     if line.startswith("TAP version") and _VERSION.match(line):
-        return _Document(at, at, version=True)
+        return _Document(index, index, version=True)
     if document and stripped.startswith("#"):
-        _comment(document, at, line)
+        _comment(document, index, line)
     elif document and line.startswith("Bail out!"):
-        document.last = at
+        document.last = index
     return document
 
 
-def _test(document: _Document | None, at: int, line: str) -> _Document | None:
-    found = _TEST.match(line)
-    depth, odd = divmod(len(found[1]), 4) if found else (0, 1)
-    if not found or odd or depth > _MAX_DEPTH:
+def _test(document: _Document | None, index: int, line: str) -> _Document | None:
+    match = _TEST.match(line)
+    # Four blanks per level of subtests; anything else is printed by a test.
+    depth, odd = divmod(len(match[1]), 4) if match else (0, 1)
+    if not match or odd or depth > _MAX_DEPTH:
         return document
-    document = document or _Document(at, at)
+    document = document or _Document(index, index)
     while len(document.levels) <= depth:
         document.levels.append(_Level())
     level = document.levels[depth]
-    if found[3] and int(found[3]) != level.last + 1:
+    if match[3] and int(match[3]) != level.last + 1:
         return document  # out of sequence: something that a test printed
     level.last += 1
-    document.last = at
-    _record(document, depth, found)
+    document.last = index
+    _record(document, depth, match)
     return document
 
 
-def _record(document: _Document, depth: int, found: re.Match[str]) -> None:
+def _record(document: _Document, depth: int, match: re.Match[str]) -> None:
     deeper = document.levels[depth + 1] if len(document.levels) > depth + 1 else _Level()
     del document.levels[depth + 1 :]
-    directive = _DIRECTIVE.search(found[4])
-    time = _TIME.search(found[4])
+    directive = _DIRECTIVE.search(match[4])
+    time = _TIME.search(match[4])
     name = (
-        found[4][: min(mark.start() if mark else len(found[4]) for mark in (directive, time))].strip() or found[3] or ""
+        match[4][: min(mark.start() if mark else len(match[4]) for mark in (directive, time))].strip() or match[3] or ""
     )
-    failed = bool(found[2]) and not directive
+    failed = bool(match[2]) and not directive
     if not deeper.last or (failed and not deeper.child_failed):
         titles = [level.title for level in document.levels[1 : depth + 1]]
         kind = "skipped" if directive else "failed" if failed else "passed"
@@ -140,25 +141,25 @@ def _record(document: _Document, depth: int, found: re.Match[str]) -> None:
     level.child_failed = level.child_failed or failed
 
 
-def _plan(document: _Document | None, at: int, line: str) -> _Document | None:
-    found = _PLAN.match(line)
-    if found and not found[1]:
-        document = document or _Document(at, at)
+def _plan(document: _Document | None, index: int, line: str) -> _Document | None:
+    match = _PLAN.match(line)
+    if match and not match[1]:
+        document = document or _Document(index, index)
         if document.plan is None:
-            document.plan, document.plan_line, document.last = int(found[2]), at, at
+            document.plan, document.plan_line, document.last = int(match[2]), index, index
     return document
 
 
-def _comment(document: _Document, at: int, line: str) -> None:
-    if found := _COUNT.match(line):
-        document.comments[found[1]] = int(found[2])
-        document.last = at
-    elif found := _SUBTEST.match(line):
+def _comment(document: _Document, index: int, line: str) -> None:
+    if match := _COUNT.match(line):
+        document.comments[match[1]] = int(match[2])
+        document.last = index
+    elif match := _SUBTEST.match(line):
         depth = (len(line) - len(line.lstrip(" "))) // 4 + 1
         while len(document.levels) <= depth <= _MAX_DEPTH:
             document.levels.append(_Level())
         if depth < len(document.levels):
-            document.levels[depth].title = found[1]
+            document.levels[depth].title = match[1]
 
 
 def _tallies(document: _Document | None) -> Iterator[Tally]:
@@ -178,13 +179,13 @@ def _tallies(document: _Document | None) -> Iterator[Tally]:
 
 def _across_gap(document: _Document) -> Iterator[Tally]:
     """Test lines are missing, so only the closing comments can tell, and only if the plan says the same."""
-    said = document.comments
-    if {"tests", "pass", "fail"} <= said.keys():
-        skipped = said.get("skipped", said.get("skip", 0)) + said.get("todo", 0)
+    counts = document.comments
+    if {"tests", "pass", "fail"} <= counts.keys():
+        skipped = counts.get("skipped", counts.get("skip", 0)) + counts.get("todo", 0)
         names = first_names(name for kind, name in document.outcomes if kind == "failed")
         early = document.plan if document.gap is not None and document.plan_line < document.gap else None
         yield Tally(
-            "TAP", said["pass"], said["fail"], said.get("cancelled", 0), skipped, failures=names,
+            "TAP", counts["pass"], counts["fail"], counts.get("cancelled", 0), skipped, failures=names,
             first=document.first, last=document.last, announced=early,
         )  # fmt: skip
     else:
@@ -207,37 +208,37 @@ _SKIPPED = re.compile(r" *ok \d+.*# (?:skip|SKIP)\b")
 def read_bats(lines: Lines) -> Iterable[Tally]:
     """One tally per closing line that ticked tests stand above."""
     start = ticks = 0
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         ticks += line[:1] == " " and bool(_BATS_CHECK.match(line))
-        found = _BATS.match(line) if " failure" in line else None
-        if not found:
+        match = _BATS.match(line) if " failure" in line else None
+        if not match:
             continue
-        failed, missing, skipped = number(found, 2), number(found, 3), number(found, 4)
-        if ticks == number(found, 1) - skipped - missing:
-            names = (name[1] for _, name in matches(lines[start:at], _BATS_NAME))
+        failed, missing, skipped = number(match, 2), number(match, 3), number(match, 4)
+        if ticks == number(match, 1) - skipped - missing:
+            names = (name[1] for _, name in matches(lines[start:index], _BATS_NAME))
             yield Tally(
-                "Bats", max(0, number(found, 1) - failed - missing - skipped), failed, missing, skipped,
-                failures=first_names(names), first=start, last=at,
+                "Bats", max(0, number(match, 1) - failed - missing - skipped), failed, missing, skipped,
+                failures=first_names(names), first=start, last=index,
             )  # fmt: skip
-            start, ticks = at + 1, 0
+            start, ticks = index + 1, 0
 
 
 def read_prove(lines: Lines) -> Iterable[Tally]:
     """One tally per `Files=…, Tests=…` with its verdict; a test that was planned and never ran is an error."""
     start = 0
-    for at, found in matches(lines, _FILES):
-        if at + 1 < len(lines) and _VERDICT.match(lines[at + 1]):
-            first = next((start + line for line, _ in matches(lines[start:at], _DOTTED)), start)
-            yield _prove(lines[first:at], first, at + 1, number(found, 2))
-            start = at + 2
+    for index, match in matches(lines, _FILES):
+        if index + 1 < len(lines) and _VERDICT.match(lines[index + 1]):
+            first = next((start + line for line, _ in matches(lines[start:index], _DOTTED)), start)
+            yield _prove(lines[first:index], first, index + 1, number(match, 2))
+            start = index + 2
 
 
 def _prove(within: Lines, first: int, last: int, total: int) -> Tally:
-    failed = sum(number(found, 3) for _, found in matches(within, _SCRIPT))
-    lost = sum(max(0, number(found, 1) - number(found, 2)) for _, found in matches(within, _SHELL_PLAN))
+    failed = sum(number(match, 3) for _, match in matches(within, _SCRIPT))
+    missing = sum(max(0, number(match, 1) - number(match, 2)) for _, match in matches(within, _SHELL_PLAN))
     skipped = sum(1 for _ in matches(within, _SKIPPED))
     return Tally(
-        "prove", max(0, total - failed - skipped), failed, lost, skipped,
+        "prove", max(0, total - failed - skipped), failed, missing, skipped,
         failures=first_names(_prove_names(within)), first=first, last=last, quotes=True,
     )  # fmt: skip
 
@@ -245,7 +246,7 @@ def _prove(within: Lines, first: int, last: int, total: int) -> Tally:
 def _prove_names(lines: Lines) -> Iterator[str]:
     script = ""
     for line in lines:
-        if found := _SCRIPT.match(line):
-            script = found[1]
-        elif script and (found := _NUMBERS.match(line)):
-            yield f"{script} {found[1]}"
+        if match := _SCRIPT.match(line):
+            script = match[1]
+        elif script and (match := _NUMBERS.match(line)):
+            yield f"{script} {match[1]}"
