@@ -18,13 +18,13 @@ import anyio.to_thread
 
 from zelda_ci.redact import Redactor, SafeText, joined
 
+# Takes a chunk of output; false means that enough was read and the process may be ended.
 Sink = Callable[[bytes], bool]
-"""Takes a chunk of output; false means that enough was read and the process may be ended."""
 
 CHUNK = 1 << 16
 
+# Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two.
 SEAM = 8192
-"""Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two."""
 
 
 class Limited:
@@ -36,7 +36,7 @@ class Limited:
         self._file = file
         self._limit = limit
 
-    def take(self, chunk: bytes) -> bool:
+    def feed(self, chunk: bytes) -> bool:
         """Take what fits; false once that is not all."""
         fitting = chunk[: self._limit - self.written]
         self._file.write(fitting)
@@ -59,12 +59,13 @@ class Ends:
         """Whether something of the middle is missing."""
         return self.total > 2 * self._room
 
-    def take(self, chunk: bytes) -> bool:
+    def feed(self, chunk: bytes) -> bool:
         """Take all, keep the ends."""
         self.total += len(chunk)
         fitting = self._room - len(self._head)
         self._head += chunk[:fitting]
         self._tail += chunk[fitting:]
+        # Cut only now and then: cutting for each chunk would copy the whole tail every time.
         if len(self._tail) > 2 * self._room + CHUNK:
             del self._tail[: -self._room]
         return True
@@ -83,17 +84,17 @@ class Ends:
         return joined("\n", (redact(head), gap, redact(tail)))
 
 
+# From SIGTERM to SIGKILL: longer than the supervisor needs to end a whole run.
 TERM_GRACE_SECONDS = 10.0
-"""From SIGTERM to SIGKILL: longer than the supervisor needs to end a whole run."""
 
+# How long output may still come after the end, from a grandchild that kept the pipe open.
 DRAIN_SECONDS = 1.0
-"""How long output may still come after the end, from a grandchild that kept the pipe open."""
 
+# More than this a pipe of Linux never holds, unless an administrator allows it.
 MAX_PIPE_BYTES = 1 << 20
-"""More than this a pipe of Linux never holds, unless an administrator allows it."""
 
+# Bytes on standard error after which a program of ours is ended.
 MAX_ERRORS = 16 << 20
-"""Bytes on standard error after which a program of ours is ended."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +142,12 @@ def answer(argv: Sequence[str], *, timeout_seconds: float) -> Captured:
         TimeoutError: It did not end in time; it is dead then.
     """
     try:
-        done = subprocess.run(
+        outcome = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False, env={}
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{argv[0]} did not end in {timeout_seconds:.0f} s") from error
-    return Captured(done.returncode, done.stdout, done.stderr)
+    return Captured(outcome.returncode, outcome.stdout, outcome.stderr)
 
 
 async def run(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
@@ -176,7 +177,7 @@ async def run(  # noqa: PLR0913  # two of them have defaults that nearly every c
     try:
         async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
             with anyio.move_on_after(timeout_seconds) as deadline:
-                await _drain(child, ends.take)
+                await _drain(child, ends.feed)
     except anyio.get_cancelled_exc_class():
         if when_cut_short:
             when_cut_short(completed(None))
@@ -210,7 +211,7 @@ async def capture(  # noqa: PLR0913  # two of them have defaults that nearly eve
     with _input(input) as stdin:
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:
             with anyio.fail_after(timeout_seconds):
-                await _drain(child, *(sink.take for sink in sinks))
+                await _drain(child, *(sink.feed for sink in sinks))
     return Captured(child.returncode, stdout.getvalue(), stderr.getvalue(), any(sink.truncated for sink in sinks))
 
 
@@ -234,12 +235,13 @@ async def stream(
         into, errors = Limited(file, max_bytes), Limited(stderr, MAX_ERRORS)
         async with _started(argv, cwd, environment) as child:
             with anyio.fail_after(timeout_seconds):
-                await _drain(child, into.take, errors.take)
+                await _drain(child, into.feed, errors.feed)
     return Streamed(child.returncode, stderr.getvalue(), into.written, into.truncated)
 
 
 def _input(data: bytes | None) -> IO[bytes]:
-    """A file, not a pipe, so that a program that does not read cannot block us."""
+    # A file, not a pipe, so that a program that does not read cannot block us.
+    # Without a name on disk, so that nobody else can open it and nothing is left if Zelda is killed.
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     file.write(data or b"")
     file.seek(0)
@@ -256,7 +258,8 @@ async def _started(
     stderr: int = subprocess.PIPE,
     inherit: Sequence[int] = (),
 ) -> AsyncIterator[subprocess.Popen[bytes]]:
-    """A child in a session of its own, so that a Ctrl+C at the terminal is ours alone to answer; ended on leaving."""
+    """A child that is ended on leaving."""
+    # In a session of its own, so that a Ctrl+C at the terminal is ours alone to answer.
     with subprocess.Popen(  # noqa: ASYNC220  # takes a millisecond, and asyncio's own waits for grandchildren's pipes
         argv,
         cwd=cwd,
@@ -276,16 +279,14 @@ async def _started(
 
 
 async def _end(child: subprocess.Popen[bytes]) -> None:
-    """Make sure that the child is gone: asked first, then its whole process group killed.
-
-    It is reaped last: until then its process group cannot be anybody else's.
-    """
+    """Make sure that the child is gone: asked first, then its whole process group killed."""
     _ask(child)
     with anyio.move_on_after(TERM_GRACE_SECONDS):
         await _exited(child)
     with suppress(ProcessLookupError, PermissionError):  # an empty group is what we want
         os.killpg(child.pid, signal.SIGKILL)
     await _exited(child)
+    # Reaped last: until then its process group cannot be anybody else's.
     child.wait()
 
 
@@ -295,10 +296,7 @@ def _ask(child: subprocess.Popen[bytes]) -> None:
 
 
 async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
-    """Read standard output and error to their end, each into its sink, then wait for the child.
-
-    A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment, no more.
-    """
+    """Read standard output and error to their end, each into its sink, then wait for the child."""
     failures: list[OSError] = []
 
     async def read(pipe: IO[bytes], sink: Sink) -> None:
@@ -316,6 +314,7 @@ async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
             for pipe, sink in pipes:
                 readers.start_soon(read, pipe, sink)
             await _exited(child)
+            # A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment.
             readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
     except anyio.get_cancelled_exc_class():
         # A busy machine may not have read yet what the child printed long ago.
@@ -352,6 +351,7 @@ def _take_rest(pipe: int, sink: Sink) -> None:
 async def _exited(child: subprocess.Popen[bytes]) -> None:
     """Wait for the child itself, not for whoever inherited its pipes. Not reaped, where the system can do that."""
     try:
+        # It becomes readable when the process ends, without reaping it, so its number stays taken.
         descriptor = os.pidfd_open(child.pid)
     except (AttributeError, OSError):  # another system, or an old kernel
         while child.poll() is None:  # noqa: ASYNC110  # there is no event to wait for

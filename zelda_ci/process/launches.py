@@ -45,13 +45,13 @@ def followed(file: Path) -> Iterator[BinaryIO]:
 def read(file: Path) -> Launch:
     """What was said; nothing where there is no such file."""
     with suppress(OSError), file.open("rb") as opened:
-        return said_in(opened)
+        return read_opened(opened)
     return Launch(begun=False)
 
 
-def said_in(opened: BinaryIO) -> Launch:
+def read_opened(opened: BinaryIO) -> Launch:
     """What was said in a file, from its beginning."""
     opened.seek(0)
     words = (opened.read(MAX_MESSAGE_LENGTH) or b"").decode("ascii", "replace").split()
-    known = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
-    return Launch(words[:1] == [BEGUN], int(words[2]) if known else None)
+    has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
+    return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# Where the system's folders are merged into /usr, these are links.
 SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""Where the system's folders are merged into /usr, these are links."""
 
 NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 # Some of these ask who is root outside, and for no capability: what is written there would run outside.
@@ -35,9 +35,11 @@ def bubblewrap_command(program: str, world: SandboxMounts, *, internet: bool) ->
     """Everything before the program to be run in that world, with no capability and no way to the terminal."""
     network = () if internet else ("--unshare-net",)
     return [
+        # A new session, because a terminal accepts input that a program types into it (TIOCSTI).
         program, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--proc", "/proc", *SEALED, "--dev", "/dev", "--dir", "/run", "--dir", "/var",
         *_mounts(world),
+        # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
         "--remount-ro", "/dev", "--remount-ro", "/", "--",
     ]  # fmt: skip
 

@@ -22,19 +22,20 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
 MAX_PROCESSES = 4096
 MAX_MEMORY = 8 << 30
+# Of the machine's, where that is less.
 MEMORY_SHARE = 0.8
-"""Of the machine's, where that is less."""
 MAX_DISK = 10 << 30
 
+# What a session's commands print ends up in transcripts, and what they send somewhere else is out of reach.
 HIDDEN_FROM_SHELLS = (
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET",
     "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SHELL_PREFIX",
 )  # fmt: skip
 
+# The setting that decides on a phase's network; Zelda's own reading never has any.
 NETWORKED: Mapping[CommandPhase, str | None] = {
     "setup": "setup", "session": "session", "build": "build", "test": "test", "zelda": None,
 }  # fmt: skip
-"""The setting that decides on a phase's network; Zelda's own reading never has any."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,11 @@ class _Arrangement:
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     def _policy(self, *, internet: bool) -> Mapping[str, Any]:
-        """In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist."""
+        # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
         sockets = internet or self.bwrap is not None
         abi = levels.abi_of(self.needs.level)
+        # The limit counts per user, so it only makes sense where the run has one of its own (also in a user
+        # namespace).
         processes = {"NPROC": self.needs.processes} if self.bwrap or self.needs.uid is not None else {}
         return {
             "ready": programs.READY,
@@ -164,28 +167,27 @@ class _Arrangement:
 
 
 def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
-    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI.
-
-    Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
-    what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
-    """
+    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI."""
     abi = levels.abi_of(level)
     if not abi:
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     anybody = level == "uid"
-    named = run.path / "inner" / Path(shell).name
-    named.parent.mkdir(exist_ok=True)
+    wrapper = run.path / "inner" / Path(shell).name
+    wrapper.parent.mkdir(exist_ok=True)
+    # Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
+    # what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
     return (
         _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
-        _program(named, [*programs.inside(policy, anybody=anybody), shell]),
+        _program(wrapper, [*programs.inside(policy, anybody=anybody), shell]),
     )
 
 
 def _program(file: Path, command: Sequence[str]) -> Path:
-    """Of the shell's making, since the path of Python may hold a space."""
+    # Not written over: the file may be running, and a link may have been put in its place.
     file.unlink(missing_ok=True)
+    # A script, since the path of Python may hold a space, which a line of `#!` cannot.
     file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     file.chmod(0o755)
     return file
@@ -211,8 +213,8 @@ class Isolation:
         return levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
 
 
+# Shells that need no options of the user's, and how they stop at the first failure.
 STRICT = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
-"""Shells that need no options of the user's, and how they stop at the first failure."""
 
 NO_PIPEFAIL = (
     "There is no bash on PATH, so sh runs the commands: of a pipe only the last part decides whether it failed. "
@@ -239,15 +241,15 @@ def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ..
     if not any(isinstance(command, str) for command in commands):
         return ()
     _shell(suite, environment)
-    return () if suite.shell or _found("bash", environment) else (NO_PIPEFAIL,)
+    return () if suite.shell or _program_path("bash", environment) else (NO_PIPEFAIL,)
 
 
 def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str]:
-    given = suite.shell or ("bash" if _found("bash", environment) else "sh")
-    words = given.split() if isinstance(given, str) else list(given)
+    setting = suite.shell or ("bash" if _program_path("bash", environment) else "sh")
+    words = setting.split() if isinstance(setting, str) else list(setting)
     options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
     # Zelda's own choice, looked up where the run will look: what is missing is told before anything is spent.
-    program = _found(words[0], environment) or ("/bin/sh" if words[0] == "sh" else None)
+    program = _program_path(words[0], environment) or ("/bin/sh" if words[0] == "sh" else None)
     if program is None:
         raise WorkspaceError(
             f"shell: {words[0]} is not on PATH, which is {environment.get('PATH', '')} in the run.",
@@ -257,5 +259,5 @@ def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str
     return (program, *options, *words[1:])
 
 
-def _found(program: str, environment: Mapping[str, str]) -> str | None:
+def _program_path(program: str, environment: Mapping[str, str]) -> str | None:
     return shutil.which(program, path=environment.get("PATH", ""))

@@ -8,23 +8,23 @@ from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from pathlib import Path
 from typing import Any
 
+# The newest version whose rights are known here; a newer kernel is asked for these.
 NEWEST = 7
-"""The newest version whose rights are known here; a newer kernel is asked for these."""
 
-OLDEST = 3
-"""Before it, files could be truncated that cannot be written."""
+# Before it, files could be truncated that cannot be written.
+MIN_LANDLOCK_ABI = 3
 
+# From here on signals and abstract sockets end at the border.
 SCOPED = 6
-"""From here on signals and abstract sockets end at the border."""
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+# Rights to files by the version that brought them.
 RIGHTS = {1: (1 << 13) - 1, 2: REFER, 3: TRUNCATE, 5: IOCTL_DEV}
-"""Rights to files by the version that brought them."""
 
+# To bind and to connect; from version 4 on.
 TCP = 0b11
-"""To bind and to connect; from version 4 on."""
 ABSTRACT_SOCKETS, SIGNALS = 1, 2
 
 READ = EXECUTE | READ_FILE | READ_DIR
@@ -37,8 +37,8 @@ def version() -> int:
     """The version of this kernel; 0 where there is none."""
     if sys.platform != "linux":
         return 0
-    found: int = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
-    return max(found, 0)
+    abi: int = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
+    return max(abi, 0)
 
 
 def rights(abi: int) -> int:
@@ -60,6 +60,7 @@ def policy(
     """
     devices = [name for name in DEVICES if terminals or name != "pts"]
     every = rights(min(abi, NEWEST))
+    # Nothing that builds or tests code makes devices, or controls those that lie among its files.
     write = every & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     return {
         **_handled(abi, every, tcp=not internet),
@@ -85,6 +86,8 @@ def _handled(abi: int, every: int, *, tcp: bool) -> Mapping[str, int]:
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
+# What the kernel offers to administrators; nothing that builds or tests code needs it. By number: a filter sees nothing
+# else.
 FORBIDDEN = {
     "x86_64": (
         # mount family
@@ -100,29 +103,29 @@ FORBIDDEN = {
         105, 106, 273, 104, 294, 224, 225, 142, 60, 443, 89, 170, 112, 116,
     ),
 }  # fmt: skip
+# Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist.
 CLONE3 = 435
-"""Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist."""
 CLONE = {"x86_64": 56, "aarch64": 220}
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 IOCTL = {"x86_64": 16, "aarch64": 29}
 SOCKET = {"x86_64": 41, "aarch64": 198}
 
+# Mount, cgroup, UTS, IPC, user, process, network.
 NEW_NAMESPACES = 0x7E020000
-"""Mount, cgroup, UTS, IPC, user, process, network."""
 NEW_TIME = 0x80
+# TIOCSTI and TIOCLINUX: they type into whatever reads a terminal.
 TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: they type into whatever reads a terminal."""
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
+# From here on numbers belong to x32, another way to make the same calls.
 FOREIGN = 0x40000000
-"""From here on numbers belong to x32, another way to make the same calls."""
 
+# Operation, steps to skip if it is so, steps to skip if not, operand.
 Step = tuple[int, int, int, int]
-"""Operation, steps to skip if it is so, steps to skip if not, operand."""
 
 
 def program(machine: str, *, internet: bool) -> bytes:
@@ -135,17 +138,22 @@ def program(machine: str, *, internet: bool) -> bytes:
     families = (AF_UNIX, AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
     steps: list[Step] = [
         (LOAD, 0, 0, ARCHITECTURE),
+        # On x86-64 a program can switch to 32-bit calls, whose numbers mean something else: killed, as there is no
+        # fallback.
         (EQUAL, 1, 0, ARCHITECTURES[machine]),
         (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER),
         (AT_LEAST, 0, 1, FOREIGN),
         (RETURN, 0, 0, ERRNO | EPERM),
+        # "Not implemented" instead of "not permitted": only then do the C libraries fall back to `clone`.
         *_call(CLONE3, [(RETURN, 0, 0, ERRNO | ENOSYS)]),
         *(step for number in FORBIDDEN[machine] for step in _call(number, [(RETURN, 0, 0, ERRNO | EPERM)])),
         *_call(CLONE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES)),
         *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),
         *_call(IOCTL[machine], _one_of(SECOND_ARGUMENT, TERMINAL_INPUT, ERRNO | EPERM, ALLOW)),
         *_call(SOCKET[machine], _one_of(FIRST_ARGUMENT, families, ALLOW, ERRNO | EAFNOSUPPORT)),
+        # A list of what is forbidden, not of what is allowed: a toolchain that needs a new call would break for no
+        # gain.
         (RETURN, 0, 0, ALLOW),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -162,5 +170,5 @@ def _unless_any_bit(argument: int, bits: int) -> Sequence[Step]:
 
 
 def _one_of(argument: int, values: Sequence[int], then: int, otherwise: int) -> Sequence[Step]:
-    found = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, then))]
-    return [(LOAD, 0, 0, argument), *found, (RETURN, 0, 0, otherwise)]
+    tests = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, then))]
+    return [(LOAD, 0, 0, argument), *tests, (RETURN, 0, 0, otherwise)]

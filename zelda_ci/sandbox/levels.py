@@ -14,8 +14,8 @@ from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
 from zelda_ci.sandbox import bubblewrap, kernel, programs
 
+# From the weakest to the strongest.
 STRENGTH: Sequence[IsolationLevel] = ("none", "degraded", "landlock", "uid", "namespaces", "full")
-"""From the weakest to the strongest."""
 
 PROBE_SECONDS = 10
 UNSAFE_HINT = (
@@ -54,26 +54,26 @@ def probe(environ: Mapping[str, str], cli: Path | None = None) -> Offered:
     return _probed(environ.get("PATH", os.defpath), cli)
 
 
-def choose_level(offered: Offered, wanted: str, require: IsolationLevel | None, *, unsafe: bool) -> IsolationLevel:
+def choose_level(offered: Offered, setting: str, require: IsolationLevel | None, *, unsafe: bool) -> IsolationLevel:
     """The level of a run.
 
     Args:
         offered: What this machine offers.
-        wanted: A level, or "auto" for the best.
+        setting: A level, or "auto" for the best.
         require: The least that is acceptable.
         unsafe: Whether somebody said that no isolation at all is acceptable.
 
     Raises:
         ConfigError: That cannot be had (`ISOLATION_UNAVAILABLE`).
     """
-    level = next((name for name in STRENGTH if name == wanted), offered.level)
+    level = next((name for name in STRENGTH if name == setting), offered.level)
     if not offered.offers(level):
         raise _unavailable(f"Isolation level {level} is not available on this machine.", offered)
     if require is not None and STRENGTH.index(level) < STRENGTH.index(require):
-        what = "the best that this machine offers" if wanted == "auto" else "what isolation.level asks for"
-        raise _unavailable(f"Isolation level {require} is required, and {what} is {level}.", offered)
+        available = "the best that this machine offers" if setting == "auto" else "what isolation.level asks for"
+        raise _unavailable(f"Isolation level {require} is required, and {available} is {level}.", offered)
     if level == "none" and not unsafe:
-        cause = "This machine offers no isolation" if wanted == "auto" else "Isolation level none protects nothing"
+        cause = "This machine offers no isolation" if setting == "auto" else "Isolation level none protects nothing"
         raise ConfigError(
             f"{cause}, and code of the tested repository would run as you.",
             hint=" ".join([*offered.reasons, UNSAFE_HINT]),
@@ -97,10 +97,10 @@ def abi_of(level: IsolationLevel) -> int:
 @lru_cache
 def _probed(path: str, cli: Path | None) -> Offered:
     reasons: list[str] = []
-    return Offered(frozenset(["none", *_found(path, cli, reasons)]), tuple(reasons))
+    return Offered(frozenset(["none", *_available_levels(path, cli, reasons)]), tuple(reasons))
 
 
-def _found(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
+def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
     if sys.platform != "linux" or platform.machine() not in kernel.ARCHITECTURES:
         reasons.append(f"There is isolation on Linux on x86-64 and ARM, not on {sys.platform} {platform.machine()}.")
         return
@@ -110,7 +110,7 @@ def _found(path: str, cli: Path | None, reasons: list[str]) -> Iterator[Isolatio
     reasons.extend([problem] if problem else [])
     if not problem:
         yield "namespaces"
-    if abi >= kernel.OLDEST:
+    if abi >= kernel.MIN_LANDLOCK_ABI:
         yield "degraded"
     if abi >= kernel.SCOPED:
         yield "landlock"
@@ -118,13 +118,13 @@ def _found(path: str, cli: Path | None, reasons: list[str]) -> Iterator[Isolatio
         yield "full"
     # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
     obstacle = _user_problem(cli, try_it=problem is not None)
-    if abi >= kernel.OLDEST and not obstacle:
+    if abi >= kernel.MIN_LANDLOCK_ABI and not obstacle:
         yield "uid"
     reasons.extend([obstacle] if obstacle and problem and os.geteuid() == 0 else [])
 
 
 def _landlock_problems(abi: int) -> Iterator[str]:
-    if abi < kernel.OLDEST:
+    if abi < kernel.MIN_LANDLOCK_ABI:
         yield "The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed."
     elif abi < kernel.SCOPED:
         yield "The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can."
@@ -144,12 +144,12 @@ def _namespaces_problem(path: str) -> str | None:
         "--ro-bind", "/", "/", "--proc", "/proc", *bubblewrap.SEALED, "--dev", "/dev", "--remount-ro", "/dev",
         "--", "true",
     ]  # fmt: skip
-    said = _tried(trial)
-    return None if said is None else f"bubblewrap cannot make namespaces here ({said}). {USER_NAMESPACES}"
+    problem = _tried(trial)
+    return None if problem is None else f"bubblewrap cannot make namespaces here ({problem}). {USER_NAMESPACES}"
 
 
+# Capabilities with which root can let a run be another user's, and yet measure and remove it.
 NEEDED = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID"}
-"""Capabilities with which root can let a run be another user's, and yet measure and remove it."""
 
 
 def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
@@ -167,12 +167,12 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
         return None
     policy = {"uid": USERS[0], "landlock": kernel.nested(kernel.version()), "seccomp": _filter()}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
-    said = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
-    return None if said is None else f"Runs cannot be another user's here ({said})."
+    problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
+    return None if problem is None else f"Runs cannot be another user's here ({problem})."
 
 
+# User ids that are nobody's on ordinary machines, and exist in containers whose users are mapped.
 USERS = range(30000, 60000)
-"""User ids that are nobody's on ordinary machines, and exist in containers whose users are mapped."""
 
 
 def _filter() -> str:
@@ -189,10 +189,10 @@ def _capabilities() -> int:
 def _tried(argv: Sequence[str]) -> str | None:
     """What a program that failed had to say; nothing where it went well."""
     try:
-        done = process.answer(argv, timeout_seconds=PROBE_SECONDS)
+        outcome = process.answer(argv, timeout_seconds=PROBE_SECONDS)
     except (OSError, TimeoutError) as error:
         return str(error)
-    if done.exit_code == 0:
+    if outcome.exit_code == 0:
         return None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else f"exit code {done.exit_code}"
+    words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()
+    return words[-1] if words else f"exit code {outcome.exit_code}"

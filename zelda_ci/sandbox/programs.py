@@ -12,8 +12,8 @@ SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
 
+# The descriptor on which a program tells the supervisor that it is confined.
 READY = 3
-"""The descriptor on which a program tells the supervisor that it is confined."""
 
 
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")

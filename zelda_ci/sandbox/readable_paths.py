@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zelda_ci.errors import ConfigError
 
+# Version managers: their programs on PATH look for the rest in HOME, which is another one in a session.
 TOOLCHAINS = {
     "ASDF_DATA_DIR": ".asdf",
     "MISE_DATA_DIR": ".local/share/mise",
@@ -20,11 +21,13 @@ TOOLCHAINS = {
     "SDKMAN_DIR": ".sdkman",
     "VOLTA_HOME": ".volta",
 }
-"""Version managers: their programs on PATH look for the rest in HOME, which is another one in a session."""
 
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
 
+# Of /etc, and little of it: every mount takes time.
+#
+# No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for.
 CONFIGURATION = (
     "R", "alternatives", "bash.bashrc", "bashrc", "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts",
     "gai.conf", "group", "gss", "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf",
@@ -34,39 +37,35 @@ CONFIGURATION = (
     "resolv.conf", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vim",
     "xml", "zsh",
 )  # fmt: skip
-"""Of /etc, and little of it: every mount takes time.
-
-No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for.
-"""
 FAMILIES = ("ImageMagick-*", "java-*", "jvm-*", "php*", "python3*")
 
+# Variables that name a toolchain's folder.
 PLACES = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", *TOOLCHAINS)
-"""Variables that name a toolchain's folder."""
 CERTIFICATES = (
     "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
 )  # fmt: skip
 
+# Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included.
 PARTS = (
     "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt",
 )  # fmt: skip
-"""Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included."""
 
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
+# Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it.
 SHIMS = "shims"
-"""Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it."""
 PACKAGES = Path("/opt")
+# Whose targets are readable: all paths must fit into one argument of a program.
 MAX_LINKS = 400
-"""Whose targets are readable: all paths must fit into one argument of a program."""
 
+# User ids of people lie from the one to below the other.
 FIRST_PERSON, NOBODY = 1000, 65534
-"""User ids of people lie from the one to below the other."""
 
+# In a home; no suite may ask for them.
 SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
     ".password-store", ".pypirc", ".ssh",
 )  # fmt: skip
-"""In a home; no suite may ask for them."""
 
 
 @dataclass(frozen=True)
@@ -109,24 +108,25 @@ class PathPolicy:
 
 
 def _homes() -> tuple[Path, ...]:
-    """Of people and root, as the system knows them; those of daemons may be anything, even /usr/bin."""
-    found = {
+    """Homes of people and root, as the system knows them."""
+    # Those of daemons may be anything, even /usr/bin.
+    homes = {
         Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_uid == 0 or FIRST_PERSON <= entry.pw_uid < NOBODY
     }
-    return tuple(sorted(_real(home) for home in found if home.is_absolute() and not _is_system(home)))
+    return tuple(sorted(_real(home) for home in homes if home.is_absolute() and not _is_system(home)))
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def check_readable(asked: Iterable[str], grounds: PathPolicy) -> None:
+def check_readable(paths: Iterable[str], grounds: PathPolicy) -> None:
     """Refuse what a suite may not make readable.
 
     Raises:
         ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
     """
-    for text in asked:
+    for text in paths:
         path = Path(text)
         problem = (
             "is not absolute" if not path.is_absolute()
@@ -149,7 +149,7 @@ def _is_secret(path: Path, grounds: PathPolicy) -> bool:
 
 
 def readable(
-    environment: Mapping[str, str], grounds: PathPolicy, ours: Iterable[Path], asked: Iterable[str] = ()
+    environment: Mapping[str, str], grounds: PathPolicy, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
     """Everything that exists of it, none below another, as the paths are written.
 
@@ -157,15 +157,15 @@ def readable(
         environment: The run's.
         grounds: What must stay out.
         ours: Zelda's own files and folders that it needs.
-        asked: What the suite asks for, checked.
+        extra: What the suite asks for, checked.
     """
-    found = [
+    candidates = [
         *_system(grounds),
         *(part for path in _toolchains(environment) for part in _installation(path, grounds)),
         *(Path(environment[name]) for name in CERTIFICATES if name in environment),
-        *map(Path, asked),
+        *map(Path, extra),
     ]
-    allowed = (path for path in found if not grounds.is_private(path))
+    allowed = (path for path in candidates if not grounds.is_private(path))
     return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and path.exists())
 
 
@@ -194,15 +194,15 @@ def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     for name in PLACES:
         if name in environment:
             yield Path(environment[name])
-    left = MAX_LINKS
+    budget = MAX_LINKS
     entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
     # /bin and /usr/bin are one.
     for entry in {_real(entry): entry for entry in entries if entry.is_absolute()}.values():
         if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
             yield entry
             yield _real(entry)
-        for target in _targets(entry, left):
-            left -= 1
+        for target in _targets(entry, budget):
+            budget -= 1
             yield target
 
 
@@ -237,6 +237,7 @@ def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
     prefix = folder.parent
     if folder.name == SHIMS and not grounds.is_private(prefix) and not _is_secret(prefix, grounds):
         yield prefix
+    # A prefix such as ~/.local holds more than programs: keyrings, and the state of other tools.
     elif grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
         yield from (prefix / part for part in PARTS if prefix not in {Path("/"), grounds.home, *grounds.homes})
     else:
@@ -245,9 +246,10 @@ def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
     """Without duplicates and what lies in another of them, unless a link is on the way."""
-    kept: list[Path] = []
+    outermost: list[Path] = []
     for path in sorted(set(paths)):
-        above = next((outer for outer in kept if path.is_relative_to(outer)), None)
+        above = next((outer for outer in outermost if path.is_relative_to(outer)), None)
+        # Bubblewrap mounts a folder as it is: a link in it that leads elsewhere needs its target mounted as well.
         if above is None or not _real(path).is_relative_to(_real(above)):
-            kept.append(path)
-    return kept
+            outermost.append(path)
+    return outermost

@@ -14,10 +14,10 @@ def read_json_object(file: Path) -> dict[str, object]:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
-            found = json.loads(opened.read(1 << 16))
+            content = json.loads(opened.read(1 << 16))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def is_there(place: Path) -> bool:

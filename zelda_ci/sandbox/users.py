@@ -32,17 +32,18 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
     Raises:
         WorkspaceError: None is free.
     """
-    held = base / "users"
-    held.mkdir(mode=0o700, exist_ok=True)
+    claims = base / "users"
+    claims.mkdir(mode=0o700, exist_ok=True)
+    # At random, so that runs of several Zeldas (in containers that share no locks, too) seldom try the same one.
     for uid in random.sample(USERS, ATTEMPTS):
-        number = None if _is_known(uid) else _claimed(held / str(uid))
+        number = None if _is_known(uid) else _claimed(claims / str(uid))
         if number is not None:
             try:
                 yield uid
             finally:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(_forget, uid)
-                (held / str(uid)).unlink(missing_ok=True)
+                (claims / str(uid)).unlink(missing_ok=True)
                 os.close(number)
             return
     raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
@@ -90,11 +91,13 @@ def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: in
     """
     for folder in (*objects, run.path / "inner"):
         _show(folder)
+    # To be run, not to be written: Claude Code starts every command through it.
     if (shell := run.path / "shell").exists():
         _allow(shell, 0o555)
     for place in (run.path.parent, *objects):
         _open_way(place, base)
     # No other run's user comes through here, whatever it knows of the path.
+    # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
     for top in (run.root, run.git_dir, run.home, run.tmp, run.private):

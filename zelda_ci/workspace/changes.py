@@ -17,7 +17,7 @@ from zelda_ci.workspace import store
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.store import Start
-from zelda_ci.workspace.tree_scan import Snapshot, look_over, set_aside
+from zelda_ci.workspace.tree_scan import Snapshot, scan_tree, set_aside
 
 MAX_PATCH_BYTES = 20 << 20
 BORDER = b"diff --git "
@@ -43,13 +43,13 @@ def store_patch(
             ownership.hand_over(file.fileno(), target.parent)
             file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
             left_out = _copy(source, file, redact, complete=complete)
-            written = file.tell()
+            size = file.tell()
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-    return written, left_out
+    return size, left_out
 
 
 def _copy(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complete: bool) -> bool:
@@ -124,8 +124,8 @@ async def compute(
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
     """
-    taken = await measured(folder, start, scratch, plumbing)
-    return await _written(taken.git, start.commit, taken.left_out, scratch, target, redact)
+    staged = await measured(folder, start, scratch, plumbing)
+    return await _write_patch(staged.git, start.commit, staged.left_out, scratch, target, redact)
 
 
 async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
@@ -141,21 +141,21 @@ async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbin
     root = folder.root if folder.is_intact() else nowhere
     git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)
     git = replace(git, timeout_seconds=DEADLINE_SECONDS)
-    left_out = await _taken(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
+    left_out = await _stage(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
     left_out |= _filled(root, start.store.submodules)
     # From here on nothing of the work tree is read, where the traps are back.
     return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out)
 
 
-async def _taken(
+async def _stage(
     folder: WorkspaceFolder, index: CheckoutIndex, root: Path, git: Git, scratch: Path
 ) -> dict[bytes, str]:
     """Bring the index to the work tree's state; returns what could not be read, and why."""
-    survey = await anyio.to_thread.run_sync(look_over, root)
-    with set_aside(root, [*survey.nested, *survey.traps], scratch / "aside"):
-        left_out = await Snapshot(git, scratch / "git", root).take(index, folder.session_index)
-    left_out |= dict.fromkeys(survey.traps, "not a plain file")
-    return left_out | dict.fromkeys(survey.closed, "cannot be listed")
+    scan = await anyio.to_thread.run_sync(scan_tree, root)
+    with set_aside(root, [*scan.nested, *scan.traps], scratch / "aside"):
+        left_out = await Snapshot(git, scratch / "git", root).stage(index, folder.session_index)
+    left_out |= dict.fromkeys(scan.traps, "not a plain file")
+    return left_out | dict.fromkeys(scan.closed, "cannot be listed")
 
 
 def _filled(root: Path, submodules: Sequence[str]) -> dict[bytes, str]:
@@ -172,21 +172,21 @@ def _holds_something(place: Path) -> bool:
         return False
 
 
-async def _written(
+async def _write_patch(
     git: Git, start: str, left_out: Mapping[bytes, str], scratch: Path, target: Path, redact: Redactor
 ) -> Changes:
     stats = _counted(await git(*DIFF, "--numstat", "-z", start))
     raw = scratch / "raw.patch"
     complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, max_bytes=MAX_RAW_BYTES)
     preface = _preface(left_out)
-    written, cut = await anyio.to_thread.run_sync(lambda: store_patch(raw, target, preface, redact, complete=complete))
+    size, cut = await anyio.to_thread.run_sync(lambda: store_patch(raw, target, preface, redact, complete=complete))
     names = sorted({*(name for name, _, _ in stats), *left_out})
     return Changes(
         files=tuple(redact(os.fsdecode(name)) for name in names),
         insertions=sum(added for _, added, _ in stats),
         deletions=sum(removed for _, _, removed in stats),
         patch=target,
-        patch_bytes=written,
+        patch_bytes=size,
         truncated=cut or bool(left_out),
     )
 
@@ -197,10 +197,10 @@ def _preface(left_out: Mapping[bytes, str]) -> Sequence[str]:
     return [*lines[:MAX_NAMED], *([f"and {more} more"] if more > 0 else [])]
 
 
-def _counted(said: bytes) -> list[tuple[bytes, int, int]]:
+def _counted(raw: bytes) -> list[tuple[bytes, int, int]]:
     """Name, added and removed lines from `--numstat -z`; a renamed file by its new name, a binary one without lines."""
-    fields = iter(said.split(b"\0"))
-    found: list[tuple[bytes, int, int]] = []
+    fields = iter(raw.split(b"\0"))
+    counts: list[tuple[bytes, int, int]] = []
     for entry in fields:
         if not entry:
             continue
@@ -208,5 +208,5 @@ def _counted(said: bytes) -> list[tuple[bytes, int, int]]:
         if not name:
             next(fields)
             name = next(fields)
-        found.append((name, int(added.replace(b"-", b"0")), int(removed.replace(b"-", b"0"))))
-    return found
+        counts.append((name, int(added.replace(b"-", b"0")), int(removed.replace(b"-", b"0"))))
+    return counts

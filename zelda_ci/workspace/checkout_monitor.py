@@ -17,8 +17,8 @@ from zelda_ci.redact import Redactor
 
 MAX_LISTED = 50
 
+# Git renews the time of such a file whenever it reads it, Zelda's own reading included, lest it expire.
 SHARED_INDEX = b"sharedindex."
-"""Git renews the time of such a file whenever it reads it, Zelda's own reading included, lest it expire."""
 
 
 class TreeStamp(NamedTuple):
@@ -45,12 +45,12 @@ class WatchedCheckout:
     def __init__(self, folders: Sequence[Path], without: Sequence[Path]) -> None:
         """Look at everything in `folders` (absolute), but not in `without`; blocks while it does."""
         self._folders, self._without = _outermost(folders), frozenset(map(os.fsencode, without))
-        self._before = self._look()
+        self._before = self._scan()
 
     def compare(self, redact: Redactor) -> Tripwire:
         """What is different now; blocks while it looks."""
         began = monotonic()
-        now = self._look()
+        now = self._scan()
         changes = sorted(_differences(self._before, now))
         return Tripwire(
             entries=len(now),
@@ -62,11 +62,11 @@ class WatchedCheckout:
             more=max(0, len(changes) - MAX_LISTED),
         )
 
-    def _look(self) -> dict[bytes, TreeStamp]:
-        found: dict[bytes, TreeStamp] = {}
+    def _scan(self) -> dict[bytes, TreeStamp]:
+        stamps: dict[bytes, TreeStamp] = {}
         for folder in self._folders:
-            found |= _entries(os.fsencode(folder), self._without)
-        return found
+            stamps |= _entries(os.fsencode(folder), self._without)
+        return stamps
 
     def _named(self, path: bytes) -> str:
         """Relative to the first folder: the others lie outside it only where a work tree is linked."""
@@ -81,7 +81,7 @@ def _outermost(folders: Sequence[Path]) -> Sequence[Path]:
 
 
 def _entries(folder: bytes, without: frozenset[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
-    """Without recursion: a tree may be deeper than the stack."""
+    # Without recursion: a tree may be deeper than the stack.
     waiting = [folder]
     yield from _stamped(folder)
     while waiting:

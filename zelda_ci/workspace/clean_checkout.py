@@ -107,12 +107,14 @@ class ProtectedFiles:
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
-async def restored(guard: ProtectedFiles | None) -> list[str]:
+async def restored(protected: ProtectedFiles | None) -> list[str]:
     """Put back what is different, and say so in a sentence."""
-    names = await anyio.to_thread.run_sync(guard.restore) if guard else []
-    told = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "")
+    names = await anyio.to_thread.run_sync(protected.restore) if protected else []
+    listing = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "")
     return (
-        [f"Protected files that an earlier command had changed were restored before this one: {told}"] if names else []
+        [f"Protected files that an earlier command had changed were restored before this one: {listing}"]
+        if names
+        else []
     )
 
 
@@ -143,7 +145,7 @@ class CleanCheckout:
     """Protected files that the session had changed, added or removed, relative to the top of the tree."""
     left_out: tuple[str, ...]
     """Changes that could not be taken over, such as very large files."""
-    guard: ProtectedFiles
+    protected: ProtectedFiles
     """Over the protected files."""
 
 
@@ -174,25 +176,28 @@ async def check_out(
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
     """
-    taken = await measured(run, start, scratch, plumbing)
-    git = taken.git
+    staged = await measured(run, start, scratch, plumbing)
+    git = staged.git
     changed = _changed(await git(*RAW, start.commit))
     spec = _spec(protected, prefix)
     restored = {path: change[:2] for path, change in changed.items() if spec.match_file(os.fsdecode(path))}
-    shown = await _shown(start, scratch, plumbing)
-    places = {place for path in shown for place in _places(path)}
-    forged = {path for path in changed if path in places and (path not in shown or changed[path][2] != shown[path][1])}
-    await _restore(git, {**restored, **shown})
+    uncovered = await _shown(start, scratch, plumbing)
+    places = {place for path in uncovered for place in _places(path)}
+    forged = {
+        path for path in changed if path in places and (path not in uncovered or changed[path][2] != uncovered[path][1])
+    }
+    # The uncovered win: what the session has put in the place of a suite or criterion must not be run.
+    await _restore(git, {**restored, **uncovered})
     tree = (await git("write-tree")).decode().strip()
     folder = WorkspaceFolder(run.path / NAME, run.number)
     await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
     store.make_folder(folder.root, Path(prefix))
     tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
-    protected_files = [path for path in tracked if path in shown or spec.match_file(os.fsdecode(path))]
-    guard = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
+    protected_files = [path for path in tracked if path in uncovered or spec.match_file(os.fsdecode(path))]
+    protector = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
     back = {*restored, *forged}
-    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, taken.left_out))
-    return CleanCheckout(folder, names, left_out, guard)
+    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, staged.left_out))
+    return CleanCheckout(folder, names, left_out, protector)
 
 
 def checked(
@@ -218,17 +223,17 @@ async def _shown(start: Start, scratch: Path, plumbing: Git) -> dict[bytes, tupl
     if start.whole is None or not start.store.withheld.paths:
         return {}
     whole = plumbing.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
-    told = (await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit)).split(b"\0")[:-1]
+    lines = (await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit)).split(b"\0")[:-1]
     hidden = {os.fsencode(path) for path in start.store.withheld.paths}
     entries = {}
-    for head, _, path in (entry.partition(b"\t") for entry in told):
+    for head, _, path in (entry.partition(b"\t") for entry in lines):
         mode, kind, blob = head.split(b" ")
         if kind == b"blob" and any(place in hidden for place in _places(path)):
             entries[path] = (mode, blob)
-    wanted = b"".join(b"%b\n" % blob for _, blob in entries.values())
+    blobs = b"".join(b"%b\n" % blob for _, blob in entries.values())
     packs = scratch / "git" / "objects" / "pack"
     packs.mkdir(exist_ok=True)
-    await whole("pack-objects", "-q", str(packs / "pack"), stdin=wanted)
+    await whole("pack-objects", "-q", str(packs / "pack"), stdin=blobs)
     return entries
 
 
@@ -241,13 +246,13 @@ def _places(path: bytes) -> Iterator[bytes]:
 
 async def _restore(git: Git, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
     """Put index entries back; a file or link that has taken the place of a folder gives way."""
-    gone = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, (mode, blob) in entries.items() if mode == ABSENT]
-    kept = [b"%b %b 0\t%b" % (mode, blob, path) for path, (mode, blob) in entries.items() if mode != ABSENT]
-    if gone or kept:
+    removals = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, (mode, blob) in entries.items() if mode == ABSENT]
+    updates = [b"%b %b 0\t%b" % (mode, blob, path) for path, (mode, blob) in entries.items() if mode != ABSENT]
+    if removals or updates:
         options = ("update-index", "-z", "--replace", "--index-info")
-        done = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*gone, *kept]))
-        if done.exit_code != 0:
-            raise git.failure(options, done)
+        outcome = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*removals, *updates]))
+        if outcome.exit_code != 0:
+            raise git.failure(options, outcome)
 
 
 async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path, plumbing: Git) -> None:
@@ -277,8 +282,8 @@ async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path,
 def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
     """Path → mode and blob at the start, and blob now: `:oldmode newmode oldblob newblob status`, then the path."""
     fields = raw.split(b"\0")[:-1]
-    told = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
-    return {path: (change[0][1:], change[2], change[3]) for path, change in told}
+    changes = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
+    return {path: (change[0][1:], change[2], change[3]) for path, change in changes}
 
 
 def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:

@@ -72,9 +72,9 @@ class Ignored:
 
     def inside(self, folder: Path) -> "Ignored":
         """With that of a folder below, if it has one."""
-        found = _head(folder / ".gitignore", MAX_LIST_BYTES)
-        spec = GitIgnoreSpec(tuple(_patterns(found)), backend="simple")
-        return Ignored(((folder, spec), *self.lists)) if found else self
+        patterns = _head(folder / ".gitignore", MAX_LIST_BYTES)
+        spec = GitIgnoreSpec(tuple(_patterns(patterns)), backend="simple")
+        return Ignored(((folder, spec), *self.lists)) if patterns else self
 
     def names(self, place: Path, *, is_folder: bool) -> bool:
         """Whether git would ignore an entry of a folder that it does not ignore."""
@@ -160,12 +160,14 @@ async def make_copy(folder: WorkspaceFolder, order: CopyOrder, plumbing: Git) ->
     """
     draft = folder.path / "draft"
     copy = _Copy(left_out=order.results_dir)
+    # A copy first, which nobody else changes, so that what is searched is what is committed.
     await anyio.to_thread.run_sync(_copy_tree, order.project, draft, copy)
     finder = order.finder
-    withheld = await anyio.to_thread.run_sync(_found, draft, finder) if finder else Withheld()
+    withheld = await anyio.to_thread.run_sync(_find_suites, draft, finder) if finder else Withheld()
     whole = None
     if order.whole:
         whole = await _commit(Store(folder.path / "whole"), draft, plumbing)
+        # It holds the suites, which no session may see.
         whole.folder.chmod(0o700)
     await anyio.to_thread.run_sync(_remove, draft, withheld.paths)
     store = Store(folder.path / "store", withheld=withheld, notes=(*_notes(copy), *notes(withheld)))
@@ -179,15 +181,15 @@ async def _commit(store: Store, tree: Path, plumbing: Git) -> Store:
     create(store.folder)
     git = plumbing.within(tree, GIT_DIR=str(store.folder), GIT_WORK_TREE=str(tree), **IDENTITY)
     await git("add", "-A")
-    written = (await git("write-tree")).decode().strip()
-    commit = (await git("commit-tree", "-m", "The folder as it was found", written)).decode().strip()
+    tree_id = (await git("write-tree")).decode().strip()
+    commit = (await git("commit-tree", "-m", "The folder as it was found", tree_id)).decode().strip()
     return replace(store, commit=commit)
 
 
-def _found(tree: Path, finder: SuiteFinder) -> Withheld:
+def _find_suites(tree: Path, finder: SuiteFinder) -> Withheld:
     files, texts, links = set[str](), dict[str, list[bytes]](), dict[str, list[str]]()
-    for folder, names, found in os.walk(tree):
-        for name in (*names, *found):
+    for folder, names, file_names in os.walk(tree):
+        for name in (*names, *file_names):
             place = Path(folder, name)
             path = place.relative_to(tree).as_posix()
             if place.is_symlink():
@@ -222,43 +224,45 @@ def _put_in_place(folder: WorkspaceFolder, draft: Path, store: Store) -> None:
     (folder.root / ".git").rename(draft / ".git")
     folder.root.rmdir()
     draft.rename(folder.root)
+    # The index was made for these very files, so git need not read them all again.
     shutil.copy2(store.folder / "index", folder.session_index)
 
 
 def _copy_tree(source: Path, target: Path, copy: _Copy) -> None:
     folders = []
-    for found, made in _walk(source, target, copy):
+    for original, twin in _walk(source, target, copy):
         anyio.from_thread.check_cancelled()
-        status = found.lstat()
+        status = original.lstat()
         if stat.S_ISDIR(status.st_mode):
-            made.mkdir()
-            folders.append((made, status))
+            twin.mkdir()
+            folders.append((twin, status))
         elif stat.S_ISLNK(status.st_mode):
             copy.count(status)
-            made.symlink_to(found.readlink())
+            twin.symlink_to(original.readlink())
         elif stat.S_ISREG(status.st_mode):
             copy.count(status)
-            _copy_file(found, made, copy)
+            _copy_file(original, twin, copy)
         else:
-            copy.skipped.append(f"{found.relative_to(source)} (not a file)")
-    for made, status in reversed(folders):
-        os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+            copy.skipped.append(f"{original.relative_to(source)} (not a file)")
+    # Last, and the deepest first: making an entry changes the times of its folder.
+    for twin, status in reversed(folders):
+        os.utime(twin, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _walk(source: Path, target: Path, copy: _Copy) -> Iterator[tuple[Path, Path]]:
     """Every entry and its place in the copy, folders before their contents; no `.git`, no results, nothing private."""
     waiting = [(source, target, Ignored())]
     while waiting:
-        here, there, above = waiting.pop()
-        yield here, there
+        folder, twin, above = waiting.pop()
+        yield folder, twin
         try:
-            entries = list(os.scandir(here))
+            entries = list(os.scandir(folder))
         except OSError as error:
-            copy.skipped.append(f"{here.relative_to(source)} ({error.strerror})")
+            copy.skipped.append(f"{folder.relative_to(source)} ({error.strerror})")
             continue
-        ignored = above.inside(here)
+        ignored = above.inside(folder)
         for entry in entries:
-            place, is_folder = here / entry.name, entry.is_dir(follow_symlinks=False)
+            place, is_folder = folder / entry.name, entry.is_dir(follow_symlinks=False)
             if entry.name in {".git", ".zelda"} or place == copy.left_out:
                 continue
             if is_private(place, is_folder=is_folder):
@@ -266,19 +270,21 @@ def _walk(source: Path, target: Path, copy: _Copy) -> Iterator[tuple[Path, Path]
             elif ignored.names(place, is_folder=is_folder):
                 copy.ignored.append(str(place.relative_to(source)))
             elif is_folder:
-                waiting.append((place, there / entry.name, ignored))
+                waiting.append((place, twin / entry.name, ignored))
             else:
-                yield place, there / entry.name
+                yield place, twin / entry.name
 
 
 def _copy_file(source: Path, target: Path, copy: _Copy) -> None:
     try:
+        # Tried first: copying would leave an empty file behind.
         with source.open("rb"):
             pass
     except OSError as error:
         copy.skipped.append(f"{source.name} ({error.strerror})")
         return
     shutil.copy2(source, target, follow_symlinks=False)
+    # A file that is read-only in the project is copied as such, and the session could not change it.
     target.chmod(target.stat().st_mode | stat.S_IRUSR | stat.S_IWUSR)
 
 

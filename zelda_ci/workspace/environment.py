@@ -21,12 +21,12 @@ TAKEN_OVER = frozenset({
 })  # fmt: skip
 
 
+# Zelda's own business: a session never holds the key, and has folders of its own.
 REFUSED = frozenset({
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
     "BASH_ENV", "GLIBC_TUNABLES", "HOME", "PATH", "PWD", "SSH_AUTH_SOCK", "TMPDIR", "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR", MARKER,
 })  # fmt: skip
-"""Zelda's own business: a session never holds the key, and has folders of its own."""
 
 REFUSED_STARTS = (
     "GIT_", "LD_", "DYLD_", "ACTIONS_", "ANTHROPIC_UNIX_SOCKET",
@@ -34,11 +34,11 @@ REFUSED_STARTS = (
     "CLAUDE_CODE_PROVIDER_", "CLAUDE_CODE_SHELL", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "CLAUDE_CODE_TMPDIR",
 )  # fmt: skip
 
+# With these the CLI would go to another provider, past the proxy that holds the key and counts the cost.
 OTHER_PROVIDERS = (
     "ANTHROPIC_BEDROCK_", "ANTHROPIC_FOUNDRY_", "ANTHROPIC_VERTEX_", "AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_SKIP_",
     "CLAUDE_CODE_USE_",
 )  # fmt: skip
-"""With these the CLI would go to another provider, past the proxy that holds the key and counts the cost."""
 
 GIT_IDENTITY = """\
 [user]
@@ -68,14 +68,15 @@ def build_environment(
     check_names(names)
     configuration = folder.home / ".gitconfig"
     configuration.write_text(GIT_IDENTITY)
-    asked = {name: environ[name] for name in names if name in environ}
+    passed_on = {name: environ[name] for name in names if name in environ}
     path = search_path(environ.get("PATH", os.defpath), project)
+    # Claude Code takes SHELL for its commands; the user's may be one that it does not know, such as fish.
     shell = shutil.which("bash", path=path)
     return {
         **{name: value for name, value in environ.items() if name in TAKEN_OVER or name.startswith("LC_")},
         **_toolchains(environ),
-        **asked,
-        **_around_proxies(asked),
+        **passed_on,
+        **_around_proxies(passed_on),
         "PATH": path,
         **({"SHELL": shell} if shell else {}),
         "HOME": str(folder.home),
@@ -129,10 +130,10 @@ def _toolchains(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: place for name, place in places.items() if place and Path(place).is_dir()}
 
 
-def _around_proxies(asked: Mapping[str, str]) -> dict[str, str]:
-    """Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it."""
-    if not any(name.lower().endswith("_proxy") for name in asked):
+def _around_proxies(variables: Mapping[str, str]) -> dict[str, str]:
+    # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.
+    if not any(name.lower().endswith("_proxy") for name in variables):
         return {}
-    others = [asked[name] for name in ("NO_PROXY", "no_proxy") if name in asked]
+    others = [variables[name] for name in ("NO_PROXY", "no_proxy") if name in variables]
     value = ",".join(["127.0.0.1", "localhost", *others])
     return {"NO_PROXY": value, "no_proxy": value}

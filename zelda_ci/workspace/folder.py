@@ -28,11 +28,11 @@ TIMEOUT_SECONDS = 2.0
 
 
 async def end_orphans(run_folder: Path) -> int:
-    """Kill the strays of one run and wait until they are gone; returns how many there were."""
+    """Kill the orphans of one run and wait until they are gone; returns how many there were."""
     killed = 0
     with anyio.move_on_after(TIMEOUT_SECONDS):
-        while found := _kill(run_folder):
-            killed += found
+        while count := _kill(run_folder):
+            killed += count
             await anyio.sleep(0.01)
     return killed
 
@@ -78,6 +78,7 @@ def _killed(process: Path, mark: bytes) -> bool:
     except OSError:
         return False
     try:
+        # Once more: the number may have become another process's before the descriptor was taken.
         if mark not in (process / "environ").read_bytes().split(b"\0"):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -144,22 +145,23 @@ def announced(folder: WorkspaceFolder, run_id: str, results_dir: Path) -> Iterat
 
     Whoever works on the same project in another container does not see the work tree; the lease's lock it does see.
     """
-    shown = results_dir / "workspaces"
+    listing = results_dir / "workspaces"
     draft = _draft(folder.path, results_dir)
     lease = None
     try:
-        ownership.make_folder(shown)
+        ownership.make_folder(listing)
+        # Made under another name and moved, since a link cannot be replaced in place.
         draft.symlink_to(folder.root)
-        draft.replace(shown / run_id)
+        draft.replace(listing / run_id)
         lease = locks.try_lock(draft, mode=0o666)
         draft.write_text(json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)}))
-        draft.replace(shown / f"{run_id}.json")
-        written = True
+        draft.replace(listing / f"{run_id}.json")
+        is_writable = True
     except (OSError, LockError) as error:
-        log.info("%s cannot be written: %s", shown, error)
-        written = False
+        log.info("%s cannot be written: %s", listing, error)
+        is_writable = False
     try:
-        yield written
+        yield is_writable
     finally:
         if lease is not None:
             os.close(lease)
@@ -170,10 +172,10 @@ async def sweep(project_home: Path) -> list[str]:
     swept = []
     for path in _entries(project_home / "runs"):
         async with locks.locked(_lock(project_home)):
-            number = _claimed_remains(path)
+            number = _claimed_dead_run(path)
         if number is not None or path.is_symlink():
             try:
-                swept += await _end_remains(path, project_home)
+                swept += await _end_dead_run(path, project_home)
             finally:
                 if number is not None:
                     os.close(number)
@@ -181,7 +183,7 @@ async def sweep(project_home: Path) -> list[str]:
     return swept
 
 
-def _claimed_remains(path: Path) -> int | None:
+def _claimed_dead_run(path: Path) -> int | None:
     """The lock of a dead run; nothing where its process lives, or where nobody can tell."""
     try:
         return None if path.is_symlink() else locks.try_lock(path / "lock")
@@ -200,16 +202,17 @@ def forget_vanished(results_dir: Path) -> None:
             _retract(Path(folder), lease.stem, results_dir)
 
 
-async def _end_remains(path: Path, project_home: Path) -> list[str]:
+async def _end_dead_run(path: Path, project_home: Path) -> list[str]:
     """Remove one dead run, or nothing but the folder if it is not known whose it was."""
     meta = read_json_object(path / "meta.json")
     run_id, results = meta.get("runId"), meta.get("results")
-    known = isinstance(run_id, str) and isinstance(results, str)
-    await _end(path, project_home, str(run_id), Path(str(results)) if known else None)
-    return [str(run_id)] if known else []
+    is_ours = isinstance(run_id, str) and isinstance(results, str)
+    await _end(path, project_home, str(run_id), Path(str(results)) if is_ours else None)
+    return [str(run_id)] if is_ours else []
 
 
 async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | None) -> None:
+    # Processes first: they would write into the folder while it is removed.
     await end_orphans(path)
     if results_dir is not None:
         _retract(path, run_id, results_dir)
@@ -244,6 +247,7 @@ def _claim(project_home: Path) -> tuple[Path, int]:
 
 def _retract(path: Path, run_id: str, results_dir: Path) -> None:
     """Remove link and lease, if they are this run's: what was read from a run's folder is not to be trusted."""
+    # It becomes part of a path.
     if not re.fullmatch(r"[\w.-]+", run_id):
         return
     link, lease = (results_dir / "workspaces" / name for name in (run_id, f"{run_id}.json"))

@@ -21,7 +21,7 @@ from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
 
-OLDEST = (2, 32)
+MIN_VERSION = (2, 32)
 """The first that takes its global configuration from a file of our choice."""
 
 NO_SPACE = "NO_SPACE"
@@ -37,7 +37,7 @@ DISK_FULL = (
 )
 """Git does not always say why it could not write."""
 
-LEAST_FREE = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 """Bytes on a disk below which whatever git refuses there may be for want of room."""
 
 CONFIGURATION = """\
@@ -95,10 +95,10 @@ class Git:
         Raises:
             WorkspaceError: It failed; the message is git's own last words.
         """
-        done = await self.attempt(*arguments, stdin=stdin, inherit=inherit)
-        if done.exit_code != 0 or done.truncated:
-            raise self.failure(arguments, done)
-        return done.stdout
+        outcome = await self.attempt(*arguments, stdin=stdin, inherit=inherit)
+        if outcome.exit_code != 0 or outcome.truncated:
+            raise self.failure(arguments, outcome)
+        return outcome.stdout
 
     async def attempt(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> process.Captured:
         """Run a command that may fail.
@@ -124,7 +124,7 @@ class Git:
             WorkspaceError: It failed, or there is no room.
         """
         with self._explained(arguments):
-            done = await process.stream(
+            outcome = await process.stream(
                 [self.program, *arguments],
                 cwd=self.cwd,
                 environment=self.environment,
@@ -132,9 +132,9 @@ class Git:
                 timeout_seconds=self.timeout_seconds,
                 max_bytes=max_bytes,
             )
-        if done.exit_code != 0 and not done.truncated:
-            raise self.failure(arguments, process.Captured(done.exit_code, b"", done.stderr))
-        return not done.truncated
+        if outcome.exit_code != 0 and not outcome.truncated:
+            raise self.failure(arguments, process.Captured(outcome.exit_code, b"", outcome.stderr))
+        return not outcome.truncated
 
     @contextmanager
     def _explained(self, arguments: Sequence[str]) -> Iterator[None]:
@@ -145,14 +145,14 @@ class Git:
         except OSError as error:
             raise WorkspaceError(f"git {_verb(arguments)} could not be run in {self.cwd}: {error.strerror}.") from error
 
-    def failure(self, arguments: Sequence[str], done: process.Captured) -> WorkspaceError:
+    def failure(self, arguments: Sequence[str], outcome: process.Captured) -> WorkspaceError:
         """The error that a failed command means."""
-        said = self.redact(done.stderr.decode("utf-8", "replace")).strip()
-        log.info("git %s ended with %s: %s", _verb(arguments), done.exit_code, said)
-        lines = said.splitlines()
+        stderr = self.redact(outcome.stderr.decode("utf-8", "replace")).strip()
+        log.info("git %s ended with %s: %s", _verb(arguments), outcome.exit_code, stderr)
+        lines = stderr.splitlines()
         full = [line for line in lines if any(sign in line for sign in DISK_FULL)]
         causes = full or [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
-        reason = causes[0] if causes else f"exit code {done.exit_code}"
+        reason = causes[0] if causes else f"exit code {outcome.exit_code}"
         code, hint = (NO_SPACE, MAKE_ROOM) if full else ("GIT_FAILED", None)
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
 
@@ -160,7 +160,7 @@ class Git:
 def has_room(folder: Path) -> bool:
     """Whether the disk of a folder has more room than git needs for what is small."""
     status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize >= LEAST_FREE and (status.f_favail > 0 or status.f_files == 0)
+    return status.f_bavail * status.f_frsize >= MIN_FREE_BYTES and (status.f_favail > 0 or status.f_files == 0)
 
 
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
@@ -177,15 +177,20 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
     _keep(configuration, CONFIGURATION)
     environment = {
         "PATH": path,
+        # Its messages are compared with English ones.
         "LC_ALL": "C",
         "HOME": "/nonexistent",
         "GIT_CONFIG_GLOBAL": str(configuration),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_ATTR_NOSYSTEM": "1",
+        # `git status` would otherwise write the index of the user's repository.
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
+        # In a partial clone, reading an object would reach for the network, with the user's credentials.
         "GIT_NO_LAZY_FETCH": "1",
+        # What is tested is the commit itself, not what `refs/replace` says in its place.
         "GIT_NO_REPLACE_OBJECTS": "1",
+        # A submodule or remote of the tested repository may name any address, and `ext::` runs a command.
         "GIT_ALLOW_PROTOCOL": "file",
         "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     }
@@ -194,12 +199,12 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
 
 def for_status(plumbing: Git, environ: Mapping[str, str]) -> Git:
     """Git as the user has configured it, for the one question that depends on it: what is ignored, what is changed."""
-    kept = {name: value for name, value in plumbing.environment.items() if not name.startswith("GIT_CONFIG")}
-    del kept["GIT_ATTR_NOSYSTEM"]
+    environment = {name: value for name, value in plumbing.environment.items() if not name.startswith("GIT_CONFIG")}
+    del environment["GIT_ATTR_NOSYSTEM"]
     home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
     configuration = Path(plumbing.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
     _keep(configuration, STATUS_CONFIGURATION)
-    return replace(plumbing, environment={**kept, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
+    return replace(plumbing, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
 
 
 def _keep(file: Path, text: str) -> None:
@@ -214,13 +219,13 @@ def _keep(file: Path, text: str) -> None:
         draft.unlink(missing_ok=True)
 
 
-def check_version(said: bytes) -> None:
+def check_version(printed: bytes) -> None:
     """Refuse a git that is too old for what Zelda asks of it."""
-    found = re.match(rb"git version (\d+)\.(\d+)", said)
-    if found and (int(found[1]), int(found[2])) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    version = re.match(rb"git version (\d+)\.(\d+)", printed)
+    if version and (int(version[1]), int(version[2])) < MIN_VERSION:
+        min_version = ".".join(map(str, MIN_VERSION))
         raise WorkspaceError(
-            f"git {found[1].decode()}.{found[2].decode()} is too old: Zelda needs {oldest} or newer.",
+            f"git {version[1].decode()}.{version[2].decode()} is too old: Zelda needs {min_version} or newer.",
             code="GIT_TOO_OLD",
         )
 
@@ -249,6 +254,8 @@ async def head_commit(folder: Path, environ: Mapping[str, str]) -> tuple[str, by
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
+        # A repository of another user, as in a container, is read all the same; its fsmonitor would be run as a
+        # program.
         "GIT_CONFIG_COUNT": "2",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
@@ -260,14 +267,14 @@ async def head_commit(folder: Path, environ: Mapping[str, str]) -> tuple[str, by
     answers = []
     for question in (("rev-parse", "--verify", "-q", "HEAD^{commit}"), ("cat-file", "commit", "HEAD")):
         try:
-            done = await process.capture(
+            outcome = await process.capture(
                 [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS
             )
         except (OSError, TimeoutError):
             return None
-        if done.exit_code != 0:
+        if outcome.exit_code != 0:
             return None
-        answers.append(done.stdout)
+        answers.append(outcome.stdout)
     return answers[0].decode().strip(), answers[1]
 
 
@@ -283,30 +290,30 @@ def explained() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        named = error.filename2 or error.filename
-        where = f"{os.fsdecode(named)}: " if isinstance(named, (str, bytes)) else ""
+        path = error.filename2 or error.filename
+        where = f"{os.fsdecode(path)}: " if isinstance(path, (str, bytes)) else ""
         raise WorkspaceError(
             f"The workspace cannot be used: {where}{error.strerror or error}.", hint=_hint(error)
         ) from error
 
 
-def check_launch(launch: Launch, done: Completed, phase: CommandPhase, limit: str | None) -> None:
+def check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: str | None) -> None:
     """See to it that what came back is the command's own doing.
 
     Raises:
         WorkspaceError: It never began, or its supervisor did not live to see its end.
     """
-    said = limit or " ".join(done.output.split())[:MAX_REASON_LENGTH]
+    note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
     if not launch.begun:
-        how = "in time" if done.timed_out else f"(exit code {done.exit_code})"
+        how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
         raise WorkspaceError(
-            f"The {phase} command did not run, because it could not be confined {how}: {said or 'no reason was given'}",
+            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
             hint="This is no failure of the code. docs/workspace.md has the levels of isolation and what each needs.",
             code="COMMAND_NOT_CONFINED",
         )
-    if not done.timed_out and launch.exit_code != done.exit_code:
+    if not result.timed_out and launch.exit_code != result.exit_code:
         raise WorkspaceError(
-            f"How the {phase} command ended is not known: its supervisor was ended (code {done.exit_code}). {said}",
+            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
             hint="See whether memory ran out, or whether the command kills processes that are not its own.",
             code="SUPERVISOR_LOST",
         )
@@ -317,9 +324,11 @@ def _hint(error: OSError) -> str | None:
         case code if code in FULL:
             return MAKE_ROOM
         case code if code in IN_THE_WAY:
-            found = _obstacle(error)
-            what = f"{found} is {locks.kind_of(found)}, and Zelda keeps something else there: " if found else ""
-            advice = f"{what}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
+            obstacle = _obstacle(error)
+            cause = (
+                f"{obstacle} is {locks.kind_of(obstacle)}, and Zelda keeps something else there: " if obstacle else ""
+            )
+            advice = f"{cause}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
             return advice[:1].upper() + advice[1:]
         case code if code in FORBIDDEN:
             return "Make it writable, or set ZELDA_WORKSPACES to another folder of your own."
@@ -329,8 +338,8 @@ def _hint(error: OSError) -> str | None:
 
 def _obstacle(error: OSError) -> Path | None:
     """The lowest that exists of what was asked for: of `a/b/c` the file `b`."""
-    named = error.filename2 or error.filename
-    if not isinstance(named, (str, bytes)):
+    name = error.filename2 or error.filename
+    if not isinstance(name, (str, bytes)):
         return None
-    path = Path(os.fsdecode(named))
+    path = Path(os.fsdecode(name))
     return next((place for place in (path, *path.parents) if locks.kind_of(place)), None)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from zelda_ci.errors import WorkspaceError
 
+# What Claude Code reads from every folder above its own.
+#
+# Not the rest of `.claude`: skills, agents, commands and settings of an outer folder stay out of a repository's
+# session.
 STEERING = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/CLAUDE.md", ".claude/rules")
-"""What Claude Code reads from every folder above its own.
-
-Not the rest of `.claude`: skills, agents, commands and settings of an outer folder stay out of a repository's session.
-"""
 
 HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 

@@ -50,26 +50,27 @@ class Watch:
         self._place = workspace.path.relative_to(workspace.base).parts
         self._specs = {kind: _spec(globs) for kind, globs in patterns.items() if globs}
         self._skipped = SKIPPED - {part for globs in patterns.values() for glob in globs for part in glob.split("/")}
-        self._before = {parts: _stamp(status) for _, parts, status in self._found()}
+        self._before = {parts: _stamp(status) for _, parts, status in self._candidates()}
         self._since = _now(workspace.base)
 
     def written(self) -> Written:
         """The reports as they are now."""
         fresh: dict[str, list[Parts]] = {kind: [] for kind in self._specs}
-        for kind, parts, status in self._found():
+        for kind, parts, status in self._candidates():
+            # Both: a clock may be coarse, and a command may touch an old file without writing it.
             if status.st_mtime_ns >= self._since and self._before.get(parts) != _stamp(status):
                 fresh[kind].append(parts)
         files: dict[str, tuple[ReportFile, ...]] = {}
         notes: list[str] = []
         with _opened(self._base, self._place) as top:
-            for kind, found in fresh.items():
+            for kind, paths in fresh.items():
                 try:
-                    files[kind] = tuple(_read(top, sorted(found)))
+                    files[kind] = tuple(_read(top, sorted(paths)))
                 except _TooMuchError as problem:
                     notes.append(f"The {kind} reports were not used: {problem}.")
         return Written(files, tuple(notes))
 
-    def _found(self) -> Iterator[tuple[str, Parts, os.stat_result]]:
+    def _candidates(self) -> Iterator[tuple[str, Parts, os.stat_result]]:
         if not self._specs:
             return
         with _opened(self._base, self._place) as top:
@@ -95,6 +96,7 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 def _now(folder: Path) -> int:
     """The time by the file system's own clock, in nanoseconds."""
+    # The disk's clock may differ from ours (network file systems), and its times may be coarser.
     probe = folder / f".{secrets.token_hex(4)}"
     probe.touch()
     try:
@@ -127,14 +129,14 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os.DirEntry[str]"]]:
     """Plain files, those near the top first, up to `MOST_ENTRIES`; a folder that cannot be read is passed over."""
-    left = MAX_ENTRIES
+    budget = MAX_ENTRIES
     waiting: deque[Parts] = deque([()] if top is not None else [])
     while waiting:
         folder = waiting.popleft()
         with _inside(top, folder) as descriptor, suppress(OSError), os.scandir(descriptor) as entries:
             for entry in entries:
-                left -= 1
-                if left < 0:
+                budget -= 1
+                if budget < 0:
                     return
                 if entry.is_file(follow_symlinks=False):
                     yield (*folder, entry.name), entry
@@ -161,16 +163,16 @@ def _inside(top: int | None, parts: Parts) -> Iterator[int]:
             os.close(descriptor)
 
 
-def _read(top: int | None, found: Sequence[Parts]) -> Iterator[ReportFile]:
-    if len(found) > MAX_FILES:
-        raise _TooMuchError(f"there are {len(found)} of them")
-    left = MAX_TOTAL_BYTES
-    for parts in found:
+def _read(top: int | None, paths: Sequence[Parts]) -> Iterator[ReportFile]:
+    if len(paths) > MAX_FILES:
+        raise _TooMuchError(f"there are {len(paths)} of them")
+    budget = MAX_TOTAL_BYTES
+    for parts in paths:
         with _inside(top, parts[:-1]) as folder:
             raw = _content(folder, parts)
         if raw is not None:
-            left -= len(raw)
-            if left < 0:
+            budget -= len(raw)
+            if budget < 0:
                 raise _TooMuchError(f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB")
             yield ReportFile("/".join(parts), raw)
 

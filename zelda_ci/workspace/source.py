@@ -10,8 +10,8 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
 
+# Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
-"""Settings on which the bytes of a checkout depend."""
 
 QUESTIONS = ("--is-bare-repository", "--is-inside-git-dir", "--show-object-format", "--show-cdup", "--git-common-dir")
 
@@ -61,10 +61,10 @@ async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapp
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
     source = await _source(repository, results_dir, git.for_status(ask, environ))
-    found = Project(folder, source, repository)
-    if found.prefix != Path():
-        await _check_committed(found, ask)
-    return found
+    tested_project = Project(folder, source, repository)
+    if tested_project.prefix != Path():
+        await _check_committed(tested_project, ask)
+    return tested_project
 
 
 def _real(path: Path) -> Path:
@@ -79,13 +79,13 @@ def _real_folder(project: Path) -> Path:
 
 
 async def _repository(folder: Path, ask: Git) -> Repository | None:
-    done = await ask.attempt("rev-parse", *QUESTIONS)
-    if done.exit_code != 0:
-        if b"not a git repository (or any" not in done.stderr:
-            raise ask.failure(("rev-parse",), done)
+    outcome = await ask.attempt("rev-parse", *QUESTIONS)
+    if outcome.exit_code != 0:
+        if b"not a git repository (or any" not in outcome.stderr:
+            raise ask.failure(("rev-parse",), outcome)
         _check_plain(folder)
         return None
-    bare, inside, object_format, places = done.stdout.removesuffix(b"\n").split(b"\n", 3)
+    bare, inside, object_format, places = outcome.stdout.removesuffix(b"\n").split(b"\n", 3)
     if b"true" in {bare, inside}:
         raise WorkspaceError(f"{folder} is a repository without files.", hint="Run Zelda in a checkout of it.")
     up, common_dir = places.split(b"\n", 1)
@@ -123,8 +123,8 @@ async def _source(repository: Repository, results_dir: Path, ask: Git) -> Worksp
     if (results := _real(results_dir)).is_relative_to(repository.top):
         pathspecs.append(f":(top,exclude,literal){results.relative_to(repository.top)}")
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
-    said = await (await _without_commands(ask))("status", *options, "--", *pathspecs)
-    lines = said.split(b"\0")
+    status = await (await _without_commands(ask))("status", *options, "--", *pathspecs)
+    lines = status.split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
     if commit == "(initial)":
@@ -150,8 +150,8 @@ async def _without_commands(ask: Git) -> Git:
 
 
 async def _check_committed(project: Project, ask: Git) -> None:
-    found = await ask.attempt("rev-parse", "--verify", "-q", f"{project.source.commit}:{project.prefix}/")
-    if found.exit_code != 0:
+    outcome = await ask.attempt("rev-parse", "--verify", "-q", f"{project.source.commit}:{project.prefix}/")
+    if outcome.exit_code != 0:
         raise WorkspaceError(
             f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",
             hint="Commit the folder, or give it a repository of its own with git init.",

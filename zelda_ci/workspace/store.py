@@ -126,8 +126,8 @@ class CheckoutOrder:
     def name(self) -> str:
         if self.finder is None:
             return f"{self.commit}-{self.depth}"
-        told = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
-        return f"{self.commit}-{self.depth}-{sha256(told).hexdigest()[:12]}"
+        identity = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
+        return f"{self.commit}-{self.depth}-{sha256(identity).hexdigest()[:12]}"
 
 
 @asynccontextmanager
@@ -139,7 +139,7 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
     """
     stores = project_home / "stores"
     folder = stores / order.name
-    async with locks.locked(_lock(stores), patience=FETCH_SECONDS) as number:
+    async with locks.locked(_lock(stores), timeout_seconds=FETCH_SECONDS) as number:
         store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
             await anyio.to_thread.run_sync(_clear, stores)
@@ -149,6 +149,7 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
+        # Before stores are retired, or this one could be the one that was used longest ago.
         os.utime(folder / "used")
         await anyio.to_thread.run_sync(_retire, stores, KEPT)
     try:
@@ -162,7 +163,7 @@ async def prune(project_home: Path) -> None:
     """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
     stores = project_home / "stores"
     if _exists(stores):
-        async with locks.locked(_lock(stores), patience=FETCH_SECONDS):
+        async with locks.locked(_lock(stores), timeout_seconds=FETCH_SECONDS):
             await anyio.to_thread.run_sync(_clear, stores)
             await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
 
@@ -174,14 +175,15 @@ async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int)
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, order, number)
         commit, withheld = await _withhold(git, order)
-        found = {
+        contents = {
             "filters": await _filters(git),
             "submodules": await _submodules(git),
             "commit": commit,
             "paths": sorted(withheld.paths),
             "beside": withheld.beside,
         }
-        await anyio.to_thread.run_sync(_seal, draft, found)
+        await anyio.to_thread.run_sync(_seal, draft, contents)
+        # In one step and last, so that a folder of that name is whole or not there.
         draft.rename(folder)
     finally:
         with anyio.CancelScope(shield=True):
@@ -199,15 +201,15 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
     quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
     arguments = ("fetch", *quiet, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
     refspec = f"{order.commit}:{START}"
-    done = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
-    if b"promisor remote" in done.stderr or b"lazy fetching disabled" in done.stderr:
+    outcome = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
+    if b"promisor remote" in outcome.stderr or b"lazy fetching disabled" in outcome.stderr:
         raise WorkspaceError(
             "This is a partial clone, and files of the tested commit are not in it.",
             hint="Clone without --filter (in a workflow: no `filter` for the checkout action).",
             code="PARTIAL_CLONE",
         )
-    if done.exit_code != 0:
-        raise git.failure(arguments, done)
+    if outcome.exit_code != 0:
+        raise git.failure(arguments, outcome)
 
 
 async def _submodules(git: Git) -> list[str]:
@@ -218,8 +220,8 @@ async def _submodules(git: Git) -> list[str]:
 async def _filters(git: Git) -> list[str]:
     """Content filters run commands of the user's configuration, which no run has."""
     pattern = r"^[^#].*[[:space:]]filter=[^[:space:]]+"
-    found = await git.attempt("grep", "-I", "-h", "-o", "-E", pattern, START, "--", ":(glob)**/.gitattributes")
-    return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(found.stdout).splitlines()})
+    outcome = await git.attempt("grep", "-I", "-h", "-o", "-E", pattern, START, "--", ":(glob)**/.gitattributes")
+    return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(outcome.stdout).splitlines()})
 
 
 def notes(withheld: Withheld) -> Iterator[str]:
@@ -237,15 +239,15 @@ def _notes(filters: Sequence[str], submodules: Sequence[str]) -> Iterator[str]:
 
 def some(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+    listing = ", ".join(names[:5])
+    return f"{listing} and {len(names) - 5} more" if len(names) > 5 else listing
 
 
-def _seal(draft: Path, found: Mapping[str, str | Sequence[str]]) -> None:
+def _seal(draft: Path, contents: Mapping[str, str | Sequence[str]]) -> None:
     """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
     sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
     (draft / "used").touch(mode=0o600)
-    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, **found}))
+    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, **contents}))
 
 
 def _complete(folder: Path) -> Store | None:
@@ -259,8 +261,8 @@ def _complete(folder: Path) -> Store | None:
         return None
     if not whole:
         return None
-    told = (*_notes(contents["filters"], submodules), *notes(withheld))
-    return Store(folder, commit, withheld, told, submodules)
+    sentences = (*_notes(contents["filters"], submodules), *notes(withheld))
+    return Store(folder, commit, withheld, sentences, submodules)
 
 
 def _clear(stores: Path) -> None:
@@ -269,11 +271,11 @@ def _clear(stores: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _retire(stores: Path, kept: int, older_than: float | None = None) -> None:
+def _retire(stores: Path, limit: int, older_than: float | None = None) -> None:
     """Remove the stores that were used longest ago and are not in use."""
     by_use = sorted((used.lstat().st_mtime, used) for used in stores.glob("*/used"))
-    for at, used in by_use[: max(0, len(by_use) - kept)] if older_than is None else by_use:
-        if older_than is not None and at > older_than:
+    for used_at, used in by_use[: max(0, len(by_use) - limit)] if older_than is None else by_use:
+        if older_than is not None and used_at > older_than:
             continue
         number = None
         with suppress(LockError):  # whoever borrows it next makes it anew

@@ -36,19 +36,19 @@ class TreeScan:
     """Folders that cannot be listed."""
 
 
-def look_over(root: Path) -> TreeScan:
+def scan_tree(root: Path) -> TreeScan:
     """Walk the tree once, opening no file; a folder deeper than a path may be long counts as closed."""
-    found = TreeScan()
+    scan = TreeScan()
     waiting = [b""]
     top = os.fsencode(root)
     while waiting:
-        here = waiting.pop()
+        folder = waiting.pop()
         try:
-            with os.scandir(os.path.join(top, here)) as entries:  # noqa: PTH118  # bytes: a name need not be UTF-8
-                waiting += _folders(here, list(entries), found)
+            with os.scandir(os.path.join(top, folder)) as entries:  # noqa: PTH118  # bytes: a name need not be UTF-8
+                waiting += _folders(folder, list(entries), scan)
         except OSError:
-            found.closed.append(here)
-    return found
+            scan.closed.append(folder)
+    return scan
 
 
 @contextmanager
@@ -58,27 +58,27 @@ def set_aside(root: Path, paths: Sequence[bytes], shelf: Path) -> Iterator[None]
     moved = []
     try:
         for path in paths:
-            at, place = os.path.join(os.fsencode(root), path), shelf / secrets.token_hex(8)  # noqa: PTH118  # as above
+            origin, place = os.path.join(os.fsencode(root), path), shelf / secrets.token_hex(8)  # noqa: PTH118  # as above
             with suppress(OSError):
-                os.rename(at, place)  # noqa: PTH104  # as above
-                moved.append((at, place))
+                os.rename(origin, place)  # noqa: PTH104  # as above
+                moved.append((origin, place))
         yield
     finally:
-        for at, place in reversed(moved):
+        for origin, place in reversed(moved):
             with suppress(OSError):
-                os.rename(place, at)  # noqa: PTH104  # as above
+                os.rename(place, origin)  # noqa: PTH104  # as above
 
 
-def _folders(here: bytes, entries: Sequence[os.DirEntry[bytes]], found: TreeScan) -> Iterator[bytes]:
+def _folders(folder: bytes, entries: Sequence[os.DirEntry[bytes]], scan: TreeScan) -> Iterator[bytes]:
     for entry in entries:
-        path = os.path.join(here, entry.name)  # noqa: PTH118  # as above
+        path = os.path.join(folder, entry.name)  # noqa: PTH118  # as above
         if entry.name == b".git":
-            if here:
-                found.nested.append(path)
+            if folder:
+                scan.nested.append(path)
         elif entry.is_dir(follow_symlinks=False):
             yield path
         elif entry.name in READ_BY_GIT and _is_trap(entry):
-            found.traps.append(path)
+            scan.traps.append(path)
 
 
 def _is_trap(entry: os.DirEntry[bytes]) -> bool:
@@ -98,7 +98,7 @@ class DiffableFiles:
     """Paths as bytes, relative to the work tree."""
 
     present: list[bytes] = field(default_factory=list)
-    gone: list[bytes] = field(default_factory=list)
+    removed: list[bytes] = field(default_factory=list)
     left_out: dict[bytes, str] = field(default_factory=dict)
     """Changed, but not read: why, in a few words."""
 
@@ -106,20 +106,20 @@ class DiffableFiles:
 def classify(root: Path, paths: Iterable[bytes]) -> DiffableFiles:
     """Sort out what git may be told to read."""
     top = os.fsencode(root)
-    found = DiffableFiles()
+    files = DiffableFiles()
     real: dict[bytes, bool] = {b"": True}
     size = 0
     for path in sorted(set(paths)):
         status = _status(top, path, real)
         reason = _objection(top, path, status, MAX_TOTAL_BYTES - size)
         if reason:
-            found.left_out[path.rstrip(b"/")] = reason
+            files.left_out[path.rstrip(b"/")] = reason
         elif status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            found.gone.append(path)
+            files.removed.append(path)
         else:
             size += status.st_size
-            found.present.append(path)
-    return found
+            files.present.append(path)
+    return files
 
 
 def _status(top: bytes, path: bytes, real: dict[bytes, bool]) -> os.stat_result | None:
@@ -133,15 +133,15 @@ def _status(top: bytes, path: bytes, real: dict[bytes, bool]) -> os.stat_result 
 
 
 def _is_real(top: bytes, folder: bytes, real: dict[bytes, bool]) -> bool:
-    known = real.get(folder)
-    if known is None:
+    is_real = real.get(folder)
+    if is_real is None:
         try:
             mode = os.lstat(os.path.join(top, folder)).st_mode  # noqa: PTH118  # as above
         except OSError:
             mode = 0
-        known = stat.S_ISDIR(mode) and _is_real(top, os.path.dirname(folder), real)  # noqa: PTH120  # as above
-        real[folder] = known
-    return known
+        is_real = stat.S_ISDIR(mode) and _is_real(top, os.path.dirname(folder), real)  # noqa: PTH120  # as above
+        real[folder] = is_real
+    return is_real
 
 
 def _objection(top: bytes, path: bytes, status: os.stat_result | None, room: int) -> str | None:
@@ -188,7 +188,7 @@ class Snapshot:
     root: Path
     attempts: int = 0
 
-    async def take(self, start_index: CheckoutIndex, session_index: Path) -> Staged:
+    async def stage(self, start_index: CheckoutIndex, session_index: Path) -> Staged:
         """Bring the index from the start state to what the tree holds now.
 
         Raises:
@@ -199,15 +199,15 @@ class Snapshot:
         changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
         fresh = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
-        found = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
-        await self._forget(changed, found)
-        stubborn = await self._add(found.present)
+        files = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
+        await self._forget(changed, files)
+        stubborn = await self._add(files.present)
         if stubborn:
             self._use(PLAIN_ATTRIBUTES)
             self.attempts = 0
             stubborn = await self._add(stubborn)
             self._use(ATTRIBUTES)
-        return found.left_out | dict.fromkeys(stubborn, "not accepted by Git")
+        return files.left_out | dict.fromkeys(stubborn, "not accepted by Git")
 
     @property
     def index(self) -> Path:
@@ -228,17 +228,17 @@ class Snapshot:
         copy = self.repository / "session-index"
         copy.write_bytes(theirs)
         git = self.git.within(self.git.cwd, GIT_INDEX_FILE=str(copy))
-        told = await git.attempt("ls-files", "-z")
-        if told.exit_code != 0:
+        listing = await git.attempt("ls-files", "-z")
+        if listing.exit_code != 0:
             return []
-        known = set(await self._names("ls-files"))
-        return [name for name in told.stdout.split(b"\0") if name and name not in known]
+        tracked = set(await self._names("ls-files"))
+        return [name for name in listing.stdout.split(b"\0") if name and name not in tracked]
 
-    async def _forget(self, changed: Mapping[bytes, IndexedFile], found: DiffableFiles) -> None:
+    async def _forget(self, changed: Mapping[bytes, IndexedFile], files: DiffableFiles) -> None:
         """Drop what is gone, and the times of what changed: git would take it at its word on size and second."""
-        gone = (b"0 %b\t%b" % (b"0" * len(changed[path].blob), path) for path in found.gone if path in changed)
-        kept = (b"%b %b 0\t%b" % (*changed[path], path) for path in found.present if path in changed)
-        if not await self._update("--index-info", [*gone, *kept]):
+        removals = (b"0 %b\t%b" % (b"0" * len(changed[path].blob), path) for path in files.removed if path in changed)
+        updates = (b"%b %b 0\t%b" % (*changed[path], path) for path in files.present if path in changed)
+        if not await self._update("--index-info", [*removals, *updates]):
             raise WorkspaceError("What the session changed cannot be computed: git refused an index of its own making.")
 
     async def _update(self, option: str, lines: Sequence[bytes]) -> bool:
@@ -254,10 +254,10 @@ class Snapshot:
             return True
         os.utime(self.index, (time.time() + 3600,) * 2)
         options = ("-c", "core.bigFileThreshold=1", "update-index", "-z", *option.split())
-        done = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
-        if done.exit_code == 0:
+        outcome = await self.git.attempt(*options, stdin=b"".join(line + b"\0" for line in lines))
+        if outcome.exit_code == 0:
             return True
-        error = self.git.failure(options, done)
+        error = self.git.failure(options, outcome)
         if error.code == NO_SPACE:
             raise error
         if not has_room(self.repository):
@@ -279,7 +279,8 @@ def _entries(raw: bytes) -> dict[bytes, IndexedFile]:
     """Path and start state from `--raw -z`: `:oldmode newmode oldblob newblob status`, then the path."""
     fields = raw.split(b"\0")[:-1]
     return {
-        path: IndexedFile(told[1:7], told.split(b" ")[2]) for told, path in zip(fields[::2], fields[1::2], strict=True)
+        path: IndexedFile(change[1:7], change.split(b" ")[2])
+        for change, path in zip(fields[::2], fields[1::2], strict=True)
     }
 
 

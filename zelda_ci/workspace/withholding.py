@@ -23,13 +23,13 @@ from zelda_ci.workspace.git import Git
 MAX_TEXT_BYTES = 2 << 20
 MAX_TOTAL_BYTES = 128 << 20
 LINK, FOLDER = b"120000", b"40000"
+# Removed files, and submodules, which hold none.
 GONE = {b"000000", b"160000"}
-"""Removed files, and submodules, which hold none."""
+# Headers that are about the commit as it was.
 UNSIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
-"""Headers that are about the commit as it was."""
 
+# What to remove below a folder: names, and what below them; nothing where all of it goes.
 Branch: TypeAlias = "dict[bytes, Branch | None]"
-"""What to remove below a folder: names, and what below them; nothing where all of it goes."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class CommitHistory:
     git: Git
     tip: str
     object_format: str
-    written: dict[str, bytes] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
     """New objects by name, with their headers."""
 
     async def commits(self) -> list[str]:
@@ -65,7 +65,7 @@ class CommitHistory:
         return Listing(frozenset(_text(path) for path, _, _ in versions), texts, targets)
 
     async def without(self, commits: Sequence[str], paths: Iterable[str]) -> Mapping[str, str]:
-        """Each commit's id once these files and folders are gone; new objects are `written`."""
+        """Each commit's id once these files and folders are gone; new ones are in `objects`."""
         bodies = await self._read(commits)
         trees = {commit: body.partition(b"\n")[0].removeprefix(b"tree ").decode() for commit, body in bodies.items()}
         lighter = await self._trees({*trees.values()}, _branch(paths))
@@ -78,19 +78,20 @@ class CommitHistory:
     async def _versions(self, commits: Sequence[str]) -> set[tuple[bytes, bytes, bytes]]:
         """Path, mode and blob of every file: what a commit has that no parent of it has, and those without parents."""
         options = ("--stdin", "--no-commit-id", "-r", "-c", "--root", "--raw", "-z", "--no-abbrev", "--no-renames")
-        said = await self.git("diff-tree", *options, stdin="".join(f"{commit}\n" for commit in commits).encode())
-        fields = iter(said.split(b"\0")[:-1])
-        found = set()
+        listing = await self.git("diff-tree", *options, stdin="".join(f"{commit}\n" for commit in commits).encode())
+        fields = iter(listing.split(b"\0")[:-1])
+        versions = set()
         for change, path in zip(fields, fields, strict=True):
-            told = change.lstrip(b":").split(b" ")
+            columns = change.lstrip(b":").split(b" ")
             parents = len(change) - len(change.lstrip(b":"))
-            mode, blob = told[parents], told[2 * parents + 1]
+            mode, blob = columns[parents], columns[2 * parents + 1]
             if mode not in GONE:
-                found.add((path, mode, blob))
-        return found
+                versions.add((path, mode, blob))
+        return versions
 
     async def _trees(self, roots: set[str], doomed: Branch) -> Mapping[str, str]:
-        """Each tree's id without what is doomed. Level by level: a path may be deeper than the stack."""
+        """Each tree's id without what is doomed."""
+        # Level by level: a path may be deeper than the stack.
         levels: list[dict[tuple[str, int], Branch]] = [{(root, id(doomed)): doomed for root in roots}]
         bodies: dict[str, bytes] = {}
         while levels[-1]:
@@ -101,6 +102,7 @@ class CommitHistory:
                 for entry in self._entries(bodies[tree])
                 if entry.mode == FOLDER
             )
+            # Level by level instead of by recursion: each level costs one call of git, however many folders it has.
             levels.append({(tree, id(branch)): branch for tree, branch in below if branch})
         ids: dict[tuple[str, int], str] = {}
         for level in reversed(levels):
@@ -109,16 +111,18 @@ class CommitHistory:
         return {root: ids[root, id(doomed)] for root in roots}
 
     def _lighter(self, body: bytes, branch: Branch, ids: Mapping[tuple[str, int], str]) -> str:
-        kept = []
+        lines = []
         for entry in self._entries(body):
             below = branch.get(entry.name, {})
             if below is None:
                 continue
             new = ids.get((entry.id, id(below)), entry.id)
+            # Git keeps no empty folders, so a tree from which all was taken goes as well; one that was empty before
+            # stays.
             if new != entry.id and new == self._empty:
                 continue
-            kept.append(b"%b %b\0%b" % (entry.mode, entry.name, bytes.fromhex(new)))
-        return self._add(b"tree", b"".join(kept))
+            lines.append(b"%b %b\0%b" % (entry.mode, entry.name, bytes.fromhex(new)))
+        return self._add(b"tree", b"".join(lines))
 
     @cached_property
     def _empty(self) -> str:
@@ -127,43 +131,43 @@ class CommitHistory:
     def _add(self, kind: bytes, body: bytes) -> str:
         content = b"%b %d\0%b" % (kind, len(body), body)
         name = hashlib.new(self.object_format, content, usedforsecurity=False).hexdigest()
-        self.written[name] = content
+        self.objects[name] = content
         return name
 
     def _entries(self, body: bytes) -> Iterator["_Entry"]:
-        size, at = hashlib.new(self.object_format, usedforsecurity=False).digest_size, 0
-        while at < len(body):
-            end = body.index(b"\0", at)
-            mode, _, name = body[at:end].partition(b" ")
-            at = end + 1 + size
-            yield _Entry(mode, name, body[end + 1 : at].hex())
+        size, start = hashlib.new(self.object_format, usedforsecurity=False).digest_size, 0
+        while start < len(body):
+            end = body.index(b"\0", start)
+            mode, _, name = body[start:end].partition(b" ")
+            start = end + 1 + size
+            yield _Entry(mode, name, body[end + 1 : start].hex())
 
     async def _small(self, names: Sequence[str]) -> list[str]:
         """Those that can be read, within bounds for all together."""
-        said = await self.git(
+        sizes = await self.git(
             "cat-file", "--batch-check=%(objectsize)", stdin="".join(f"{name}\n" for name in names).encode()
         )
-        room, found = MAX_TOTAL_BYTES, list[str]()
-        for name, size in zip(names, said.split(b"\n"), strict=False):
+        room, readable = MAX_TOTAL_BYTES, list[str]()
+        for name, size in zip(names, sizes.split(b"\n"), strict=False):
             if size.isdigit() and int(size) <= min(room, MAX_TEXT_BYTES):
                 room -= int(size)
-                found.append(name)
-        return found
+                readable.append(name)
+        return readable
 
     async def _read(self, names: Iterable[str]) -> dict[str, bytes]:
-        wanted = sorted(set(names))
-        if not wanted:
+        ordered = sorted(set(names))
+        if not ordered:
             return {}
-        said = await self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in wanted).encode())
-        found, at = dict[str, bytes](), 0
-        for name in wanted:
-            end = said.index(b"\n", at)
-            size = said[at:end].rpartition(b" ")[2]
+        output = await self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in ordered).encode())
+        bodies, start = dict[str, bytes](), 0
+        for name in ordered:
+            end = output.index(b"\n", start)
+            size = output[start:end].rpartition(b" ")[2]
             if not size.isdigit():
                 raise WorkspaceError(f"The repository lacks an object of the tested commit: {name}.")
-            found[name] = said[end + 1 : end + 1 + int(size)]
-            at = end + int(size) + 2
-        return found
+            bodies[name] = output[end + 1 : end + 1 + int(size)]
+            start = end + int(size) + 2
+        return bodies
 
 
 @dataclass(frozen=True)
@@ -193,9 +197,12 @@ async def withhold(git: Git, tip: str, object_format: str, finder: SuiteFinder, 
     new = ids.get(history.tip, history.tip)
     if new != history.tip:
         folder = Path(git.environment["GIT_DIR"])
-        await anyio.to_thread.run_sync(_write, folder, history.written)
+        await anyio.to_thread.run_sync(_write, folder, history.objects)
         _move_border(folder / "shallow", ids)
+        # The objects are there by now; the other way round, a kill in between would leave a tip that points to
+        # nothing.
         await git("update-ref", tip, new)
+        # Drops the old objects: with them, `git cat-file` would show a session what was taken out.
         await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
     return new, withheld
 
@@ -204,6 +211,7 @@ def _write(repository: Path, objects: Mapping[str, bytes]) -> None:
     for name, content in objects.items():
         file = repository / "objects" / name[:2] / name[2:]
         file.parent.mkdir(exist_ok=True)
+        # As git stores loose objects; quickly rather than small, as they are packed right after.
         file.write_bytes(zlib.compress(content, 1))
 
 
@@ -221,8 +229,9 @@ def _rewritten(body: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
     moved = [_moved(header, tree, ids) for header in headers]
     if moved == headers:
         return body
-    kept = [header for header in moved if header.partition(b" ")[0] not in UNSIGNED]
-    return b"\n".join(kept) + b"\n\n" + message
+    # A signature that does not fit would make git call the commit forged.
+    unsigned = [header for header in moved if header.partition(b" ")[0] not in UNSIGNED]
+    return b"\n".join(unsigned) + b"\n\n" + message
 
 
 def _moved(header: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
@@ -238,11 +247,11 @@ def _branch(paths: Iterable[str]) -> Branch:
     top: Branch = {}
     for path in sorted(paths):
         *above, last = os.fsencode(path).split(b"/")
-        here: Branch | None = top
+        level: Branch | None = top
         for part in above:
-            here = here.setdefault(part, {}) if here is not None else None
-        if here is not None:
-            here[last] = None
+            level = level.setdefault(part, {}) if level is not None else None
+        if level is not None:
+            level[last] = None
     return top
 
 

@@ -65,8 +65,8 @@ class Workspaces:
         self._redact = redact
         self._finder = finder
         self._isolation = isolation or Isolation(levels.probe(environ))
-        self._looking = anyio.Lock()
-        self._found: Project | None = None
+        self._lock = anyio.Lock()
+        self._inspected: Project | None = None
         self._open: dict[Path, _Open] = {}
 
     @cached_property
@@ -83,14 +83,14 @@ class Workspaces:
         Raises:
             WorkspaceError: Why it cannot be tested.
         """
-        return (await self._look()).source
+        return (await self._inspect()).source
 
-    async def _look(self) -> Project:
-        async with self._looking:
-            if self._found is None:
+    async def _inspect(self) -> Project:
+        async with self._lock:
+            if self._inspected is None:
                 with explained():
-                    self._found = await source.inspect(self._project, self._results, self._plumbing, self._environ)
-        return self._found
+                    self._inspected = await source.inspect(self._project, self._results, self._plumbing, self._environ)
+        return self._inspected
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
@@ -106,7 +106,7 @@ class Workspaces:
         """
         environment.check_names(suite.execution.env)
         self._isolation.of(suite)
-        project = await self._look()
+        project = await self._inspect()
         async with AsyncExitStack() as stack:
             with explained():
                 workspace = await self._make(run_id, suite, project, socket, stack)
@@ -170,16 +170,16 @@ class Workspaces:
         if repository is None or commit is None:
             order = copy.CopyOrder(project.folder, self._results, self._finder, suite.commands_see_suites)
             return await copy.make_copy(run, order, self._plumbing)
-        wanted = store.CheckoutOrder(repository, commit, suite.history_depth, self._finder, project.prefix)
-        lent = await stack.enter_async_context(store.borrowed(home, wanted, self._plumbing))
+        checkout = store.CheckoutOrder(repository, commit, suite.history_depth, self._finder, project.prefix)
+        lent = await stack.enter_async_context(store.borrowed(home, checkout, self._plumbing))
         everything = store.borrowed(home, store.CheckoutOrder(repository, commit), self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, wanted, lent, whole, self._plumbing)
+        return await store.check_out(run, checkout, lent, whole, self._plumbing)
 
     async def watch(self) -> WatchedCheckout:
         """The state of the developer's own tree and repository, to be compared with a later one."""
-        project = await self._look()
-        places = [found.top, found.common_dir] if (found := project.repository) else [project.folder]
+        project = await self._inspect()
+        places = [repository.top, repository.common_dir] if (repository := project.repository) else [project.folder]
         return await anyio.to_thread.run_sync(WatchedCheckout, places, [self._results], abandon_on_cancel=True)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
@@ -215,7 +215,7 @@ class Workspaces:
             # Strays are found by the folder of the run.
             variables[folder.MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
-        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.guard)
+        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected)
         return clean_checkout.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def run_command(
@@ -234,34 +234,34 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
         """
-        shown = self._redact(command if isinstance(command, str) else shlex.join(command))
+        label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
-        def told(done: Completed) -> None:
+        def report(completed: Completed) -> None:
             if when_cut_short:
-                when_cut_short(CommandResult(command=shown, **vars(done)))
+                when_cut_short(CommandResult(command=label, **vars(completed)))
 
         if not run_folder.is_there(workspace.path):
-            said = self._redact(NOWHERE)
-            return CommandResult(command=shown, exit_code=1, seconds=0, output=said, output_bytes=len(said))
+            notice = self._redact(NOWHERE)
+            return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as status:
             restored = await clean_checkout.restored(self._open[workspace.base].protected)
-            done = await process.run(
+            completed = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
                 cwd=workspace.path,
                 environment=workspace.confinement.environment,
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
                 keep_bytes=KEPT_BYTES,
-                when_cut_short=told,
+                when_cut_short=report,
             )
-            launch = launches.said_in(status)
+            launch = launches.read_opened(status)
         limit = self.limit(workspace)
-        check_launch(launch, done, phase, limit)
+        check_launch(launch, completed, phase, limit)
         notes = [*restored, *filter(None, [limit])]
-        output = self._redact("\n".join([done.output.rstrip(), *notes, ""])) if notes else done.output
-        return CommandResult(command=shown, **{**vars(done), "output": output})
+        output = self._redact("\n".join([completed.output.rstrip(), *notes, ""])) if notes else completed.output
+        return CommandResult(command=label, **{**vars(completed), "output": output})
 
     def limit(self, workspace: Workspace) -> SafeText | None:
         """Which bound the processes that ran last have reached, in a sentence; told once."""

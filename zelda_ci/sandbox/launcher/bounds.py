@@ -11,20 +11,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 CGROUPS = "/sys/fs/cgroup"
-LEAST_FREE = 1 << 30
-"""Bytes on the disk below which a run that has taken its share is ended, wherever its files are."""
+# Bytes on the disk below which a run that has taken its share is ended, wherever its files are.
+MIN_FREE_BYTES = 1 << 30
 
-LEAST_AVAILABLE = 1 << 30
-"""Bytes of memory below which a run is ended since whose start more than its share is gone, whoever has it."""
+# Bytes of memory below which a run is ended since whose start more than its share is gone, whoever has it.
+MIN_AVAILABLE_BYTES = 1 << 30
 
+# A walk over a large tree takes a while, so the pause grows with it: 20 times what the last walk took.
 WALK_SECONDS = 30.0
+# How often a control group that is still in use is tried to be removed.
 GRACE_TURNS = 50
-"""How often a control group that is still in use is tried to be removed."""
+# Files of a control group by controller, of either version, and which bound they take.
 LIMITS = {
     "memory": {"memory.limit_in_bytes": "memory", "memory.max": "memory", "memory.swap.max": "none"},
     "pids": {"pids.max": "processes"},
 }
-"""Files of a control group by controller, of either version, and which bound they take."""
 
 
 class Bounds:
@@ -56,24 +57,24 @@ class Bounds:
         self._next_look = time.monotonic() + 1
         pids = list(family)
         sentence = self._crowd(pids) or self._memory(pids) or self._disk()
-        return sentence is not None and self._told(sentence)
+        return sentence is not None and self._report(sentence)
 
     def close(self) -> None:
         """Tell what the kernel has ended, and remove the groups."""
         if "memory" in self._groups and _killed(self._groups["memory"]):
-            self._told(
+            self._report(
                 f"The kernel ended a process of it: {_gib(self._order['memory'])} of memory are all that it may take."
             )
         for group in self._groups.values():
             _remove(group)
 
-    def _told(self, sentence: str) -> bool:
+    def _report(self, sentence: str) -> bool:
         with contextlib.suppress(OSError), open(self._order["report"], "w") as file:  # noqa: PTH123  # as above
             json.dump({"sentence": sentence}, file)
         return True
 
-    def _sentence(self, what: str, most: int) -> str:
-        return f"It was ended because it took more {what} than a run may: {_gib(most)}."
+    def _sentence(self, resource: str, most: int) -> str:
+        return f"It was ended because it took more {resource} than a run may: {_gib(most)}."
 
     def _crowd(self, pids: Sequence[int]) -> str | None:
         most = self._order["processes"]
@@ -82,24 +83,28 @@ class Bounds:
     def _memory(self, pids: Sequence[int]) -> str | None:
         """Shared pages count once, which is costly to find out, so only where it matters."""
         most = self._order["memory"]
+        # There the kernel itself ends what takes more.
         if "memory" in self._groups:
             return None
         if sum(map(_resident, pids)) > most and sum(map(_share, pids)) > most:
             return self._sentence("memory", most)
         # What is in files of memory, sockets and pipes is no process's.
         available = _available()
-        gone = self._available - available > most and available < LEAST_AVAILABLE
-        return self._sentence("memory", most) if gone else None
+        is_short = self._available - available > most and available < MIN_AVAILABLE_BYTES
+        return self._sentence("memory", most) if is_short else None
 
     def _disk(self) -> str | None:
         most, free = self._order["disk"], _free(self._order["folder"])
-        taken = self._free - free
-        if taken < most // 2 and time.monotonic() < self._next_walk:
+        used_by_all = self._free - free
+        # Others write to the same disk, so its free bytes prove nothing; but while they hardly change, no walk is
+        # needed.
+        if used_by_all < most // 2 and time.monotonic() < self._next_walk:
             return None
         begun = time.monotonic()
         used = _used(self._order["folder"], most)
         self._next_walk = time.monotonic() + max(WALK_SECONDS, 20 * (time.monotonic() - begun))
-        if used > most or (taken > most and free < LEAST_FREE):
+        # Files that are deleted and still open take room that no walk finds; then the disk itself must not run full.
+        if used > most or (used_by_all > most and free < MIN_FREE_BYTES):
             return self._sentence("room on the disk", most)
         return None
 
@@ -119,7 +124,7 @@ def _groups(order: "Mapping[str, Any]") -> Iterator[tuple[str, str]]:
 
 
 def _remove(group: str) -> None:
-    """Whoever has just died may still be counted for a moment."""
+    # Whoever has just died may still be counted for a moment.
     for _ in range(GRACE_TURNS):
         with contextlib.suppress(OSError):
             os.rmdir(group)  # noqa: PTH106  # pathlib would slow the start
@@ -142,9 +147,9 @@ def forget_dead(above: str) -> None:
 
 def _is_dead(name: str) -> bool:
     """Whether the process that is named is known to be gone; what lives in other namespaces is out of sight."""
-    here = (_namespace("pid"), _namespace("time"))
+    namespace = (_namespace("pid"), _namespace("time"))
     _, *namespaces, pid, start = name.split("-") if name.count("-") == 4 else ("", "", "", "", "")
-    if tuple(namespaces) != here or here[0] == "0" or not pid.isdecimal() or not start.isdecimal():
+    if tuple(namespaces) != namespace or namespace[0] == "0" or not pid.isdecimal() or not start.isdecimal():
         return False
     try:
         os.kill(int(pid), 0)
@@ -153,8 +158,8 @@ def _is_dead(name: str) -> bool:
     except OSError:
         pass
     # The number may be another process's by now; only this namespace's own /proc can tell.
-    found = _started(pid) if _sees_itself() else "0"
-    return found not in {"0", start}
+    running = _started(pid) if _sees_itself() else "0"
+    return running not in {"0", start}
 
 
 def _namespace(kind: str) -> str:
@@ -167,6 +172,7 @@ def _namespace(kind: str) -> str:
 def _started(pid: str) -> str:
     """When a process was started, in ticks; 0 where that cannot be known."""
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # as above
+        # A program may put blanks and brackets into its name, which stands in brackets before the numbers.
         return file.read().rpartition(b")")[2].split()[19].decode()
     return "0"
 
@@ -192,15 +198,15 @@ def _made(group: str, values: Mapping[str, str]) -> bool:
     try:
         forget_dead(group.rpartition("/")[0])
         os.makedirs(group, exist_ok=True)  # noqa: PTH103  # as above
-        known = [name for name in values if os.path.exists(f"{group}/{name}")]  # noqa: PTH110  # as above
-        for name in known:
+        files = [name for name in values if os.path.exists(f"{group}/{name}")]  # noqa: PTH110  # as above
+        for name in files:
             _write(f"{group}/{name}", values[name])
     except OSError:
-        known = []
-    if not known:
+        files = []
+    if not files:
         with contextlib.suppress(OSError):
             os.rmdir(group)  # noqa: PTH106  # as above
-    return bool(known)
+    return bool(files)
 
 
 def _write(file: str, value: str) -> None:
@@ -248,6 +254,8 @@ def _used(folder: str, enough: int) -> int:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
+                    # Blocks, not the size: a sparse file takes only what was written, and a file of one byte a whole
+                    # block.
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)

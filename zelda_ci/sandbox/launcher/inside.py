@@ -18,22 +18,25 @@ TYPE_CHECKING = False  # what `typing` has of that name costs too much at every 
 if TYPE_CHECKING:
     from typing import Any
 
+# The C library wraps none of Landlock's calls; their numbers are the same on both architectures.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_BENEATH = 1
+# To execute, write, read, truncate and control as a device: what makes sense for something that is no folder.
 FILE_RIGHTS = 0b1100000000000111
-"""To execute, write, read, truncate and control as a device: what makes sense for something that is no folder."""
+# A path that cannot be reached needs no permission.
 ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
-"""A path that cannot be reached needs no permission."""
 
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 24, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2
+# Two words of 32 bits is what the kernel can hold; it has about forty, and refuses the first number that it does not
+# know.
 MAX_CAPABILITIES = 64
 CAPABILITIES_V3 = 0x20080522
 
 SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
+# What Python ignores, and a program expects to find at its default.
 RESTORED = (SIGPIPE, SIGXFSZ)
-"""What Python ignores, and a program expects to find at its default."""
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -62,18 +65,22 @@ def main(arguments: list[str]) -> None:
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
+    # Asked before the user changes, so that a parent that dies in between is noticed afterwards.
     parent = os.getppid()
     _drop_privileges(policy.get("uid"))
     if "uid" in policy:
         _die_with(parent)
+    # Without it the kernel lets only root install a filter, and a setuid program would get its rights back.
     _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     if "landlock" in policy:
         _landlock(policy["landlock"])
     if "seccomp" in policy:
         _seccomp(bytes.fromhex(policy["seccomp"]))
     LIBC.setsid()  # fails for who is a leader already
+    # An ignored signal stays ignored across exec, so that a program whose pipe is closed would write on for ever.
     for number in RESTORED:
         LIBC.signal(number, None)
+    # Last of all: from here on nothing of ours can fail any more but finding the program.
     if "ready" in policy:
         os.write(policy["ready"], b"R")
         os.close(policy["ready"])
@@ -101,6 +108,7 @@ def _limit(limits: dict[str, int]) -> None:
 
 def _drop_privileges(uid: int | None) -> None:
     """From root, if need be, to a user that owns nothing but the run; and whoever it is, without capabilities."""
+    # The bounding set first: as another user we would no longer be allowed to change it.
     for capability in range(MAX_CAPABILITIES):
         if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             break  # the last one, or not permitted: no_new_privs keeps them out too
@@ -113,24 +121,28 @@ def _drop_privileges(uid: int | None) -> None:
 
 
 def _become(uid: int) -> None:
+    # Groups first, then the group, then the user: each step takes away the right to do the one before.
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+    # A fakeroot makes the calls succeed without any effect.
     if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
         raise Refused("the user could not be changed")
 
 
 def _die_with(parent: int) -> None:
-    """What the kernel forgets when a process becomes another user's."""
+    # The kernel forgets this wish when a process becomes another user's.
     _prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
+    # It died before the kernel was asked to tell us, and will not tell any more.
     if os.getppid() != parent:
         os._exit(128 + SIGKILL)
 
 
 def _check_powerless() -> None:
     with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
-        held = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
-    if len(held) != 4 or any(int(line.split()[1], 16) for line in held):
+        capabilities = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
+    # What the kernel reports counts, not that the calls returned without an error.
+    if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
         raise Refused("capabilities could not be dropped")
 
 
@@ -147,12 +159,14 @@ def _landlock(policy: "dict[str, Any]") -> None:
 
 def _allow(ruleset: int, rights: int, path: str) -> None:
     try:
+        # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in ABSENT:
             return
         raise
     if not stat.S_ISDIR(os.fstat(place).st_mode):
+        # The kernel refuses a rule for a file that speaks of what only folders have.
         rights &= FILE_RIGHTS
     rule = Beneath(rights, place)
     _syscall("landlock_add_rule", ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
@@ -164,21 +178,23 @@ def _seccomp(filters: bytes) -> None:
     _prctl("seccomp", PR_SET_SECCOMP, FILTER, ctypes.byref(program))
 
 
-def _prctl(what: str, option: int, *values: object) -> None:
+def _prctl(purpose: str, option: int, *values: object) -> None:
+    # Several options are refused unless the arguments that they do not use are zero.
     zeros = (ctypes.c_ulong(0),) * (4 - len(values))
     if LIBC.prctl(option, *values, *zeros) != 0:
-        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise Refused(f"{purpose}: {os.strerror(ctypes.get_errno())}")
 
 
-def _syscall(what: str, *arguments: object) -> int:
+def _syscall(purpose: str, *arguments: object) -> int:
     result: int = LIBC.syscall(*arguments)
     if result < 0:
-        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise Refused(f"{purpose}: {os.strerror(ctypes.get_errno())}")
     return result
 
 
 def _fail(code: int, message: str) -> None:
     os.write(2, f"{message}\n".encode("utf-8", "replace"))
+    # No clean-up of Python's: it would flush and close what is the program's.
     os._exit(code)
 
 

@@ -46,9 +46,9 @@ def descendants() -> Iterator[int]:
     tree = children()
     waiting = [os.getpid()]
     while waiting:
-        found = [pid for _, pid in tree.get(waiting.pop(), [])]
-        waiting += found
-        yield from found
+        pids = [pid for _, pid in tree.get(waiting.pop(), [])]
+        waiting += pids
+        yield from pids
 
 
 def children() -> dict[int, list[tuple[int, int]]]:

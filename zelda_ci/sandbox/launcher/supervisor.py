@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from zelda_ci.sandbox.launcher.bounds import Bounds
 
 GRACE_SECONDS = 3.0
+# After this much killing, what is left cannot be killed (another user's, or stuck in the kernel).
 KILL_SECONDS = 5.0
-"""After this much killing, what is left cannot be killed (another user's, or stuck in the kernel)."""
 TICK_SECONDS = 1.0
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# What Python or a parent may ignore, and a program expects to find at its default.
 RESTORED = (*PASSED_ON, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
-"""What Python or a parent may ignore, and a program expects to find at its default."""
 
 NOT_CONFINED = 125
+# The descriptor on which a launcher says that it has given up its rights.
 READY = 3
-"""The descriptor on which a launcher says that it has given up its rights."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -53,11 +53,15 @@ def main(arguments: list[str]) -> int:
     """Supervise one program."""
     options, argv = _parsed(arguments)
     parent, environment = int(options.get("--parent", os.getppid())), _environment(options.get("--environment"))
+    # Before anything is opened here: a descriptor of Zelda's, such as a lock, must not outlive it in a daemon.
     _close_inherited()
     status_file = _Status(options.get("--status"))
     with contextlib.suppress(PermissionError):  # a leader already
         os.setsid()
+    # Daemons whose parents have ended become our children instead of init's, and so are found in the end.
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # The kernel tells when Zelda dies, however it dies; `_watched` also looks, since it may have died before this
+    # line.
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wakeups = _wakeups()
     launcher = _Launcher(int(options["--confined"]), status_file) if "--confined" in options else None
@@ -65,6 +69,7 @@ def main(arguments: list[str]) -> int:
     child = _started(argv, environment, launcher, bounds)
     if not launcher:
         status_file.say("begun")
+    # After the fork: the child has its own copies of the three streams by now.
     _let_go_of_streams()
     status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants(child)
@@ -89,6 +94,7 @@ def _started(
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     child = os.fork()
     if child == 0:
+        # Before the program is there, so that nothing of it is ever outside the control group.
         if bounds:
             bounds.enter()
         if launcher:
@@ -120,7 +126,7 @@ def _bounds(order: str) -> "Bounds":
 
 
 def _close_inherited() -> None:
-    """One by one: the highest number that could be open may be a billion."""
+    # One by one: the highest number that could be open may be a billion.
     for name in os.listdir("/dev/fd"):  # noqa: PTH208  # pathlib would slow the start
         if int(name) > 2:
             with contextlib.suppress(OSError):
@@ -170,14 +176,15 @@ class _Launcher:
 
     def complain(self) -> None:
         """Say that nothing was run."""
+        # Standard error itself was given up with the other streams.
         os.write(self._errors, b"The program was not started, because it could not be confined.\n")
 
     def program_of(self, child: int) -> int:
         """The process that became the program: the oldest child of each generation in between."""
-        found = child
+        process = child
         for _ in range(self.depth if self.has_confined() else 0):
-            found = min(children().get(found, [(0, found)]))[1]
-        return found
+            process = min(children().get(process, [(0, process)]))[1]
+        return process
 
 
 def _prctl(option: int, value: int) -> None:
@@ -199,13 +206,17 @@ def _wakeups() -> int:
 def _become(argv: list[str], environment: dict[str, str], supervisor: int) -> None:
     """Turn this forked child into the program."""
     try:
+        # The pipe is shared with the supervisor, which would take the child's signals for its own.
         signal.set_wakeup_fd(-1)
         for number in RESTORED:
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisor:
+            # The supervisor died before the kernel was asked to end this child with it.
             os._exit(128 + signal.SIGKILL)
+        # The mask is inherited across exec, unlike handlers: a program started with SIGTERM blocked could not be
+        # ended.
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.execvpe(argv[0], argv, environment)  # noqa: S606  # what this program is for
     except FileNotFoundError:
@@ -220,7 +231,7 @@ def _fail(code: int, message: str) -> None:
 
 
 def _let_go_of_streams() -> None:
-    """The pipes must end with the program, not with us."""
+    # The pipes must end with the program, not with us.
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
@@ -230,6 +241,7 @@ def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None, 
     """Wait for the program, passing signals on; the exit code is negative where a signal ended it."""
     deadline = None
     while True:
+        # First of all, so that a program that has ended is not reported as one that had to be killed.
         status = _reaped(child)
         if status is not None:
             return status
@@ -250,6 +262,7 @@ def _watched(child: int, parent: int, wakeups: int, launcher: _Launcher | None, 
 
 def _pass_on(number: int, child: int) -> None:
     try:
+        # To the whole group, as a terminal does it: a shell does not pass signals on to what it waits for.
         os.killpg(child, number)
     except ProcessLookupError:  # not yet the leader of a group of its own
         with contextlib.suppress(ProcessLookupError):
@@ -282,6 +295,7 @@ def _end_descendants(child: int) -> None:
             os.killpg(child, signal.SIGKILL)
     deadline = time.monotonic() + KILL_SECONDS
     stopped: set[int] = set()
+    # A fork bomb makes new processes faster than they can be killed one by one; stopped ones make none.
     while time.monotonic() < deadline:
         _reaped()
         living = set(descendants())
