@@ -19,11 +19,11 @@ from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, LimitShare, Refused
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
 
+# Connections at a time; uvicorn's own limit answers 503, to everybody, and keeps them.
 MAX_CONNECTIONS = 256
-"""Connections at a time; uvicorn's own limit answers 503, to everybody, and keeps them."""
 
+# Accepted before the first of them can be closed again.
 AT_ONCE = 64
-"""Accepted before the first of them can be closed again."""
 
 KEY = "zelda.connection"
 
@@ -43,13 +43,18 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # The owner with most of them loses one, so that a session that opens connections in a loop hurts nobody else.
         if len(self.connections) > MAX_CONNECTIONS:
-            _one_too_many([one for one in self.connections if isinstance(one, Connection)]).transport.abort()
+            _one_too_many(
+                [connection for connection in self.connections if isinstance(connection, Connection)]
+            ).transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read what came; a head that has not come in full has its time."""
         super().data_received(data)
         is_begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        # A head that drips in byte by byte would hold the connection for ever; uvicorn only limits the time between
+        # requests.
         if is_begun and self._head_timer is None:
             self._head_timer = self.loop.call_later(self._head_seconds, self.transport.abort)
         elif not is_begun:
@@ -74,8 +79,10 @@ def belongs(scope: Scope, token: str) -> None:
 
 def _one_too_many(connections: list[Connection]) -> Connection:
     """The oldest of the owner who has most."""
-    [(owner, _)] = Counter(one.owner for one in connections).most_common(1)
-    return min((one for one in connections if one.owner == owner), key=lambda one: one.since)
+    [(owner, _)] = Counter(connection.owner for connection in connections).most_common(1)
+    return min(
+        (connection for connection in connections if connection.owner == owner), key=lambda connection: connection.since
+    )
 
 
 def _marked(app: ASGIApp, connection: Connection) -> ASGIApp:
@@ -119,6 +126,8 @@ class Endpoint:
         await client.end()
 
     async def _answer(self, request: Request, client: "_Client") -> None:
+        # A web page in the user's browser could have a name resolve to this address (DNS rebinding); its name gives
+        # it away.
         if request.headers.get("host", "").rsplit(":", 1)[0] not in LOCAL_NAMES:
             return await send_error(client, 403, "permission_error", "this host name is not served here")
         if request.url.path not in PATHS:
@@ -144,13 +153,15 @@ class Endpoint:
 
     def _run_of(self, request: Request) -> ProxyRun | None:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = [request.headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
-        found = None
+        tokens = [request.headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
+        owner = None
+        # All of them, without a way out at the first match: the time that it takes must not tell how much of a token
+        # was right.
         for run in self._runs():
-            for token in given:
+            for token in tokens:
                 if hmac.compare_digest(token.encode(), run.meter.token.encode()):
-                    found = run
-        return found
+                    owner = run
+        return owner
 
 
 async def _whole(request: Request, limits: Limits, share: LimitShare) -> bytes:
@@ -160,8 +171,11 @@ async def _whole(request: Request, limits: Limits, share: LimitShare) -> bytes:
         RefusedHereError: It is too large, takes too long or is compressed; the rest is not read.
     """
     encoding = request.headers.get("content-encoding", "identity")
+    # A few kilobytes could unpack to gigabytes before any limit sees them.
     if encoding != "identity":
         raise refused_for_good(415, "invalid_request_error", f"compressed requests ({encoding[:20]}) are not taken")
+    # What is announced as too large is refused before the first byte is read, and what lies about it by its true
+    # size.
     announced = request.headers.get("content-length", "0")
     _check_size(int(announced[:15]) if announced.isdecimal() else 0, limits)
     try:
@@ -191,6 +205,7 @@ async def _unless_it_leaves(receive: Receive, run: ProxyRun, call: Call, client:
     """Serve the call; when the session goes away, so does the request to the API."""
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
+        # What nobody waits for any more would still be paid for.
         group.start_soon(_cancel_when_gone, receive, group.cancel_scope)
         try:
             await run.serve(call, client)

@@ -8,8 +8,8 @@ from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError, Sin
 
 MAX_RECORDING_BYTES = 256 << 20
 
+# What a value of JSON costs as an object of Python, however short it is: an empty list has two bytes of text.
 VALUE_BYTES = 64
-"""What a value of JSON costs as an object of Python, however short it is: an empty list has two bytes of text."""
 
 MIB = 1 << 20
 
@@ -117,10 +117,11 @@ class Bounded:
 
     async def start(self, status: int, headers: Headers) -> None:
         """Status and headers; a length that is announced is believed."""
-        told = dict(headers)
+        by_name = dict(headers)
         # A stream is read event by event, anything else is metered as a whole.
-        self._keeps = self._keeps or b"event-stream" not in told.get(b"content-type", b"")
-        length = told.get(b"content-length", b"")
+        self._keeps = self._keeps or b"event-stream" not in by_name.get(b"content-type", b"")
+        length = by_name.get(b"content-length", b"")
+        # Fifteen digits are more than any limit; Python takes long over numbers of a million digits.
         self._check(int(length[:15]) if length.isdigit() else 0)
         await self._sink.start(status, headers)
 

@@ -40,9 +40,13 @@ def open_client(upstream: Upstream, limits: Limits) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             verify=_certificates(upstream.environ) if "https" in (url.scheme, urlsplit(proxy or "").scheme) else _NONE,
             proxy=proxy,
+            # The variables were read above, from the environment of the run that asked; httpx would read this
+            # process's own.
             trust_env=False,
             timeout=httpx2.Timeout(limits.silence_seconds, connect=limits.connect_seconds, pool=None),
+            # A redirect would take the key to whoever the answer names.
             follow_redirects=False,
+            # The number of requests under way is limited per run; a limit here would let one run keep others waiting.
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
         )
     except (ImportError, ValueError, httpx2.InvalidURL) as exc:
@@ -73,8 +77,8 @@ def proxy_of(upstream: Upstream) -> str | None:
     url, environ = urlsplit(upstream.base_url), upstream.environ
     if _is_exempt(url, _variable(environ, "NO_PROXY") or ""):
         return None
-    found = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "ALL_PROXY")
-    return found if not found or "://" in found else f"http://{found}"
+    address = _variable(environ, f"{url.scheme}_proxy") or _variable(environ, "ALL_PROXY")
+    return address if not address or "://" in address else f"http://{address}"
 
 
 def _is_exempt(url: SplitResult, exempt: str) -> bool:
@@ -139,15 +143,16 @@ class Outage:
 
     def may_pass(self, error: httpx2.HTTPError, began: float) -> bool:
         """Whether the next attempt may be luckier than this one, which began at a moment of `time.monotonic`."""
+        # From the first failure on, not from this one: otherwise each attempt would start the time anew.
         self._since = began if self._since is None else self._since
-        patience = LATER_TIMEOUT if self._has_answered else FIRST_TIMEOUT
-        return not any(map(_lasts, _causes(error))) and time.monotonic() - self._since < patience
+        limit = LATER_TIMEOUT if self._has_answered else FIRST_TIMEOUT
+        return not any(map(_lasts, _causes(error))) and time.monotonic() - self._since < limit
 
 
 def reason(error: httpx2.HTTPError, connect_seconds: float) -> str:
     """What went wrong, without the addresses that it went wrong at."""
-    if found := next(filter(None, map(_of_cause, _causes(error))), None):
-        return found
+    if cause := next(filter(None, map(_of_cause, _causes(error))), None):
+        return cause
     kinds = {
         httpx2.ConnectTimeout: f"no connection within {connect_seconds:g} s",
         httpx2.TimeoutException: "it fell silent",
@@ -190,13 +195,13 @@ def target(url: str, location: str) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The error and all that led to it, whether or not it was to be shown."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
         cause = waiting.pop()
-        if cause is None or id(cause) in seen:
+        if cause is None or id(cause) in visited:
             continue
-        seen.add(id(cause))
+        visited.add(id(cause))
         yield cause
         waiting += [*(cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()), cause.__context__]
         waiting.append(cause.__cause__)
@@ -247,6 +252,7 @@ class LiveSource(AnswerSource):
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Pass the call on to the API and its answer back, bytes unchanged."""
+        # The pause between two bytes is limited by the client; an answer that drips would never end.
         seconds = self._limits.answer_seconds
         response = await self._send(call)
         try:
@@ -283,9 +289,9 @@ class LiveSource(AnswerSource):
         secrets = {name.lower().encode(): value.reveal().encode() for name, value in self._upstream.headers.items()}
         routing = {name.lower().encode(): value.encode() for name, value in self._upstream.routing.items()}
         replaced = OURS | secrets.keys() | routing.keys()
-        kept = [(name, value) for name, value in theirs if name not in replaced]
+        passed = [(name, value) for name, value in theirs if name not in replaced]
         # Without compression, what is counted is what is passed on.
-        return [*kept, (b"accept-encoding", b"identity"), *routing.items(), *secrets.items()]
+        return [*passed, (b"accept-encoding", b"identity"), *routing.items(), *secrets.items()]
 
     async def _pass_on(self, response: httpx2.Response, sink: Sink) -> None:
         encoding = response.headers.get("content-encoding", "").lower()
@@ -298,6 +304,7 @@ class LiveSource(AnswerSource):
         if response.status_code >= 400:
             await self._pass_on_error(response, headers, sink)
             return
+        # It was decoded on the way, so that neither the encoding nor the length is true any more.
         if encoding:
             headers = _without(headers, b"content-encoding", b"content-length")
         await sink.start(response.status_code, headers)
@@ -306,7 +313,7 @@ class LiveSource(AnswerSource):
                 await sink.chunk(chunk)
 
     def _moved(self, response: httpx2.Response) -> Unreachable:
-        """A client that followed it would leave the proxy, with the conversation and past every limit."""
+        # A client that followed it would leave the proxy, with the conversation and past every limit.
         location = response.headers.get("location", "")
         where = self._masked(target(str(response.url), location)) if location else "no address"
         status = response.status_code
@@ -314,10 +321,10 @@ class LiveSource(AnswerSource):
         return Unreachable(why, again=False)
 
     async def _pass_on_error(self, response: httpx2.Response, headers: Headers, sink: Sink) -> None:
-        """Errors are short, and some gateways quote the key in them: the session must not read it there."""
+        # Errors are short, and some gateways quote the key in them: the session must not read it there.
         body = self._masked((await self._error(response)).decode("utf-8", "surrogateescape"))
-        kept = _without(headers, b"content-encoding", b"content-length")
-        safe = [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in kept]
+        remaining = _without(headers, b"content-encoding", b"content-length")
+        safe = [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in remaining]
         await send_whole(sink, response.status_code, safe, body.encode("utf-8", "surrogateescape"))
 
     async def _error(self, response: httpx2.Response) -> bytes:
@@ -352,8 +359,8 @@ async def _chunks(response: httpx2.Response, *, decoded: bool) -> AsyncGenerator
 
 def _end_to_end(headers: Headers) -> Headers:
     """Headers without those that concern one connection only, in lower case."""
-    named = [value.lower() for name, value in headers if name.lower() == b"connection"]
-    dropped = HOP_BY_HOP.union(*(name.replace(b" ", b"").split(b",") for name in named))
+    hop_by_hop = [value.lower() for name, value in headers if name.lower() == b"connection"]
+    dropped = HOP_BY_HOP.union(*(name.replace(b" ", b"").split(b",") for name in hop_by_hop))
     return [(name.lower(), value) for name, value in headers if name.lower() not in dropped]
 
 

@@ -18,9 +18,10 @@ USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
 MAX_REFUSED = 5
 
 BYTES_PER_TOKEN = 4
+# What a model hardly writes.
 TOKENS_PER_SECOND = 100
-"""What a model hardly writes."""
 
+# Status that an error has when it comes before the stream; one inside a stream is counted under it too.
 ERROR_STATUS = {
     "invalid_request_error": "400",
     "authentication_error": "401",
@@ -32,7 +33,6 @@ ERROR_STATUS = {
     "timeout_error": "504",
     "overloaded_error": "529",
 }
-"""Status that an error has when it comes before the stream; one inside a stream is counted under it too."""
 
 
 class Meter:
@@ -133,9 +133,9 @@ class MeteredExchange:
         self.error: str | None = None
         """HTTP status or `connection`."""
         self.tokens: pricing.Tokens | None = None
-        self._told = False
+        self._has_usage = False
         self.unseen_usd = 0.0
-        """A guess at what an answer has cost that was left before it told."""
+        """A guess at the cost of an answer that was abandoned before it reported its usage."""
         self._usage: dict[str, Any] = {}
         self._events: EventReader | None = None
         self._body: bytearray | None = None
@@ -178,15 +178,15 @@ class MeteredExchange:
     def leave(self, call: Call) -> None:
         """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
         self.fail(None)
-        if self._told:
+        if self._has_usage:
             return
-        wanted = call.body.get("max_tokens")
-        most = wanted if isinstance(wanted, int) else 0
-        written = pricing.Tokens(
+        max_tokens = call.body.get("max_tokens")
+        most = max_tokens if isinstance(max_tokens, int) else 0
+        estimate = pricing.Tokens(
             input=0 if self.tokens else len(call.raw_body) // BYTES_PER_TOKEN,
             output=max(0, min(most, round(self.seconds * TOKENS_PER_SECOND))),
         )
-        self.unseen_usd = pricing.cost_usd(self.model, written)
+        self.unseen_usd = pricing.cost_usd(self.model, estimate)
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -200,7 +200,7 @@ class MeteredExchange:
             case {"type": "message_start", "message": dict(message)}:
                 self._message(message)
             case {"type": "message_delta", "usage": dict(usage)}:
-                self._told = True
+                self._has_usage = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.fail(ERROR_STATUS.get(kind, "500"))
@@ -237,9 +237,9 @@ def place_of(call: Call) -> bytes:
 
     The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
     """
-    given = call.body.get("messages")
-    messages = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    spoken = [_without_cache_marks(one) for one in messages if one.get("role") != "system"]
+    content = call.body.get("messages")
+    messages = [message for message in content if isinstance(message, dict)] if isinstance(content, list) else []
+    spoken = [_without_cache_marks(message) for message in messages if message.get("role") != "system"]
     return hashlib.sha256(wire.write([call.agent_id, spoken])).digest()
 
 

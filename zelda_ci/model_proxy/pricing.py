@@ -34,14 +34,14 @@ def from_usage(usage: Mapping[str, Any]) -> Tokens:
     """Read a `usage` object; whatever is missing or not a count is zero."""
     split = _object(usage.get("cache_creation"))
     one_hour = _count(split.get("ephemeral_1h_input_tokens"))
-    written = max(
+    cache_writes = max(
         _count(usage.get("cache_creation_input_tokens")), one_hour + _count(split.get("ephemeral_5m_input_tokens"))
     )
     return Tokens(
         input=_count(usage.get("input_tokens")),
         output=_count(usage.get("output_tokens")),
         cache_read=_count(usage.get("cache_read_input_tokens")),
-        cache_write_5m=written - one_hour,
+        cache_write_5m=cache_writes - one_hour,
         cache_write_1h=one_hour,
         web_searches=_count(_object(usage.get("server_tool_use")).get("web_search_requests")),
         fast=usage.get("speed") == "fast",
@@ -58,12 +58,12 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 CACHE_WRITE_5M = 1.25
+# Price of a cache write as a multiple of the input price; the same for every model.
 CACHE_WRITE_1H = 2.0
-"""Price of a cache write as a multiple of the input price; the same for every model."""
 
 WEB_SEARCH_USD = 0.01
+# Factor for inference that stays in the United States.
 US_ONLY = 1.1
-"""Factor for inference that stays in the United States."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ PRICES = {
     "claude-3-5-haiku": Price(0.8, 4, 0.08),
 }
 
+# What the CLI assumes of a model that it does not know: the price of its default model.
 GUESS = PRICES["claude-opus-5-5"]
-"""What the CLI assumes of a model that it does not know: the price of its default model."""
 
 _SPELLING = re.compile(
     r"^(?:.*/)?(?:[a-z-]+\.)?(?:anthropic\.)?"  # gateway, region and provider
@@ -142,6 +142,7 @@ def costs_no_more(model: str, other: str) -> bool:
     if not (is_known(model) and is_known(other)):
         return False
     price, limit = PRICES[base_name(model)], PRICES[base_name(other)]
+    # Both prices: a model with cheap input and dear output would else pass for a smaller one.
     return price.input <= limit.input and price.output <= limit.output
 
 
@@ -181,15 +182,16 @@ class Models:
         """The models in the spelling of requests, where the mark of a long context does not appear."""
         return cls(_plain(main), frozenset(map(_plain, more)))
 
-    def allow(self, asked: object) -> bool:
+    def allow(self, name: object) -> bool:
         """Whether a request may name this model."""
-        if not isinstance(asked, str):
+        if not isinstance(name, str):
             return False
-        model = _plain(asked)
+        model = _plain(name)
         return model == self.main or model in self.more or self._is_smaller(model)
 
     def _is_smaller(self, model: str) -> bool:
         same_provider = _provider(model) == _provider(self.main)
+        # A name with another provider is another way through the gateway, perhaps to somebody else's account.
         return same_provider and costs_no_more(model, self.main)
 
 

@@ -101,8 +101,8 @@ class ModelProxy:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
         """
         token = secrets.token_urlsafe(32)
-        known = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
-        with self._source(run_label, known) as source:
+        replacements = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        with self._source(run_label, replacements) as source:
             meter = Meter(self._base_url, token, budget_usd, source, self.socket)
             run = ProxyRun(meter, source, models, web=web, limits=self._limits, memory=self._memory)
             self._runs[token] = run

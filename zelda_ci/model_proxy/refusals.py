@@ -14,18 +14,18 @@ from typing import Any
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, Call, Headers, Sink, error_body, send_whole
 
+# Refusals of the 4xx kind that may be none in a moment.
 PASSING = frozenset({408, 409, 425, 429})
-"""Refusals of the 4xx kind that may be none in a moment."""
 
 MAX_REMEMBERED = 20
 MAX_BODY = 64 << 10
 MAX_FACTS = 5000
 
-MAX_ASKED = 2
-"""Requests to the API at one place of the conversation once it has refused one of them."""
+# Requests to the API at one place of the conversation once it has refused one of them.
+MAX_ATTEMPTS = 2
 
+# An option of a request: its name, and its value where that is a name or a number.
 Fact = tuple[str, str]
-"""An option of a request: its name, and its value where that is a name or a number."""
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
@@ -35,7 +35,7 @@ _WORD = re.compile(r"[A-Za-z0-9_-]+")
 class Refusal:
     """An answer of the API that may say no; hears it as it passes."""
 
-    asked: int = 1
+    attempts: int = 1
     """How often the API was asked at this place."""
     facts: frozenset[Fact] = frozenset()
     """Of the refused request."""
@@ -61,14 +61,14 @@ class Refusal:
         may_pass = self.status in PASSING or (b"x-should-retry", b"true") in self.headers
         return 400 <= self.status < 500 and not may_pass
 
-    def is_heeded_by(self, call: Call) -> bool:
+    def is_addressed_by(self, call: Call) -> bool:
         """Whether a request is without what the refusal names, or has another value for it."""
         facts = frozenset(_facts(call))
         changed = {name for name, _ in self.facts ^ facts} | {value for _, value in self.facts - facts}
-        return not changed.isdisjoint(_WORD.findall(self._said))
+        return not changed.isdisjoint(_WORD.findall(self._server_message))
 
     @property
-    def _said(self) -> str:
+    def _server_message(self) -> str:
         match wire.read_object(self.body):
             case {"error": {"message": str(message)}}:
                 return message
@@ -80,37 +80,37 @@ class Refusals:
     """Of one run, by place in the conversation."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Refusal] = {}
+        self._by_place: dict[bytes, Refusal] = {}
 
     def of(self, place: bytes, call: Call) -> Refusal | None:
         """The refusal that answers this request, too; None where the API has to be asked."""
-        known = self._known.get(place)
-        if known is None or (known.asked < MAX_ASKED and known.is_heeded_by(call)):
+        refusal = self._by_place.get(place)
+        if refusal is None or (refusal.attempts < MAX_ATTEMPTS and refusal.is_addressed_by(call)):
             return None
-        return known
+        return refusal
 
     def observer(self, place: bytes) -> Refusal:
         """Hears the answer to a request that the API is asked for."""
-        known = self._known.get(place)
-        return Refusal(known.asked + 1 if known else 1)
+        earlier = self._by_place.get(place)
+        return Refusal(earlier.attempts + 1 if earlier else 1)
 
-    def remember(self, place: bytes, call: Call, heard: Refusal) -> None:
+    def remember(self, place: bytes, call: Call, refusal: Refusal) -> None:
         """The answer has ended."""
-        if heard.counts:
-            heard.facts = frozenset(_facts(call))
-            self._keep(place, heard)
-        elif 200 <= heard.status < 300:
-            self._known.pop(place, None)
+        if refusal.counts:
+            refusal.facts = frozenset(_facts(call))
+            self._keep(place, refusal)
+        elif 200 <= refusal.status < 300:
+            self._by_place.pop(place, None)
 
     def give_up(self, place: bytes, why: str) -> None:
         """The answer was beyond a limit, and would be so again."""
         headers = [JSON, *DO_NOT_RETRY]
-        self._keep(place, Refusal(MAX_ASKED, status=502, headers=headers, body=error_body("api_error", why)))
+        self._keep(place, Refusal(MAX_ATTEMPTS, status=502, headers=headers, body=error_body("api_error", why)))
 
     def _keep(self, place: bytes, refusal: Refusal) -> None:
-        self._known[place] = refusal
-        if len(self._known) > MAX_REMEMBERED:
-            del self._known[next(iter(self._known))]
+        self._by_place[place] = refusal
+        if len(self._by_place) > MAX_REMEMBERED:
+            del self._by_place[next(iter(self._by_place))]
 
 
 async def repeat(refusal: Refusal, sink: Sink) -> None:

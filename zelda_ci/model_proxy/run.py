@@ -40,6 +40,7 @@ def external_address(body: dict[str, Any]) -> str | None:
 
 def _holds_address(body: dict[str, Any]) -> bool:
     """Whether some block's `source` is an address; blocks lie in messages, in the system prompt, in tool results."""
+    # A list of what is left to look at, not recursion: whoever writes the body chooses how deep it is.
     waiting = [*_items(body.get("messages")), *_items(body.get("system"))]
     while waiting:
         block = waiting.pop()
@@ -62,8 +63,8 @@ def _items(value: object) -> list[Any]:
 
 MAX_OF_A_NAME = 100
 
+# Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
-"""Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most."""
 
 
 class ProxyRun:
@@ -110,15 +111,16 @@ class ProxyRun:
             scope.cancel()
 
     async def _serve(self, call: Call, client: Sink) -> None:
-        asked = call.body.get("model")
-        if self._models and not self._models.allow(asked):
-            self.meter.refuse(str(asked))
-            await send_error(client, 403, "permission_error", _not_allowed(str(asked), self._models), DO_NOT_RETRY)
-        elif not self._web and (what := external_address(call.body)):
-            await send_error(client, 403, "permission_error", f"this run may not use {what}", DO_NOT_RETRY)
+        model = call.body.get("model")
+        if self._models and not self._models.allow(model):
+            self.meter.refuse(str(model))
+            await send_error(client, 403, "permission_error", _not_allowed(str(model), self._models), DO_NOT_RETRY)
+        elif not self._web and (feature := external_address(call.body)):
+            await send_error(client, 403, "permission_error", f"this run may not use {feature}", DO_NOT_RETRY)
         elif call.counts_tokens:
             await self._count_tokens(call, client)
         else:
+            # Counting tokens is free, so it does not wait for room.
             async with self._room:
                 await self._ask_within_budget(call, client)
 
@@ -127,12 +129,12 @@ class ProxyRun:
         if self.meter.is_spent:
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
-        elif known := self._refusals.of(place, call):
-            await repeat(known, client)
+        elif refusal := self._refusals.of(place, call):
+            await repeat(refusal, client)
         else:
-            heard = self._refusals.observer(place)
-            await self._ask_metered(call, place, Tap(heard, client))
-            self._refusals.remember(place, call, heard)
+            observer = self._refusals.observer(place)
+            await self._ask_metered(call, place, Tap(observer, client))
+            self._refusals.remember(place, call, observer)
 
     async def _ask_metered(self, call: Call, place: bytes, client: Sink) -> None:
         exchange = self.meter.begin(call, place)
@@ -182,8 +184,8 @@ class ProxyRun:
         )
 
 
-def _not_allowed(asked: str, models: Models) -> str:
+def _not_allowed(model: str, models: Models) -> str:
     return (
-        f"this run may not ask {asked[:MAX_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
+        f"this run may not ask {model[:MAX_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
         "known have to be named in the suite's execution.extraModels"
     )

@@ -70,8 +70,8 @@ class Call:
 
     def header(self, name: str) -> str | None:
         """The header's value."""
-        found = [value for key, value in self.headers if key == name.encode()]
-        return found[0].decode("latin-1") if found else None
+        values = [value for key, value in self.headers if key == name.encode()]
+        return values[0].decode("latin-1") if values else None
 
 
 class Sink(Protocol):
@@ -176,8 +176,8 @@ async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> 
     await sink.chunk(body)
 
 
+# Of one event; a stream beyond it is not an event stream.
 MAX_EVENT_BYTES = 16 << 20
-"""Of one event; a stream beyond it is not an event stream."""
 
 _END = re.compile(rb"\r?\n\r?\n")
 
@@ -203,6 +203,7 @@ class EventReader:
         del self._buffer[:start]
         # An end can be split between chunks.
         self._searched = max(0, len(self._buffer) - 3)
+        # Dropped rather than kept: the answer passes on as it is, only its price can no longer be read from it.
         if len(self._buffer) > MAX_EVENT_BYTES:
             self._buffer.clear()
             self._searched = 0

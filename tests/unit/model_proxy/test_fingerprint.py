@@ -58,7 +58,7 @@ def test_the_same_session_in_another_folder_is_the_same() -> None:
     elsewhere = json.loads(text.replace("/ws", "/tmp/b c/ws").replace("/home/zelda", "/root/zelda"))
     here = fingerprint(json.loads(text))
     assert fingerprint(elsewhere, {"workspace": "/tmp/b c/ws", "home": "/root/zelda"}) == here
-    assert here.said.endswith("{{workspace}}/a\n{{home}}/x")
+    assert here.excerpt.endswith("{{workspace}}/a\n{{home}}/x")
 
 
 @pytest.mark.parametrize(
@@ -239,9 +239,9 @@ def test_the_order_in_which_servers_bring_their_tools_does_not_count() -> None:
 def test_what_was_said_is_readable_short_and_without_secrets() -> None:
     found = fingerprint(body(PROMPT, CALL, returned("x" * 9000 + f" key {SECRET}", is_error=True), said("Go on.")))
     assert found.turn == 1
-    assert found.said.startswith("[result of toolu_1, an error]\nxxx")
-    assert found.said.endswith("key ***\nGo on.")
-    assert len(found.said) < 4100
+    assert found.excerpt.startswith("[result of toolu_1, an error]\nxxx")
+    assert found.excerpt.endswith("key ***\nGo on.")
+    assert len(found.excerpt) < 4100
 
 
 @pytest.mark.parametrize(

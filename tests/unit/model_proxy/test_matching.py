@@ -25,7 +25,7 @@ def recorded(request: dict[str, Any], thread: str = "main") -> Exchange:
             parts=dict(found.parts),
             tools=tuple(map(redact, found.tools)),
             news=dict(found.news),
-            said=found.said,
+            said=found.excerpt,
         ),
         response=RecordedResponse(status=200, text=redact("")),
     )

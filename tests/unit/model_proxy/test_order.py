@@ -99,14 +99,14 @@ TOLD_APART = [
     OrderPosition("main", 0, 1),
     OrderPosition("agent-1", 1, 3),
     OrderPosition("agent-2", 2, 3),  # ended before the end of the other had been told
-    OrderPosition("main", 3, 4, A, AGENTS, only_tells=True),
-    OrderPosition("main", 4, 5, A | B, AGENTS, only_tells=True),
+    OrderPosition("main", 3, 4, A, AGENTS, only_reports=True),
+    OrderPosition("main", 4, 5, A | B, AGENTS, only_reports=True),
 ]
 TOLD_TOGETHER = [
     OrderPosition("main", 0, 3),
     OrderPosition("agent-1", 1, 3),
     OrderPosition("agent-2", 2, 3),
-    OrderPosition("main", 3, 4, A | B, AGENTS, only_tells=True),
+    OrderPosition("main", 3, 4, A | B, AGENTS, only_reports=True),
 ]
 TOLD_WITH_A_RESULT = [
     OrderPosition("main", 0, 2),
@@ -138,9 +138,9 @@ async def test_ends_that_are_told_together_come_while_the_request_before_is_open
     order.end(1)
     assert await order.wait_to_end(2)
     order.end(2)
-    order.tell("toolu_a")
+    order.report("toolu_a")
     assert not await is_let_through(lambda: order.wait_to_end(0))
-    order.tell("toolu_b")
+    order.report("toolu_b")
     assert await order.wait_to_end(0)
 
 
@@ -151,15 +151,15 @@ async def test_an_end_that_is_told_with_a_result_is_known_before_the_call_is_mad
         order.arrive(index)
     order.end(len(places) - 2)
     assert not await is_let_through(lambda: order.wait_to_end(0))
-    order.tell("toolu_a")
+    order.report("toolu_a")
     assert await is_let_through(lambda: order.wait_to_end(0))
 
 
 async def test_an_agent_that_reports_twice_is_waited_for_twice() -> None:
     again = {"toolu_a": "2"}
     order = RecordedOrder([*TOLD_OF_A_COMMAND, OrderPosition("main", 2, 3, again)])
-    order.tell("toolu_a")
+    order.report("toolu_a")
     assert await is_let_through(lambda: order.wait_to_end(0))
     assert not await is_let_through(lambda: order.wait_to_end(1))
-    order.tell("toolu_a")
+    order.report("toolu_a")
     assert await is_let_through(lambda: order.wait_to_end(1))

@@ -173,23 +173,23 @@ PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 def joined(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Join the deltas of each block, so that no path is split between two of them."""
-    kept: list[dict[str, Any]] = []
+    events_joined: list[dict[str, Any]] = []
     for event in events:
         if event.get("type") == "ping":
             continue
-        if kept and (longer := _continued(kept[-1], event)):
-            kept[-1] = longer
+        if events_joined and (longer := _continued(events_joined[-1], event)):
+            events_joined[-1] = longer
         else:
-            kept.append(event)
-    return [_with_input(event) for event in kept]
+            events_joined.append(event)
+    return [_with_input(event) for event in events_joined]
 
 
 def played(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The events as the API sends them."""
     for event in events:
         match event:
-            case {"delta": {"type": "input_json_delta", "input": given, **rest}}:
-                yield {**event, "delta": {"type": "input_json_delta", **rest, "partial_json": json.dumps(given)}}
+            case {"delta": {"type": "input_json_delta", "input": arguments, **rest}}:
+                yield {**event, "delta": {"type": "input_json_delta", **rest, "partial_json": json.dumps(arguments)}}
             case _:
                 yield event
 
@@ -230,18 +230,18 @@ def _with_input(event: dict[str, Any]) -> dict[str, Any]:
     match event:
         case {"delta": {"type": "input_json_delta", "partial_json": str(text), **rest}}:
             try:
-                given = json.loads(text)
+                arguments = json.loads(text)
             except ValueError:
                 return event  # the model's mistake, kept as it is
-            return {**event, "delta": {"type": "input_json_delta", **rest, "input": given}}
+            return {**event, "delta": {"type": "input_json_delta", **rest, "input": arguments}}
         case _:
             return event
 
 
 def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
     match delta:
-        case {"type": "input_json_delta", "input": given}:
-            block["input"] = given
+        case {"type": "input_json_delta", "input": arguments}:
+            block["input"] = arguments
         case {"type": "signature_delta", "signature": signature}:
             block["signature"] = signature
         case {"type": "citations_delta", "citation": citation}:

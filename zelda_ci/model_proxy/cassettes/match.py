@@ -20,18 +20,18 @@ from zelda_ci.model_proxy.cassettes.normalise import (
 )
 from zelda_ci.redact import Redactor, SafeText
 
+# Characters kept of the last user content, for people and for showing what differs.
 EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
-"""Characters kept of the last user content, for people and for showing what differs."""
 
 OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
+# Ids, and what the CLI changes when it repeats a request without streaming.
 WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
-"""Ids, and what the CLI changes when it repeats a request without streaming."""
 
+# What the CLI says of a command or sub-agent in the background, when that ends.
 _NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
-"""What the CLI says of a command or sub-agent in the background, when that ends."""
 
+# What it puts before the news, and a list of tools that is with the first news of a session, whatever they are.
 _NOTICE = re.compile(r"\[SYSTEM NOTIFICATION[^\n]*(?:\n[^\n<]+)*|<tools-used-before-summary>[^<]*</[^<>]+>")
-"""What it puts before the news, and a list of tools that is with the first news of a session, whatever they are."""
 
 _EMPTY = re.compile(r"<system-reminder>\s*</system-reminder>")
 
@@ -55,7 +55,7 @@ class Fingerprint:
     news: Mapping[str, str]
     """Digest of what the CLI has said of each task in the background, by the call that started it: when it says so is
     a matter of time, what it says is not."""
-    said: SafeText
+    excerpt: SafeText
     """The last user content as text, shortened in the middle."""
     tasks: Mapping[str, str] = field(compare=False)
     """The CLI's ids of the tasks in the background, by the same calls; a sub-agent's is that of its requests."""
@@ -80,15 +80,17 @@ class Fingerprints:
         messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
         spoken = [message for message in messages if message.get("role") != "system"]
         answers = [index for index, message in enumerate(spoken) if message.get("role") == "assistant"]
+        # After the model's last response: everything since then is what the request is about.
         border = answers[-1] + 1 if answers else 0
         last = self._blocks(spoken[border:])
         tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict)]
+        # The CLI lists tools in the order in which their servers have connected.
         tools.sort(key=lambda tool: str(tool.get("name")))
         rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
         news = _news(messages)
         parts = {
             "last": last,
-            "history": [[role, self._blocks(said)] for role, said in _by_role(spoken[:border])],
+            "history": [[role, self._blocks(content)] for role, content in _by_role(spoken[:border])],
             "context": self._context(message for message in messages if message.get("role") == "system"),
             "system": [self._text(text) for text in _texts(body.get("system")) if not _is_billing(text)],
             "tools": self._tree(tools),
@@ -97,24 +99,25 @@ class Fingerprints:
         return Fingerprint(
             turn=len(answers),
             model=str(body.get("model", "")),
+            # Short digests: a recording has a hundred requests, not millions, and people compare them by eye.
             parts={name: _digest(part)[:16] for name, part in parts.items()},
             tools=tuple(str(tool.get("name")) for tool in tools),
             news={call: _digest(self._circumstance(text))[:16] for call, text in news.items()},
             tasks={call: task[1] for call, text in news.items() if (task := _TASK.search(text))},
-            said=self._redact(_excerpt("\n".join(_readable(last)))),
+            excerpt=self._redact(_excerpt("\n".join(_readable(last)))),
         )
 
     def _blocks(self, messages: Iterable[Mapping[str, Any]]) -> list[Any]:
         """Content without what varies; tool results in the order of their ids, not of their arrival."""
-        found = [
+        blocks = [
             block
             for message in messages
-            for block in map(_said, _content(message.get("content")))
+            for block in map(_content_of, _content(message.get("content")))
             if block and not _is_status(block)
         ]
-        results = [block for block in found if block.get("type") == "tool_result"]
+        results = [block for block in blocks if block.get("type") == "tool_result"]
         results.sort(key=lambda block: str(block.get("tool_use_id")))
-        others = [block for block in found if block.get("type") != "tool_result"]
+        others = [block for block in blocks if block.get("type") != "tool_result"]
         return [*map(self._result, results), *map(self._other, others)]
 
     def _other(self, block: Mapping[str, Any]) -> Any:
@@ -134,13 +137,14 @@ class Fingerprints:
         """The CLI's notes, as a set of lines: when each of them comes, and in which list, is a matter of time."""
         texts = (text for message in messages for text in _texts(message.get("content")))
         paragraphs = {paragraph.strip() for text in texts for paragraph in _without_news(text).split("\n\n")}
-        kept = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
-        return sorted({self._circumstance(line) for paragraph in kept for line in paragraph.splitlines() if line})
+        relevant = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
+        return sorted({self._circumstance(line) for paragraph in relevant for line in paragraph.splitlines() if line})
 
     def _tree(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):
+            # Where the cache begins changes from request to request, and says nothing of the conversation.
             return {key: self._tree(item) for key, item in value.items() if key != "cache_control"}
         if isinstance(value, list):
             return [self._tree(item) for item in value]
@@ -162,8 +166,8 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
+# Of a `last` user content that is empty but for the CLI's own notes.
 NOTHING_SAID = _digest([])[:16]
-"""Of a `last` user content that is empty but for the CLI's own notes."""
 
 
 def _list(value: Any) -> list[Any]:
@@ -190,7 +194,7 @@ def _is_status(block: Mapping[str, Any]) -> bool:
     return _is_text(block) and _STATUS.match(block["text"]) is not None
 
 
-def _said(block: dict[str, Any]) -> dict[str, Any]:
+def _content_of(block: dict[str, Any]) -> dict[str, Any]:
     """The block, or nothing where it only told of tasks in the background."""
     if not _is_text(block) or (rest := _without_news(block["text"])) == block["text"]:
         return block
@@ -206,14 +210,15 @@ def _without_news(text: str) -> str:
 def _news(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The last that was told of each task, by the call that started it."""
     texts = (text for message in messages for text in _texts(message.get("content")))
-    found = (match[0] for text in texts for match in _NEWS.finditer(text))
-    return {call[1]: news for news in found if (call := _STARTED_BY.search(news))}
+    notes = (match[0] for text in texts for match in _NEWS.finditer(text))
+    return {call[1]: news for news in notes if (call := _STARTED_BY.search(news))}
 
 
 def _by_role(messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """Messages of one side that follow each other are one: a note of the CLI may or may not have come between them."""
-    for role, said in itertools.groupby(messages, key=lambda message: str(message.get("role"))):
-        yield role, list(said)
+    """Messages of one side that follow each other, as one."""
+    # A note of the CLI may or may not have come between them.
+    for role, group in itertools.groupby(messages, key=lambda message: str(message.get("role"))):
+        yield role, list(group)
 
 
 def _is_billing(text: str) -> bool:
@@ -282,9 +287,9 @@ class Matcher:
     @property
     def unused(self) -> tuple[str, ...]:
         """The exchanges that were not asked for."""
-        return tuple(_name(index, request) for index, request in self._left())
+        return tuple(_name(index, request) for index, request in self._unused())
 
-    def match(self, agent_id: str | None, asked: Fingerprint) -> Match | Mismatch:
+    def match(self, agent_id: str | None, fingerprint: Fingerprint) -> Match | Mismatch:
         """Find the exchange: the same request exactly, else the same last words at the same place to the same model.
 
         What the CLI had said of tasks in the background by then may differ, but not say other things of the same task.
@@ -292,74 +297,78 @@ class Matcher:
         candidates = list(self._candidates(agent_id))
         for fits in (_is_same, _has_same_words):
             for index, request in candidates:
-                if fits(request, asked) and not _contradictions(request, asked):
+                if fits(request, fingerprint) and not _contradictions(request, fingerprint):
                     self._used.add(index)
                     self._threads[agent_id] = request.thread
-                    return Match(index, tuple(_differences(request, asked)))
-        return Mismatch(_explanation(self._threads.get(agent_id, "a new sub-agent"), candidates, asked))
+                    return Match(index, tuple(_differences(request, fingerprint)))
+        return Mismatch(_explanation(self._threads.get(agent_id, "a new sub-agent"), candidates, fingerprint))
 
     def _candidates(self, agent_id: str | None) -> Iterator[tuple[int, RecordedRequest]]:
         if agent_id in self._threads:
-            yield from ((index, one) for index, one in self._left() if one.thread == self._threads[agent_id])
+            yield from (
+                (index, recorded) for index, recorded in self._unused() if recorded.thread == self._threads[agent_id]
+            )
             return
-        taken = set(self._threads.values())
-        for index, request in self._left():
-            if request.thread not in taken:
-                taken.add(request.thread)
+        threads = set(self._threads.values())
+        for index, request in self._unused():
+            if request.thread not in threads:
+                threads.add(request.thread)
                 yield index, request
 
-    def _left(self) -> Iterator[tuple[int, RecordedRequest]]:
+    def _unused(self) -> Iterator[tuple[int, RecordedRequest]]:
         return ((index, request) for index, request in enumerate(self._recorded) if index not in self._used)
 
 
-def _is_same(recorded: RecordedRequest, asked: Fingerprint) -> bool:
-    return recorded.digest == asked.digest
+def _is_same(recorded: RecordedRequest, fingerprint: Fingerprint) -> bool:
+    return recorded.digest == fingerprint.digest
 
 
-def _has_same_words(recorded: RecordedRequest, asked: Fingerprint) -> bool:
+def _has_same_words(recorded: RecordedRequest, fingerprint: Fingerprint) -> bool:
     place = (recorded.turn, recorded.model, recorded.parts.get("last"))
-    return place == (asked.turn, asked.model, asked.parts["last"])
+    return place == (fingerprint.turn, fingerprint.model, fingerprint.parts["last"])
 
 
-def _contradictions(recorded: RecordedRequest, asked: Fingerprint) -> list[str]:
+def _contradictions(recorded: RecordedRequest, fingerprint: Fingerprint) -> list[str]:
     """The calls whose work in the background ended otherwise."""
-    return sorted(call for call, digest in asked.news.items() if recorded.news.get(call, digest) != digest)
+    return sorted(call for call, digest in fingerprint.news.items() if recorded.news.get(call, digest) != digest)
 
 
-def _differences(recorded: RecordedRequest, asked: Fingerprint) -> Iterator[str]:
-    if recorded.model != asked.model:
-        yield f"the model ({recorded.model} was recorded, {asked.model} is asked)"
-    if recorded.turn != asked.turn:
-        yield f"the place ({recorded.turn} model responses before it were recorded, now there are {asked.turn})"
+def _differences(recorded: RecordedRequest, fingerprint: Fingerprint) -> Iterator[str]:
+    if recorded.model != fingerprint.model:
+        yield f"the model ({recorded.model} was recorded, {fingerprint.model} is asked)"
+    if recorded.turn != fingerprint.turn:
+        yield f"the place ({recorded.turn} model responses before it were recorded, now there are {fingerprint.turn})"
     for part, name in PART_NAMES.items():
-        if recorded.parts.get(part) != asked.parts[part]:
-            yield name + (_tool_changes(recorded, asked) if part == "tools" else "")
-    if calls := _contradictions(recorded, asked):
+        if recorded.parts.get(part) != fingerprint.parts[part]:
+            yield name + (_tool_changes(recorded, fingerprint) if part == "tools" else "")
+    if calls := _contradictions(recorded, fingerprint):
         yield f"how tasks in the background ended ({', '.join(calls)})"
 
 
-def _tool_changes(recorded: RecordedRequest, asked: Fingerprint) -> str:
-    gone = [f"-{name}" for name in recorded.tools if name not in asked.tools]
-    new = [f"+{name}" for name in asked.tools if name not in recorded.tools]
-    return f" ({' '.join(gone + new)})" if gone or new else ""
+def _tool_changes(recorded: RecordedRequest, fingerprint: Fingerprint) -> str:
+    missing = [f"-{name}" for name in recorded.tools if name not in fingerprint.tools]
+    new = [f"+{name}" for name in fingerprint.tools if name not in recorded.tools]
+    return f" ({' '.join(missing + new)})" if missing or new else ""
 
 
-def _explanation(thread: str, candidates: Sequence[tuple[int, RecordedRequest]], asked: Fingerprint) -> str:
-    place = f"the request of {'the main thread' if thread == 'main' else thread} after {asked.turn} model responses"
+def _explanation(thread: str, candidates: Sequence[tuple[int, RecordedRequest]], fingerprint: Fingerprint) -> str:
+    place = (
+        f"the request of {'the main thread' if thread == 'main' else thread} after {fingerprint.turn} model responses"
+    )
     if not candidates:
         return f"the recording has no further answer for {place}"
-    index, nearest = min(candidates, key=lambda one: (abs(one[1].turn - asked.turn), one[0]))
-    changes = "; ".join(_differences(nearest, asked))
+    index, nearest = min(candidates, key=lambda candidate: (abs(candidate[1].turn - fingerprint.turn), candidate[0]))
+    changes = "; ".join(_differences(nearest, fingerprint))
     reason = (
         f"the recording has no answer for {place}; the nearest is {_name(index, nearest)}, and these differ: {changes}"
     )
-    return "\n".join([reason, *_diff(nearest.said, asked.said)])
+    return "\n".join([reason, *_diff(nearest.said, fingerprint.excerpt)])
 
 
-def _diff(recorded: str, asked: str) -> list[str]:
-    lines = list(difflib.unified_diff(recorded.splitlines(), asked.splitlines(), "recorded", "now", n=1, lineterm=""))
-    shown = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
-    return [*shown, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else shown
+def _diff(recorded: str, current: str) -> list[str]:
+    lines = list(difflib.unified_diff(recorded.splitlines(), current.splitlines(), "recorded", "now", n=1, lineterm=""))
+    excerpt = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
+    return [*excerpt, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else excerpt
 
 
 def _name(index: int, request: RecordedRequest) -> str:

@@ -16,16 +16,16 @@ from zelda_ci.model_proxy.wire import Call
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+# A duration begins here: not inside a word, unless that is an escape in JSON.
 _BEFORE = r"(?:(?<![\w.])|(?<=\\[tnr]))"
-"""A duration begins here: not inside a word, unless that is an escape in JSON."""
 _UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
 _LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
 _MEASURED = (
     r"(?:duration|elapsed|runtime|latency|uptime|took|timestamp|timing)"
     r"(?:[_-]?(?:in[_-]?)?(?:ns|us|ms|s|secs?|seconds|millis|nanos))?"
 )
+# A port that the system chose.
 _EPHEMERAL = r"(?:3[2-9]\d{3}|[45]\d{4}|6[0-5]\d{3})"
-"""A port that the system chose."""
 
 _IDENTIFIERS = ((r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uuid>"),)
 
@@ -87,6 +87,7 @@ _OUTPUTS = (
 IDENTIFIERS = tuple((re.compile(pattern), name) for pattern, name in _IDENTIFIERS)
 OUTPUTS = tuple((re.compile(pattern, re.MULTILINE), name) for pattern, name in _OUTPUTS)
 
+# Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way.
 VOLATILE_SECTIONS = (
     "# Environment",
     "Today's date is",
@@ -95,7 +96,6 @@ VOLATILE_SECTIONS = (
     "The following MCP servers are still connecting",
     "[SYSTEM NOTIFICATION",
 )
-"""Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way."""
 
 
 def without_identifiers(text: str) -> str:
@@ -113,15 +113,15 @@ def without_circumstances(text: str) -> str:
     return text
 
 
+# Of a sub-agent, of a command in the background, of the file that holds an output too long to show.
 _HANDLE = re.compile(r"(?:\bagentId: |\bwith ID: |/tool-results/)([ab][0-9a-z]{8,16})\b")
-"""Of a sub-agent, of a command in the background, of the file that holds an output too long to show."""
 
 
 def named(call: Call) -> dict[str, str]:
     """The session's id and the handles in the request's tool results, by names that are the same in every run."""
     session = call.header("x-claude-code-session-id")
-    found = {f"handle_{re.sub(r'[^A-Za-z0-9]', '_', name)}": handle for name, handle in _handles(call.body)}
-    return {**({"sessionId": session} if session else {}), **found}
+    placeholders = {f"handle_{re.sub(r'[^A-Za-z0-9]', '_', name)}": handle for name, handle in _handles(call.body)}
+    return {**({"sessionId": session} if session else {}), **placeholders}
 
 
 def _handles(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -139,8 +139,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
+# Marks a `{{name}}` that was in the text itself.
 LITERAL = "literal:"
-"""Marks a `{{name}}` that was in the text itself."""
 
 
 def _json(value: str) -> str:
@@ -160,6 +160,7 @@ def _slug(value: str) -> str:
     return "/" + re.sub(r"[^A-Za-z0-9]", "-", value)
 
 
+# How a path may be spelled otherwise: in JSON inside a text (three ways), in a URL, as a folder's name.
 SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "json": _json,
     "wide": _wide_json,
@@ -167,7 +168,6 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {
     "url": quote,
     "slug": _slug,
 }
-"""How a path may be spelled otherwise: in JSON inside a text (three ways), in a URL, as a folder's name."""
 
 
 class Placeholders:
@@ -179,14 +179,14 @@ class Placeholders:
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values: dict[str, str] = {}
-        self._know({name: value for name, value in values.items() if len(value) > 1})
+        self._add({name: value for name, value in values.items() if len(value) > 1})
 
     def update(self, values: Mapping[str, str]) -> None:
         """Add values that have turned up; a name keeps its first value."""
         if new := {name: value for name, value in values.items() if name not in self._values}:
-            self._know(new)
+            self._add(new)
 
-    def _know(self, new: Mapping[str, str]) -> None:
+    def _add(self, new: Mapping[str, str]) -> None:
         self._values.update(new)
         self._marks: dict[str, str] = {}
         for name, value in self._values.items():
@@ -195,10 +195,11 @@ class Placeholders:
         names = "|".join(sorted(map(re.escape, self._values), reverse=True)) or "(?!)"
         kinds = "|".join(SPELLINGS)
         # In the text before: a mark that was already there, or a value that ends where a word ends.
+        # A regular expression takes the first alternative that fits, and one path may begin with another.
         longest_first = sorted(self._marks, key=len, reverse=True)
-        known = "|".join(map(re.escape, longest_first)) or "(?!)"
+        values = "|".join(map(re.escape, longest_first)) or "(?!)"
         own = rf"\{{\{{(?:{LITERAL})*(?:{names})(?::(?:{kinds}))?\}}\}}"
-        self._spelled = re.compile(rf"({own})|(?:{known})(?![A-Za-z0-9_])")
+        self._spelled = re.compile(rf"({own})|(?:{values})(?![A-Za-z0-9_])")
         self._marked = re.compile(rf"\{{\{{({LITERAL})?((?:{LITERAL})*)({names})(?::({kinds}))?\}}\}}")
 
     def blank(self, text: str) -> str:
@@ -237,6 +238,7 @@ def plain(text: str) -> str:
 
 def _spelled(name: str, value: str) -> Iterator[tuple[str, str]]:
     yield value, f"{{{{{name}}}}}"
+    # Only paths turn up in other spellings; a token or an id is the same text everywhere.
     if value.startswith("/"):
         for kind, spell in SPELLINGS.items():
             if (spelling := spell(value)) != value:

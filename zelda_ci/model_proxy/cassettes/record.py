@@ -27,8 +27,8 @@ from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
 
+# Response headers that the CLI acts on or reports.
 KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
-"""Response headers that the CLI acts on or reports."""
 
 
 class RecordingSource(AnswerSource):
@@ -69,16 +69,16 @@ class RecordingSource(AnswerSource):
         self._cli = self._redact(call.header("user-agent") or self._cli)
         thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
         self._placeholders.update(normalise.named(call))
-        take = _Take(self._arrivals)
+        observer = _AnswerObserver(self._arrivals)
         self._arrivals += 1
         try:
-            await self._inner.answer(call, Tap(take, sink))
+            await self._inner.answer(call, Tap(observer, sink))
         except (BrokenOff, anyio.get_cancelled_exc_class()):
-            take.cut = True
+            observer.cut = True
             raise
         finally:
-            if take.status and self.failure is None:
-                self._keep(thread, call, take)
+            if observer.status and self.failure is None:
+                self._keep(thread, call, observer)
 
     def finish(self) -> None:
         """The run is over: the recording takes its place, unless it is empty or incomplete."""
@@ -88,23 +88,24 @@ class RecordingSource(AnswerSource):
             except OSError as exc:
                 self._fail(exc.strerror or str(exc))
 
-    def _keep(self, thread: str, call: Call, take: "_Take") -> None:
-        found = self._fingerprints(call.body)
+    def _keep(self, thread: str, call: Call, observer: "_AnswerObserver") -> None:
+        fingerprint = self._fingerprints(call.body)
         request = RecordedRequest(
             thread=thread,
-            arrival=take.arrival,
-            turn=found.turn,
-            model=self._redact(found.model),
-            digest=found.digest,
-            parts=dict(found.parts),
-            tools=tuple(map(self._redact, found.tools)),
-            news=dict(found.news),
-            agents={call: self._threads[task] for call, task in found.tasks.items() if task in self._threads},
-            said=found.said,
+            arrival=observer.arrival,
+            turn=fingerprint.turn,
+            model=self._redact(fingerprint.model),
+            digest=fingerprint.digest,
+            parts=dict(fingerprint.parts),
+            tools=tuple(map(self._redact, fingerprint.tools)),
+            news=dict(fingerprint.news),
+            agents={call: self._threads[task] for call, task in fingerprint.tasks.items() if task in self._threads},
+            said=fingerprint.excerpt,
         )
         self._exchanges.append(
             Exchange(
-                request=request, response=take.response(self._arrivals, self._placeholders, self._redact.known_only())
+                request=request,
+                response=observer.response(self._arrivals, self._placeholders, self._redact.known_only()),
             )
         )
         cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
@@ -113,6 +114,7 @@ class RecordingSource(AnswerSource):
             self._fail(f"it is larger than {in_mib(self._max_bytes)}, the most that a recording may have")
             return
         try:
+            # After each exchange: a run that is killed leaves everything up to then.
             write_whole(partial_file(self._file), text)
         except OSError as exc:
             self._fail(exc.strerror or str(exc))
@@ -124,7 +126,7 @@ class RecordingSource(AnswerSource):
         self._exchanges.clear()
 
 
-class _Take:
+class _AnswerObserver:
     """Observes one answer until it is complete or cut."""
 
     def __init__(self, arrival: int) -> None:

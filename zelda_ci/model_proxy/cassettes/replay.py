@@ -16,21 +16,20 @@ from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerSource, BrokenOff, Call, Headers, Sink, send_error, send_whole
 from zelda_ci.redact import Redactor, SafeText
 
+# Longest wait for an exchange of another thread: a tool may be running there, but the CLI gives up on a silent stream
+# after a minute.
 TIMEOUT_SECONDS = 45.0
-"""Longest wait for an exchange of another thread: a tool may be running there, but the CLI gives up on a silent stream
-after a minute."""
 
+# Between answers to different threads, so that the CLI has dealt with the first before the second arrives.
+#
+# A model takes seconds; without its pauses, what the CLI does next would depend on the scheduler.
 SETTLING_SECONDS = 0.05
-"""Between answers to different threads, so that the CLI has dealt with the first before the second arrives.
 
-A model takes seconds; without its pauses, what the CLI does next would depend on the scheduler.
-"""
-
+# Something to wait for: that a request has come, that an answer has left, that a task is known to have ended.
 Fact = tuple[str, object]
-"""Something to wait for: that a request has come, that an answer has left, that a task is known to have ended."""
 
+# When an answer ended: after which request, after which answers, and (for one that was moved) after what else.
 Moment = tuple[int, int, int]
-"""When an answer ended: after which request, after which answers, and (for one that was moved) after what else."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,20 @@ class OrderPosition:
     """What the model had been told of tasks in the background, by the call that started each."""
     agents: Mapping[str, str] = field(default_factory=dict)
     """Threads of the sub-agents among these tasks, by the same calls."""
-    only_tells: bool = False
+    only_reports: bool = False
     """Whether the request was made for nothing but the news."""
 
 
 @dataclass(frozen=True)
-class _Telling:
-    """What a request told that the one before it in its thread did not."""
+class _TaskReport:
+    """What a request reported that the one before it in its thread did not."""
 
     before: int
     after: int
     tasks: tuple[tuple[str, int], ...]
-    """Calls, and how often the end of each had been told by then."""
+    """Calls, and how often the end of each had been reported by then."""
     is_certain: bool
-    """Whether the news are told in a request of their own, at whatever time they come."""
+    """Whether the news are reported in a request of their own, at whatever time they come."""
 
 
 class RecordedOrder:
@@ -72,15 +71,15 @@ class RecordedOrder:
     def __init__(self, places: Sequence[OrderPosition]) -> None:
         self._places = places
         self._facts: set[Fact] = set()
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
         self._changed = anyio.Event()
         self._is_over = False
         self._first_arrival: dict[str, int] = {}
-        for place in sorted(places, key=lambda one: one.arrival):
+        for place in sorted(places, key=lambda position: position.arrival):
             self._first_arrival.setdefault(place.thread, place.arrival)
-        tellings = list(_tellings(places))
-        self._moments = _moments(places, tellings)
-        self._needed = {one.before: one.tasks for one in tellings if not one.is_certain}
+        reports = list(_task_reports(places))
+        self._moments = _moments(places, reports)
+        self._needed = {report.before: report.tasks for report in reports if not report.is_certain}
 
     async def wait_to_begin(self, index: int) -> bool:
         """Wait before an answer is sent.
@@ -91,8 +90,8 @@ class RecordedOrder:
             False where the wait was in vain.
         """
         arrival = self._places[index].arrival
-        earlier = (one for one in self._earlier(index) if one < index and self._begin(one) < arrival)
-        return await self._wait(("ended", one) for one in earlier)
+        earlier = (other for other in self._earlier(index) if other < index and self._begin(other) < arrival)
+        return await self._wait(("ended", other) for other in earlier)
 
     async def wait_to_end(self, index: int) -> bool:
         """Wait before the last event of an answer is sent: for requests, answers and ends of tasks.
@@ -101,9 +100,11 @@ class RecordedOrder:
             False where the wait was in vain.
         """
         latest = self._moments[index][0]
-        come = await self._wait(("arrived", one) for one in self._others(index) if self._places[one].arrival <= latest)
-        ended = await self._wait(("ended", one) for one in self._earlier(index))
-        return await self._wait(("told", task) for task in self._needed.get(index, ())) and ended and come
+        arrived = await self._wait(
+            ("arrived", other) for other in self._others(index) if self._places[other].arrival <= latest
+        )
+        ended = await self._wait(("ended", other) for other in self._earlier(index))
+        return await self._wait(("reported", task) for task in self._needed.get(index, ())) and ended and arrived
 
     def arrive(self, index: int) -> None:
         """The request has come."""
@@ -113,10 +114,10 @@ class RecordedOrder:
         """The answer has left."""
         self._note(("ended", index))
 
-    def tell(self, call: str) -> None:
+    def report(self, call: str) -> None:
         """The CLI knows that the task of this call has ended, and will tell its model next time."""
-        self._told[call] += 1
-        self._note(("told", (call, self._told[call])))
+        self._reported[call] += 1
+        self._note(("reported", (call, self._reported[call])))
 
     def give_up(self) -> None:
         """The replay has failed: nobody waits any longer."""
@@ -125,10 +126,10 @@ class RecordedOrder:
 
     def _others(self, index: int) -> Iterator[int]:
         own = self._places[index].thread
-        return (one for one, place in enumerate(self._places) if place.thread != own)
+        return (other for other, place in enumerate(self._places) if place.thread != own)
 
     def _earlier(self, index: int) -> Iterator[int]:
-        return (one for one in self._others(index) if self._moments[one] < self._moments[index])
+        return (other for other in self._others(index) if self._moments[other] < self._moments[index])
 
     def _begin(self, index: int) -> int:
         return self._first_arrival[self._places[index].thread]
@@ -136,15 +137,17 @@ class RecordedOrder:
     async def _wait(self, facts: Iterable[Fact]) -> bool:
         needed = set(facts)
         waited = False
-        with anyio.move_on_after(TIMEOUT_SECONDS) as patience:
+        with anyio.move_on_after(TIMEOUT_SECONDS) as scope:
             while not self._is_over and not needed <= self._facts:
                 waited = True
                 await self._changed.wait()
-        if patience.cancelled_caught:
+        if scope.cancelled_caught:
+            # Whoever comes later goes on at once, so that one missing request costs one timeout and not one per
+            # exchange.
             self._facts |= needed  # nobody else waits for them again
         elif waited and not self._is_over:
             await anyio.sleep(SETTLING_SECONDS)
-        return not patience.cancelled_caught
+        return not scope.cancelled_caught
 
     def _note(self, fact: Fact) -> None:
         self._facts.add(fact)
@@ -155,40 +158,40 @@ class RecordedOrder:
         self._changed = anyio.Event()
 
 
-def _tellings(places: Sequence[OrderPosition]) -> Iterator[_Telling]:
-    indexes = sorted(range(len(places)), key=lambda one: (places[one].thread, places[one].arrival))
-    for _, thread in groupby(indexes, key=lambda one: places[one].thread):
-        told: Counter[str] = Counter()
+def _task_reports(places: Sequence[OrderPosition]) -> Iterator[_TaskReport]:
+    indexes = sorted(range(len(places)), key=lambda position: (places[position].thread, places[position].arrival))
+    for _, thread in groupby(indexes, key=lambda position: places[position].thread):
+        ends: Counter[str] = Counter()
         for before, after in pairwise(thread):
             old, new = places[before].news, places[after].news
             calls = [call for call, digest in new.items() if old.get(call) != digest]
-            told.update(calls)
+            ends.update(calls)
             if calls:
-                tasks = tuple((call, told[call]) for call in calls)
-                yield _Telling(before, after, tasks, is_certain=places[after].only_tells and len(calls) == 1)
+                tasks = tuple((call, ends[call]) for call in calls)
+                yield _TaskReport(before, after, tasks, is_certain=places[after].only_reports and len(calls) == 1)
 
 
-def _moments(places: Sequence[OrderPosition], tellings: Sequence[_Telling]) -> list[Moment]:
+def _moments(places: Sequence[OrderPosition], reports: Sequence[_TaskReport]) -> list[Moment]:
     """When each answer ends, by index."""
     moments = [(place.arrivals - 1, index, 0) for index, place in enumerate(places)]
-    for telling in tellings:
-        for last in _last_answers(places, telling):
-            moments[last] = max(moments[last], (places[telling.before].arrival, last, 0))
-    for telling in tellings:
-        if not telling.is_certain:
-            after = [(*moments[last][:2], 1) for last in _last_answers(places, telling)]
-            moments[telling.before] = max([moments[telling.before], *after])
+    for report in reports:
+        for last in _last_answers(places, report):
+            moments[last] = max(moments[last], (places[report.before].arrival, last, 0))
+    for report in reports:
+        if not report.is_certain:
+            after = [(*moments[last][:2], 1) for last in _last_answers(places, report)]
+            moments[report.before] = max([moments[report.before], *after])
     return moments
 
 
-def _last_answers(places: Sequence[OrderPosition], telling: _Telling) -> Iterator[int]:
-    """The last answer of each sub-agent whose end is told."""
-    place = places[telling.after]
-    for call, _ in telling.tasks:
+def _last_answers(places: Sequence[OrderPosition], report: _TaskReport) -> Iterator[int]:
+    """The last answer of each sub-agent whose end is reported."""
+    place = places[report.after]
+    for call, _ in report.tasks:
         own = (
             index
-            for index, one in enumerate(places)
-            if one.thread == place.agents.get(call) and one.arrivals <= place.arrival
+            for index, position in enumerate(places)
+            if position.thread == place.agents.get(call) and position.arrivals <= place.arrival
         )
         if (last := max(own, key=lambda index: places[index].arrival, default=None)) is not None:
             yield last
@@ -196,8 +199,8 @@ def _last_answers(places: Sequence[OrderPosition], telling: _Telling) -> Iterato
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
+# Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
 BYTES_PER_TOKEN = 4
-"""Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers."""
 
 
 class ReplaySource(AnswerSource):
@@ -226,21 +229,21 @@ class ReplaySource(AnswerSource):
             return
         self._compare_cli(call.header("user-agent") or "")
         self._placeholders.update(normalise.named(call))
-        found = self._matcher.match(call.agent_id, self._fingerprints(call.body))
-        if isinstance(found, Mismatch):
-            await self._refuse(found, sink)
+        match = self._matcher.match(call.agent_id, self._fingerprints(call.body))
+        if isinstance(match, Mismatch):
+            await self._refuse(match, sink)
             return
-        self._order.arrive(found.index)
-        if found.differences:
-            self._note(f"exchange {found.index + 1} was used although these differ: {'; '.join(found.differences)}")
+        self._order.arrive(match.index)
+        if match.differences:
+            self._note(f"exchange {match.index + 1} was used although these differ: {'; '.join(match.differences)}")
         try:
-            await self._play(found.index, sink, streaming=bool(call.body.get("stream")))
+            await self._play(match.index, sink, streaming=bool(call.body.get("stream")))
         finally:
-            self._order.end(found.index)
+            self._order.end(match.index)
 
     def task_ended(self, call: str) -> None:
         """The model will be told so in the next request of its thread."""
-        self._order.tell(call)
+        self._order.report(call)
 
     async def _play(self, index: int, sink: Sink, *, streaming: bool) -> None:
         response = self._exchanges[index].response
@@ -250,6 +253,8 @@ class ReplaySource(AnswerSource):
             *events, last = played(self._placeholders.fill_tree(list(response.events)))
             for event in events:
                 await sink.chunk(wire.written(event))
+            # Held back at the end rather than at the start: the CLI acts on tool calls while the answer still
+            # streams.
             begun &= await self._order.wait_to_end(index)
             await sink.chunk(wire.written(last))
         else:
@@ -269,6 +274,7 @@ class ReplaySource(AnswerSource):
 
     async def _refuse(self, mismatch: Mismatch, sink: Sink) -> None:
         self.failure = self.failure or self._redact(mismatch.reason)
+        # Whoever waits for this exchange would wait in vain, until the time for it is over.
         self._order.give_up()
         message = f"Zelda's replay stops here: {mismatch.reason}"
         await send_error(sink, 409, "invalid_request_error", self._redact(message), DO_NOT_RETRY)
@@ -278,8 +284,8 @@ class ReplaySource(AnswerSource):
             self._note(f"the recording was made with {self._cli}, this is {agent or 'unknown'}")
         self._cli = None  # once is enough
 
-    def _note(self, what: str) -> None:
-        self.divergences.append(self._redact(what))
+    def _note(self, text: str) -> None:
+        self.divergences.append(self._redact(text))
 
 
 def _place(exchange: Exchange) -> OrderPosition:
@@ -290,10 +296,10 @@ def _place(exchange: Exchange) -> OrderPosition:
         exchange.response.arrivals,
         request.news,
         request.agents,
-        only_tells=request.parts.get("last") == NOTHING_SAID,
+        only_reports=request.parts.get("last") == NOTHING_SAID,
     )
 
 
 def _headers(response: RecordedResponse, *, without: str = "") -> Headers:
-    kept = ((name, value) for name, value in response.headers.items() if name != without)
-    return [(name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode()) for name, value in kept]
+    headers = ((name, value) for name, value in response.headers.items() if name != without)
+    return [(name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode()) for name, value in headers]
