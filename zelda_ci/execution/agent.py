@@ -15,8 +15,8 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.messages import SYNTHETIC, Translator
 from zelda_ci.redact import SafeText
 
+# Called for each record at once, in order; it writes the journal and reports progress.
 Listen = Callable[[SessionRecord], None]
-"""Called for each record at once, in order; it writes the journal and reports progress."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class CodingAgent(Protocol):
 
 log = logging.getLogger(__name__)
 
+# Lines on standard error that become records; the rest is counted.
 MAX_STDERR_LINES = 200
-"""Lines on standard error that become records; the rest is counted."""
 
+# Last lines on standard error, to explain a crash with.
 STDERR_TAIL = 5
-"""Last lines on standard error, to explain a crash with."""
 
 
 class Recorder:
@@ -103,7 +103,7 @@ class Recorder:
         """Whether the session is over: a result was given, and no turn is owed any more."""
         return self.ended is not None and self.idle
 
-    def take(self, message: object) -> None:
+    def record(self, message: object) -> None:
         """Record one message of the SDK."""
         self.flush()
         self._observe(message)
@@ -115,7 +115,7 @@ class Recorder:
         for record in records:
             self.emit(record)
 
-    def take_stderr(self, line: str) -> None:
+    def record_stderr(self, line: str) -> None:
         """Keep a line on standard error; it is recorded with the next message."""
         self.stderr_tail.append(line)
         self._stderr_lines += 1

@@ -46,42 +46,40 @@ class ClaudeCode:
         cli = self._cli or launch.find_cli()
         # In a thread, because the loop also serves the model proxy of other runs.
         await anyio.to_thread.run_sync(preload)
-        leading = SessionRunner(request, listen, self._redact)
-        await leading.through(_SdkLine(request, cli, leading.take_stderr))
-        verdict = judge(leading.evidence())
+        runner = SessionRunner(request, listen, self._redact)
+        await runner.run(_SdkTransport(request, cli, runner.record_stderr))
+        verdict = judge(runner.facts())
         return SessionOutcome(
             status=verdict.status,
-            wall_seconds=leading.wall_seconds,
+            wall_seconds=runner.wall_seconds,
             reason=None if verdict.reason is None else self._redact(verdict.reason),
             code=verdict.code,
         )
 
 
-class _SdkLine:
+class _SdkTransport:
     """The line to a CLI, through the SDK's client: unlike `query()` it can interrupt, and raises nothing on errors."""
 
-    def __init__(self, request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> None:
+    def __init__(self, request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> None:
         with one_at_a_time("claude_agent_sdk"):
             from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
 
-        self._client = ClaudeSDKClient(_options(request, cli, take_stderr))
+        self._client = ClaudeSDKClient(_options(request, cli, record_stderr))
         self._prompt = request.prompt
         self.prompted = False
 
-    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
+    async def connect(self, ready: anyio.Event, finished: anyio.Event) -> None:
         with _broken():
-            await self._client.connect(self._input(ready, done))
+            await self._client.connect(self._input(ready, finished))
 
-    async def _input(self, ready: anyio.Event, done: anyio.Event) -> AsyncIterator[dict[str, Any]]:
-        """The prompt; the SDK closes the CLI's input once this ends, and until then the session can be interrupted.
-
-        As at a terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
-        """
+    async def _input(self, ready: anyio.Event, finished: anyio.Event) -> AsyncIterator[dict[str, Any]]:
+        # The SDK closes the CLI's input once this ends, and until then the session can be interrupted. As at a
+        # terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
         await ready.wait()
         message = {"role": "user", "content": self._prompt}
         yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
         self.prompted = True
-        await done.wait()
+        await finished.wait()
 
     async def messages(self) -> AsyncGenerator[object, None]:
         """Every message, and in place of one that the SDK cannot read, the error.
@@ -101,6 +99,7 @@ class _SdkLine:
                     failure = exc
                 else:
                     break
+            # No message came after the last error, so it was not about a single one.
             if failure:
                 raise failure
 
@@ -123,7 +122,7 @@ class _SdkLine:
             await self._client.disconnect()
 
 
-def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], None]) -> Any:
+def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:
     with one_at_a_time("claude_agent_sdk"):
         import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
@@ -137,17 +136,20 @@ def _options(request: SessionRequest, cli: Path, take_stderr: Callable[[str], No
         model=execution.model,
         # The default would be an empty system prompt, which is not Claude Code.
         system_prompt={"type": "preset", "preset": "claude_code"},
+        # Not the user's and not `.claude/settings.local.json`: what is tested is what the project shares.
         setting_sources=["project"],
         settings=launch.settings(request),
         permission_mode=execution.permission_mode,
         allowed_tools=list(execution.allowed_tools),
         disallowed_tools=launch.disallowed_tools(request),
         max_turns=execution.max_turns,
+        # The SDK's own limit is 1 MiB, and a longer message ends the session.
         max_buffer_size=MAX_MESSAGE_BYTES,
+        # The final token counts of a response are in its stream only.
         include_partial_messages=True,
         include_hook_events=True,
         forward_subagent_text=True,
-        stderr=take_stderr,
+        stderr=record_stderr,
     )
 
 
@@ -171,6 +173,7 @@ def _crash(exc: Exception) -> Crash:
             return Crash(CrashKind.LINE_TOO_LONG, f"more than {MAX_MESSAGE_BYTES >> 20} MiB.")
         case sdk.CLINotFoundError() | sdk.CLIConnectionError():
             return Crash(CrashKind.NOT_STARTED, str(exc))
+        # The SDK has no class for it.
         case _ if "timeout: initialize" in str(exc):
             return Crash(CrashKind.SILENT_START)
         case _:

@@ -12,33 +12,34 @@ from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.process import launches
 
+# Most that one model request may wait for response headers.
 REQUEST_SECONDS = 120
-"""Most that one model request may wait for response headers."""
 
+# Most that a streamed response may be silent.
 SILENCE_SECONDS = 60
-"""Most that a streamed response may be silent."""
 
+# Most that retries of one request may last, in sessions long enough for it.
 RETRY_SECONDS = 120
-"""Most that retries of one request may last, in sessions long enough for it."""
 
+# Of the session's time limit, where that is shorter than `RETRY_SECONDS`.
 RETRY_SHARE = 0.25
-"""Of the session's time limit, where that is shorter than `RETRY_SECONDS`."""
 
+# Before Claude Code's first retry; each further delay is twice as long, up to 37 s.
 FIRST_DELAY_SECONDS = 0.6
-"""Before Claude Code's first retry; each further delay is twice as long, up to 37 s."""
 
+# The CLI's own ceiling.
 MAX_RETRIES = 15
-"""The CLI's own ceiling."""
 
+# After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
-"""After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise."""
 
+# Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
 OWN = frozenset({"ANTHROPIC_API_KEY", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
-"""Variables of the CLI's environment that a project's settings cannot change, or not to any effect."""
 
+# Variable with the session's id: whatever the session starts can be recognised by it.
 MARKER = "ZELDA_SESSION"
-"""Variable with the session's id: whatever the session starts can be recognised by it."""
 
+# Tools that a session gets only where the suite names them in `allowedTools`.
 UNWANTED_TOOLS = (
     # They reach beyond the run's worktree, its lifetime or its conversation ...
     "CronCreate",
@@ -52,9 +53,10 @@ UNWANTED_TOOLS = (
     "WebFetch",
     "WebSearch",
 )
-"""Tools that a session gets only where the suite names them in `allowedTools`."""
 
 
+# Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
+# from the project; these it does not know.
 UNSET = (
     # They change requests unseen ...
     "ANTHROPIC_BETAS",
@@ -71,17 +73,15 @@ UNSET = (
     "CLAUDE_CODE_ENABLE_TELEMETRY",
     "CLAUDE_CODE_TEE_SDK_STDOUT",
 )
-"""Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
-from the project; these it does not know."""
 
 
+# Settings beside the variables.
 GUARDS = {
     # Its own sandbox would need what Zelda's takes away.
     "sandbox": {"enabled": False},
     # A hook or server could otherwise talk to the model through the CLI's inbox, and no message of the stream tells.
     "crossSessionInbound": "refuse",
 }
-"""Settings beside the variables."""
 
 
 def config_folder(request: SessionRequest) -> Path:
@@ -94,6 +94,7 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
     workspace = request.workspace
     mcp_seconds = max(CLI_MCP_SECONDS, request.execution.mcp_startup_seconds)
     return {
+        # First in the order, so that a value of the suite's own (`execution.env`) wins.
         "MCP_TIMEOUT": str(round(mcp_seconds * 1000)),
         **workspace.confinement.environment,
         "PWD": str(workspace.path),
@@ -104,6 +105,7 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "CLAUDE_CONFIG_DIR": str(config_folder(request)),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
+        # After the workspace's variables: nothing that a suite passes on may lead the session past the proxy.
         **_plumbing(request),
         # As root the CLI refuses to bypass permissions unless it is told that this is a sandbox: exactly "1".
         **({"IS_SANDBOX": "1"} if as_root and request.execution.permission_mode == "bypassPermissions" else {}),
@@ -117,14 +119,15 @@ def settings(request: SessionRequest) -> str:
     is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     """
     plumbing = _plumbing(request)
-    known = {**request.workspace.confinement.environment, MARKER: request.session_id}
-    pinned = {name: known.get(name, "") for name in request.pinned if name not in OWN}
+    environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
+    pinned = {name: environment.get(name, "") for name in request.pinned if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
     return json.dumps({"env": variables, **GUARDS})
 
 
 def trust(request: SessionRequest) -> str:
     """Content of `.claude.json`: the worktree is trusted, as a developer's own is, so that all its settings count."""
+    # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
     folders = {request.workspace.path, request.workspace.path.resolve()}
     return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
 
@@ -132,8 +135,8 @@ def trust(request: SessionRequest) -> str:
 def disallowed_tools(request: SessionRequest) -> list[str]:
     """Tools taken away from the session: the suite's, and those with no business in a test run."""
     execution = request.execution
-    wanted = {rule.partition("(")[0] for rule in execution.allowed_tools}
-    unwanted = [tool for tool in UNWANTED_TOOLS if tool not in wanted]
+    allowed = {rule.partition("(")[0] for rule in execution.allowed_tools}
+    unwanted = [tool for tool in UNWANTED_TOOLS if tool not in allowed]
     return list(dict.fromkeys([*unwanted, *execution.disallowed_tools]))
 
 
@@ -142,7 +145,7 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
 
     Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     """
-    patience = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
+    retry_seconds = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.endpoint.base_url,
@@ -162,8 +165,8 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",
         # The watchdog bounds 429 and 529 by time, and lifts the limit for all other errors unless one is given.
         "CLAUDE_CODE_RETRY_WATCHDOG": "1",
-        "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS": str(round(patience * 1000)),
-        "CLAUDE_CODE_MAX_RETRIES": str(retries_within(patience)),
+        "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS": str(round(retry_seconds * 1000)),
+        "CLAUDE_CODE_MAX_RETRIES": str(retries_within(retry_seconds)),
         "CLAUDE_ENABLE_BYTE_WATCHDOG": "1",
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
         "API_TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
@@ -235,6 +238,7 @@ exec /usr/bin/env -i /bin/sh -c 'exec "$@"' sh {command} "$@"
 
 
 def _write(path: Path, content: str, *, mode: int) -> None:
+    # Never through a link that somebody left there, and with the right mode from the first byte on.
     path.unlink(missing_ok=True)
     path.touch(mode=mode, exist_ok=False)
     path.write_text(content, encoding="utf-8", errors="surrogateescape")

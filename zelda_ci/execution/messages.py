@@ -47,10 +47,11 @@ class Translator:
 
     def translate(self, message: object) -> Iterator[SessionRecord]:
         """Records of one message; none for those that say nothing worth keeping."""
-        at = round(self._clock(), 3)
+        seconds = round(self._clock(), 3)
+        # By name, so that the SDK need not be imported, which takes half a second.
         names = (kind.__name__ for kind in type(message).__mro__)
-        known = next((self._translations[name] for name in names if name in self._translations), self._unknown)
-        yield from known(message, at)
+        translation = next((self._translations[name] for name in names if name in self._translations), self._unknown)
+        yield from translation(message, seconds)
 
     def notice(self, kind: str, text: str) -> Noticed:
         """Something that happened beside the messages, such as a line on standard error."""
@@ -64,7 +65,7 @@ class Translator:
     def _unreadable(self, error: Any, _: float) -> Iterator[SessionRecord]:
         yield self.notice("unreadable", f"{type(error).__name__}: {error}")
 
-    def _assistant(self, message: Any, at: float) -> Iterator[SessionRecord]:
+    def _assistant(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         thread = self._maybe(message.parent_tool_use_id)
         message_id = self._redact(message.message_id or message.uuid or "")
         model = self._redact(message.model)
@@ -74,7 +75,7 @@ class Translator:
                     thinking = kind == "ThinkingBlock"
                     if text := block.thinking if thinking else block.text:
                         yield AssistantSaid(
-                            at=at,
+                            at=seconds,
                             parent_tool_call_id=thread,
                             message_id=message_id,
                             model=model,
@@ -82,45 +83,46 @@ class Translator:
                             thinking=thinking,
                         )
                 case "ToolUseBlock" | "ServerToolUseBlock":
-                    given = block.input if isinstance(block.input, dict) else {"input": block.input}
+                    arguments = block.input if isinstance(block.input, dict) else {"input": block.input}
                     yield ToolCalled(
-                        at=at,
+                        at=seconds,
                         parent_tool_call_id=thread,
                         message_id=message_id,
                         model=model,
                         id=self._redact(block.id),
                         name=self._redact(block.name),
-                        input=self._redact.json(given),
+                        input=self._redact.json(arguments),
                     )
                 case _:
-                    yield from self._result_block(block, thread, at)
+                    yield from self._result_block(block, thread, seconds)
         # Only a response that was not streamed comes with its end, and so with its final counts.
         if message.stop_reason and message.usage and message.model != SYNTHETIC and message_id not in self._counted:
-            yield self._counts(message_id, message.usage, at, thread)
+            yield self._counts(message_id, message.usage, seconds, thread)
 
-    def _user(self, message: Any, at: float) -> Iterator[SessionRecord]:
+    def _user(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         thread = self._maybe(message.parent_tool_use_id)
         if isinstance(message.content, str):
-            yield UserSaid(at=at, parent_tool_call_id=thread, text=self._redact(message.content))
+            yield UserSaid(at=seconds, parent_tool_call_id=thread, text=self._redact(message.content))
             return
         for block in message.content:
             if type(block).__name__ == "TextBlock":
-                yield UserSaid(at=at, parent_tool_call_id=thread, text=self._redact(block.text))
+                yield UserSaid(at=seconds, parent_tool_call_id=thread, text=self._redact(block.text))
             else:
-                yield from self._result_block(block, thread, at)
+                yield from self._result_block(block, thread, seconds)
 
-    def _result_block(self, block: Any, thread: SafeText | None, at: float) -> Iterator[SessionRecord]:
+    def _result_block(self, block: Any, thread: SafeText | None, seconds: float) -> Iterator[SessionRecord]:
         if type(block).__name__ not in {"ToolResultBlock", "ServerToolResultBlock"}:
             yield self.notice(type(block).__name__, system_messages.note_text(vars(block)))
             return
         output, is_error = self._redact(system_messages.flatten(block.content)), bool(getattr(block, "is_error", False))
         if is_error:
+            # A denial in the result has no reason; this error is the only place where it was given.
             self._errors[block.tool_use_id] = output
         self._returned.add(block.tool_use_id)
         call = self._redact(block.tool_use_id)
-        yield ToolReturned(at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error)
+        yield ToolReturned(at=seconds, parent_tool_call_id=thread, id=call, output=output, is_error=is_error)
 
-    def _stream(self, message: Any, at: float) -> Iterator[SessionRecord]:
+    def _stream(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         """Only the final counts of a response are taken from its stream: its blocks arrive whole besides."""
         event, thread = message.event, self._maybe(message.parent_tool_use_id)
         match event.get("type"):
@@ -133,18 +135,20 @@ class Translator:
             case "message_stop" if self._open:
                 message_id, usage = self._open
                 self._open = None
-                yield self._counts(message_id, usage, at, thread)
+                yield self._counts(message_id, usage, seconds, thread)
 
-    def _counts(self, message_id: SafeText, usage: dict[str, Any], at: float, thread: SafeText | None) -> ResponseEnded:
+    def _counts(
+        self, message_id: SafeText, usage: dict[str, Any], seconds: float, thread: SafeText | None
+    ) -> ResponseEnded:
         self._counted.add(message_id)
-        return ResponseEnded(at=at, parent_tool_call_id=thread, message_id=message_id, usage=_usage(usage))
+        return ResponseEnded(at=seconds, parent_tool_call_id=thread, message_id=message_id, usage=_usage(usage))
 
-    def _system(self, message: Any, at: float) -> Iterator[SessionRecord]:
+    def _system(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         if message.subtype == "permission_denied":
             self._denied.add(str(message.data.get("tool_use_id")))
         if message.subtype == "task_notification" and not self._is_from_background(message.data):
             return
-        for record in system_messages.translate(message.subtype, message.data, at, self._redact):
+        for record in system_messages.translate(message.subtype, message.data, seconds, self._redact):
             if not isinstance(record, Started) or self._is_news(record):
                 yield record
 
@@ -162,14 +166,14 @@ class Translator:
         before, self._started = self._started, started
         return before is None or before != started.model_copy(update={"at": before.at})
 
-    def _result(self, message: Any, at: float) -> Iterator[SessionRecord]:
+    def _result(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         # Deny rules and hooks refuse without a message of their own: only the result tells.
         for refused in message.permission_denials or ():
             if (call := str(refused.get("tool_use_id"))) not in self._denied:
                 self._denied.add(call)
-                yield system_messages.denied(refused, self._errors.get(call), at, self._redact)
+                yield system_messages.denied(refused, self._errors.get(call), seconds, self._redact)
         yield Ended(
-            at=at,
+            at=seconds,
             subtype=self._redact(message.subtype),
             is_error=message.is_error,
             terminal_reason=self._maybe(message.terminal_reason),

@@ -33,7 +33,7 @@ class Crash:
     `exit_code` is negative, or above 128, where a signal ended the CLI.
     """
 
-    fall: CrashKind
+    kind: CrashKind
     detail: str = ""
     exit_code: int | None = None
 
@@ -49,7 +49,7 @@ class SessionFacts:
     responses: int = 0
     """Real model responses, in all threads."""
     api_error: str | None = None
-    cut: StopReason | None = None
+    stop_reason: StopReason | None = None
     crash: Crash | None = None
     stderr_tail: Sequence[str] = ()
     prompted: bool = False
@@ -72,54 +72,54 @@ class SessionEnding:
     reason: str | None = None
 
 
-def judge(evidence: SessionFacts) -> SessionEnding:
+def judge(facts: SessionFacts) -> SessionEnding:
     """The verdict: first what Zelda did, then what broke, then what Claude Code itself said."""
-    if evidence.cut:
-        return _of_cut(evidence.cut, evidence)
-    ended = evidence.ended
-    if ended is None or not (evidence.quiet or ended.is_error):
-        return _of_crash(evidence)
-    return _of_result(ended, evidence)
+    if facts.stop_reason:
+        return _of_stop(facts.stop_reason, facts)
+    ended = facts.ended
+    if ended is None or not (facts.quiet or ended.is_error):
+        return _of_crash(facts)
+    return _of_result(ended, facts)
 
 
-def _of_cut(cut: StopReason, evidence: SessionFacts) -> SessionEnding:
-    match cut:
+def _of_stop(stop: StopReason, facts: SessionFacts) -> SessionEnding:
+    match stop:
         case StopReason.DEADLINE:
-            reason = f"The session did not end within its limit of {evidence.seconds_allowed:g} s (timeoutSeconds)."
+            reason = f"The session did not end within its limit of {facts.seconds_allowed:g} s (timeoutSeconds)."
             return SessionEnding(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason)
         case StopReason.BUDGET:
             reason = "The session reached its cost limit (maxCostUsd)."
             return SessionEnding(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", reason)
         case StopReason.RECORDING:
-            code, sentence = evidence.recording_failure or ("RECORDING_FAILED", "unknown")
+            code, sentence = facts.recording_failure or ("RECORDING_FAILED", "unknown")
             return _failed(code, f"The session was ended because it could not be recorded: {sentence}")
         case StopReason.CANCELLED:
             return SessionEnding(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
 
 
-def _of_crash(evidence: SessionFacts) -> SessionEnding:
-    crash = evidence.crash or Crash(CrashKind.EXITED, exit_code=0)
-    said = " ".join(evidence.stderr_tail) or crash.detail
-    if crash.fall in {CrashKind.EXITED, CrashKind.SILENT_START} and not evidence.begun:
-        reason = f"Claude Code was not started, because it could not be confined: {said or 'no reason was given'}"
+def _of_crash(facts: SessionFacts) -> SessionEnding:
+    crash = facts.crash or Crash(CrashKind.EXITED, exit_code=0)
+    stderr = " ".join(facts.stderr_tail) or crash.detail
+    if crash.kind in {CrashKind.EXITED, CrashKind.SILENT_START} and not facts.begun:
+        reason = f"Claude Code was not started, because it could not be confined: {stderr or 'no reason was given'}"
         return _failed("SESSION_NOT_CONFINED", reason)
-    match crash.fall:
+    match crash.kind:
         case CrashKind.NOT_STARTED:
             return _failed("CLI_START_FAILED", f"Claude Code could not be started: {crash.detail}")
         case CrashKind.SILENT_START:
-            return _failed("CLI_START_TIMED_OUT", f"Claude Code did not get ready within a minute. {said}".rstrip())
+            return _failed("CLI_START_TIMED_OUT", f"Claude Code did not get ready within a minute. {stderr}".rstrip())
         case CrashKind.LINE_TOO_LONG:
             return _failed("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {crash.detail}")
         case CrashKind.BROKEN:
             return _failed("SESSION_FAILED", f"The session broke off: {crash.detail}")
         case CrashKind.EXITED:
-            return _of_exit(crash.exit_code or 0, said, prompted=evidence.prompted)
+            return _of_exit(crash.exit_code or 0, stderr, prompted=facts.prompted)
 
 
-def _of_exit(exit_code: int, said: str, *, prompted: bool) -> SessionEnding:
+def _of_exit(exit_code: int, stderr: str, *, prompted: bool) -> SessionEnding:
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
-    tail = f": {said}" if said else "."
-    if "cannot be used with root" in said:
+    tail = f": {stderr}" if stderr else "."
+    if "cannot be used with root" in stderr:
         return _failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
     if signal_number > 0:
         return _failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
@@ -128,7 +128,7 @@ def _of_exit(exit_code: int, said: str, *, prompted: bool) -> SessionEnding:
     return _failed("CLI_CRASHED", f"Claude Code ended with exit code {exit_code} before the session was over{tail}")
 
 
-def _of_result(ended: Ended, evidence: SessionFacts) -> SessionEnding:
+def _of_result(ended: Ended, facts: SessionFacts) -> SessionEnding:
     """The verdict on a result message. `success` alone means nothing: errors of the API carry it too."""
     match ended.subtype, ended.terminal_reason:
         case "error_max_turns", _:
@@ -139,15 +139,15 @@ def _of_result(ended: Ended, evidence: SessionFacts) -> SessionEnding:
             )
         case _, "aborted_tools" | "aborted_streaming":
             return SessionEnding(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside.")
-        case "success", "completed" if not ended.is_error and evidence.responses:
+        case "success", "completed" if not ended.is_error and facts.responses:
             return SessionEnding(SessionStatus.COMPLETED)
-    if not ended.is_error and not evidence.responses:
-        why = ": the prompt was taken as a command of Claude Code" if evidence.command else ""
+    if not ended.is_error and not facts.responses:
+        why = ": the prompt was taken as a command of Claude Code" if facts.command else ""
         return _failed(
-            "NO_MODEL_CALL", f"The session ended without asking a model{why}. Claude Code says: {_said(ended)}"
+            "NO_MODEL_CALL", f"The session ended without asking a model{why}. Claude Code says: {_own_words(ended)}"
         )
-    code, sentence = _api_failure(ended, evidence.api_error)
-    return _failed(code, f"{sentence} Claude Code says: {_said(ended)}")
+    code, sentence = _api_failure(ended, facts.api_error)
+    return _failed(code, f"{sentence} Claude Code says: {_own_words(ended)}")
 
 
 def _api_failure(ended: Ended, api_error: str | None) -> tuple[str, str]:
@@ -170,9 +170,9 @@ def _api_failure(ended: Ended, api_error: str | None) -> tuple[str, str]:
         529: ("API_OVERLOADED", "The API stayed overloaded (529)."),
     }
     status = ended.api_error_status
-    found = by_reason.get(ended.terminal_reason or "") or by_error.get(api_error or "") or by_status.get(status or 0)
-    if found:
-        return found
+    failure = by_reason.get(ended.terminal_reason or "") or by_error.get(api_error or "") or by_status.get(status or 0)
+    if failure:
+        return failure
     if status is not None:
         server = status >= 500
         code, who = ("API_FAILED", "kept failing") if server else ("REQUEST_REFUSED", "refused the request")
@@ -184,7 +184,7 @@ def _api_failure(ended: Ended, api_error: str | None) -> tuple[str, str]:
     return "SESSION_FAILED", f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
 
 
-def _said(ended: Ended) -> str:
+def _own_words(ended: Ended) -> str:
     return "; ".join(ended.errors) or ended.text or "nothing"
 
 

@@ -63,17 +63,17 @@ class Supervisor:
 
 log = logging.getLogger(__name__)
 
+# From an interruption to the result message; a healthy CLI needs a hundredth of a second.
 INTERRUPT_SECONDS = 5.0
-"""From an interruption to the result message; a healthy CLI needs a hundredth of a second."""
 
+# From the end of input to the end of the CLI: its SessionEnd hooks run in this time.
 CLOSE_SECONDS = 3.0
-"""From the end of input to the end of the CLI: its SessionEnd hooks run in this time."""
 
+# For the last question to the CLI, which answers at once unless the machine is very busy.
 STATUS_SECONDS = 2.0
-"""For the last question to the CLI, which answers at once unless the machine is very busy."""
 
+# From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
 END_SECONDS = 10.0
-"""From a signal to the end of the supervisor, which gives the CLI a few seconds of its own."""
 
 
 class TransportError(Exception):
@@ -90,7 +90,7 @@ class Transport(Protocol):
     prompted: bool
     """Whether the prompt has gone out."""
 
-    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
+    async def connect(self, ready: anyio.Event, finished: anyio.Event) -> None:
         """Start the CLI; it is prompted once `ready` is set, and its input is closed when `done` is set."""
         ...
 
@@ -129,24 +129,27 @@ class SessionRunner:
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
         self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()
+        # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
+        # first.
         self._conversation = anyio.CancelScope(shield=True)
-        self._cut: StopReason | None = None
+        self._stop_reason: StopReason | None = None
         self._crash: Crash | None = None
         self.wall_seconds = 0.0
         """Until the session came to rest; closing it is not counted."""
 
-    async def through(self, line: Transport) -> None:
+    async def run(self, transport: Transport) -> None:
         """Have the conversation, and end it if it does not end by itself."""
-        self._line = line
-        self._servers = ServerWatch(line.mcp_servers, self._recorder.emit, self._clock, self._redact)
+        self._transport = transport
+        self._servers = ServerWatch(transport.mcp_servers, self._recorder.emit, self._clock, self._redact)
         with closing(self._supervisor):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._converse)
                 tasks.start_soon(self._watch_servers)
-                tasks.start_soon(self._heed_budget)
+                tasks.start_soon(self._watch_budget)
                 try:
                     await self._watch()
                 except BaseException:
+                    # The reason first: closing takes seconds, and the deadline may pass meanwhile.
                     self._call(StopReason.CANCELLED)
                     raise
                 finally:
@@ -154,12 +157,12 @@ class SessionRunner:
                         await self._end()
                     tasks.cancel_scope.cancel()
 
-    def take_stderr(self, line: str) -> None:
-        """Hear a line on the CLI's standard error; the first one is its supervisor's."""
+    def record_stderr(self, line: str) -> None:
+        """A line on the CLI's standard error; the first one is its supervisor's."""
         if not self._supervisor.introduce(line):
-            self._recorder.take_stderr(line)
+            self._recorder.record_stderr(line)
 
-    def evidence(self) -> SessionFacts:
+    def facts(self) -> SessionFacts:
         """What the verdict rests on, once the session is over."""
         recorder = self._recorder
         return SessionFacts(
@@ -167,10 +170,10 @@ class SessionRunner:
             quiet=recorder.quiet,
             responses=len(recorder.responses),
             api_error=recorder.api_error,
-            cut=self._cut,
+            stop_reason=self._stop_reason,
             crash=self._crash,
             stderr_tail=tuple(recorder.stderr_tail),
-            prompted=self._line.prompted,
+            prompted=self._transport.prompted,
             command=self._request.prompt.lstrip().startswith("/"),
             seconds_allowed=self._request.execution.timeout_seconds,
             begun=launches.read(self._request.workspace.status_file("session")).begun,
@@ -183,9 +186,9 @@ class SessionRunner:
     async def _converse(self) -> None:
         with self._conversation:
             try:
-                await self._line.connect(self._ready, self._input_done)
+                await self._transport.connect(self._ready, self._input_done)
                 self._connected.set()
-                await self._hear_out()
+                await self._record_messages()
             except TransportError as broken:
                 self._crash = broken.crash
             except Exception as exc:
@@ -194,34 +197,33 @@ class SessionRunner:
             finally:
                 self._rest()
                 with suppress(TransportError):
-                    await self._line.disconnect()
+                    await self._transport.disconnect()
         self._recorder.finish()
         self._over.set()
 
-    async def _hear_out(self) -> None:
-        async with aclosing(self._line.messages()) as messages:
+    async def _record_messages(self) -> None:
+        async with aclosing(self._transport.messages()) as messages:
             async for message in messages:
-                self._recorder.take(message)
+                self._recorder.record(message)
                 if self._recorder.quiet:
                     self._rest()
 
     async def _watch_servers(self) -> None:
-        """Hold the prompt back until the MCP servers have settled, then go on noting their states.
-
-        Where the CLI cannot be asked, it is prompted at once: if its line is broken, that shows by itself.
-        """
+        """Hold the prompt back until the MCP servers have settled, then go on noting their states."""
         await self._connected.wait()
         execution = self._request.execution
-        left = execution.timeout_seconds - self._clock()
+        remaining = execution.timeout_seconds - self._clock()
+        # Where the CLI cannot be asked, it is prompted at once: if its line is broken, that shows by itself.
         with suppress(TransportError):
-            await self._servers.wait(longest_wait(execution.mcp_startup_seconds, left))
+            await self._servers.wait(longest_wait(execution.mcp_startup_seconds, remaining))
+        # The session was ended while it waited for its servers: a prompt now would only cost money.
         if self._attention.is_set():
             return
         self._ready.set()
         with suppress(TransportError):
             await self._servers.follow()
 
-    async def _heed_budget(self) -> None:
+    async def _watch_budget(self) -> None:
         await self._request.stop.wait()
         self._call(StopReason.BUDGET)
 
@@ -232,10 +234,10 @@ class SessionRunner:
             return
         self._call(StopReason.DEADLINE)
 
-    def _call(self, cut: StopReason) -> None:
+    def _call(self, reason: StopReason) -> None:
         """Have the session ended, unless it is at rest already; the first reason counts."""
-        if self._cut is None and not self._resting.is_set():
-            self._cut = cut
+        if self._stop_reason is None and not self._resting.is_set():
+            self._stop_reason = reason
         self._attention.set()
 
     def _rest(self) -> None:
@@ -247,10 +249,13 @@ class SessionRunner:
     async def _end(self) -> None:
         """Bring the session to rest and close it; what does not follow is killed."""
         try:
-            if self._cut and self._line.prompted:
+            # An interrupted session still gives its result, with the costs; one that was never prompted has none to
+            # give.
+            if self._stop_reason and self._transport.prompted:
                 await self._interrupt()
             if self._recorder.quiet:
                 await self._close()
+            # To the supervisor, not to the CLI: it ends everything that the session started, daemons included.
             for number in (SIGTERM, SIGKILL):
                 if self._over.is_set():
                     return
@@ -265,17 +270,19 @@ class SessionRunner:
 
     async def _interrupt(self) -> None:
         with anyio.move_on_after(INTERRUPT_SECONDS), suppress(TransportError):
-            await self._line.interrupt()
+            await self._transport.interrupt()
             await self._resting.wait()
 
     async def _close(self) -> None:
-        """Close the input, on which the CLI ends; it would wait for its background shells, so these are stopped."""
+        """Close the input, on which the CLI ends."""
         with suppress(TransportError):
-            await self._servers.look_again(STATUS_SECONDS)
+            # Before the input is closed: after that the CLI answers no questions.
+            await self._servers.poll_finally(STATUS_SECONDS)
         with anyio.move_on_after(CLOSE_SECONDS):
+            # It would wait for its background shells.
             for task in self._recorder.background_tasks:
                 with suppress(TransportError):
-                    await self._line.stop_task(task)
+                    await self._transport.stop_task(task)
             self._input_done.set()
             await self._over.wait()
 

@@ -68,6 +68,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+# Messages that only drive a user interface, or repeat what another message says.
 SILENT = frozenset(
     {
         "background_tasks_changed",
@@ -82,43 +83,42 @@ SILENT = frozenset(
         "ui_invalidate",
     }
 )
-"""Messages that only drive a user interface, or repeat what another message says."""
 
 
-def translate(subtype: str, data: dict[str, Any], at: float, redact: Redactor) -> Iterator[SessionRecord]:
+def translate(subtype: str, data: dict[str, Any], seconds: float, redact: Redactor) -> Iterator[SessionRecord]:
     """Records of one system message, `data` being the message as the CLI wrote it."""
     match subtype:
         case "init":
-            yield _started(data, at, redact)
+            yield _started(data, seconds, redact)
         case "api_retry":
-            yield _retried(data, at, redact)
+            yield _retried(data, seconds, redact)
         case "permission_denied":
-            yield denied(data, redact(str(data.get("message") or "")), at, redact)
+            yield denied(data, redact(str(data.get("message") or "")), seconds, redact)
         case "hook_response":
-            yield _hook(data, at, redact)
+            yield _hook(data, seconds, redact)
         case "task_notification":
             text = f"{data.get('status')}: {data.get('summary')}"
             call = data.get("tool_use_id")
             parent = redact(str(call)) if call else None
-            yield Noticed(at=at, parent_tool_call_id=parent, kind=redact(subtype), text=redact(text))
+            yield Noticed(at=seconds, parent_tool_call_id=parent, kind=redact(subtype), text=redact(text))
         case _ if not _silent(subtype, data):
-            yield Noticed(at=at, kind=redact(subtype), text=redact(note_text(data)))
+            yield Noticed(at=seconds, kind=redact(subtype), text=redact(note_text(data)))
         case _:
             pass
 
 
-def denied(data: dict[str, Any], reason: SafeText | None, at: float, redact: Redactor) -> Denied:
+def denied(data: dict[str, Any], reason: SafeText | None, seconds: float, redact: Redactor) -> Denied:
     """A refused tool call, from a message or from the list in the result."""
     call = data.get("tool_use_id")
     return Denied(
-        at=at,
+        at=seconds,
         tool=redact(str(data.get("tool_name") or "")),
         tool_call_id=redact(str(call)) if call else None,
         reason=reason or redact("refused by permissions or by a hook"),
     )
 
 
-def _started(data: dict[str, Any], at: float, redact: Redactor) -> Started:
+def _started(data: dict[str, Any], seconds: float, redact: Redactor) -> Started:
     def text(key: str) -> SafeText:
         return redact(str(data.get(key) or ""))
 
@@ -127,7 +127,7 @@ def _started(data: dict[str, Any], at: float, redact: Redactor) -> Started:
 
     servers = [server for server in data.get("mcp_servers") or () if isinstance(server, dict)]
     return Started(
-        at=at,
+        at=seconds,
         session_id=text("session_id"),
         cli_version=text("claude_code_version"),
         model=text("model"),
@@ -143,9 +143,9 @@ def _started(data: dict[str, Any], at: float, redact: Redactor) -> Started:
     )
 
 
-def _retried(data: dict[str, Any], at: float, redact: Redactor) -> Retried:
+def _retried(data: dict[str, Any], seconds: float, redact: Redactor) -> Retried:
     return Retried(
-        at=at,
+        at=seconds,
         attempt=int(data.get("attempt") or 0),
         status=data.get("error_status"),
         error=redact(str(data.get("error") or "")),
@@ -153,10 +153,10 @@ def _retried(data: dict[str, Any], at: float, redact: Redactor) -> Retried:
     )
 
 
-def _hook(data: dict[str, Any], at: float, redact: Redactor) -> HookRan:
+def _hook(data: dict[str, Any], seconds: float, redact: Redactor) -> HookRan:
     output = "".join(str(data.get(stream) or "") for stream in ("stdout", "stderr"))
     return HookRan(
-        at=at,
+        at=seconds,
         name=redact(str(data.get("hook_name") or "")),
         event=redact(str(data.get("hook_event") or "")),
         outcome=redact(str(data.get("outcome") or "")),
@@ -172,14 +172,14 @@ def _silent(subtype: str, data: dict[str, Any]) -> bool:
 
 PENDING = "pending"
 
+# While the prompt waits.
 FAST_POLL_SECONDS = 0.1
-"""While the prompt waits."""
 
+# While the session works: only the report needs to know.
 SLOW_POLL_SECONDS = 1.0
-"""While the session works: only the report needs to know."""
 
+# Of the time that the session has left: a short one must not be spent on waiting.
 MAX_SHARE_OF_SESSION = 0.5
-"""Of the time that the session has left: a short one must not be spent on waiting."""
 
 Ask = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
 
@@ -199,7 +199,7 @@ class ServerWatch:
         self._ask, self._report, self._clock, self._redact = ask, report, clock, redact
         self._last: tuple[McpServerState, ...] = ()
 
-    async def look(self) -> bool:
+    async def poll(self) -> bool:
         """Ask once; whether a server is still connecting."""
         servers = tuple(_states(await self._ask(), self._redact))
         if servers != self._last:
@@ -216,14 +216,14 @@ class ServerWatch:
         """Go on asking until every server is connected, or never will be."""
         await self._until_settled(SLOW_POLL_SECONDS)
 
-    async def look_again(self, seconds: float) -> None:
+    async def poll_finally(self, seconds: float) -> None:
         """Ask for the final states, unless there are no servers or nobody answers in that time."""
         if self._last:
             with anyio.move_on_after(seconds):
-                await self.look()
+                await self.poll()
 
     async def _until_settled(self, interval: float) -> None:
-        while await self.look():  # noqa: ASYNC110 - the CLI announces no changes
+        while await self.poll():  # noqa: ASYNC110 - the CLI announces no changes
             await anyio.sleep(interval)
 
 
@@ -232,8 +232,8 @@ def longest_wait(setting: float, seconds_left: float) -> float:
     return min(setting, seconds_left * MAX_SHARE_OF_SESSION)
 
 
-def _states(told: Iterable[Mapping[str, Any]], redact: Redactor) -> Iterable[McpServerState]:
-    for server in told:
+def _states(servers: Iterable[Mapping[str, Any]], redact: Redactor) -> Iterable[McpServerState]:
+    for server in servers:
         name, error = str(server.get("name") or ""), server.get("error")
         offered = server.get("tools")
         yield McpServerState(

@@ -106,11 +106,13 @@ def test_what_zelda_did_weighs_more_than_what_the_cli_said(
     cut: StopReason, status: SessionStatus, result: Ended | None
 ) -> None:
     crash = Crash(CrashKind.EXITED, exit_code=143)
-    assert judge(SessionFacts(ended=result, quiet=True, responses=1, cut=cut, crash=crash)).status is status
+    assert judge(SessionFacts(ended=result, quiet=True, responses=1, stop_reason=cut, crash=crash)).status is status
 
 
 def test_a_recording_failure_has_the_code_of_its_cause() -> None:
-    verdict = judge(SessionFacts(cut=StopReason.RECORDING, recording_failure=("DISK_FULL", "The disk is full.")))
+    verdict = judge(
+        SessionFacts(stop_reason=StopReason.RECORDING, recording_failure=("DISK_FULL", "The disk is full."))
+    )
     assert verdict.code == "DISK_FULL"
     assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
 

@@ -64,12 +64,12 @@ def parse(text: str) -> MarkdownDocument:
 def _fields(head: str) -> dict[str, Any]:
     try:
         _refuse_bombs(head)
-        found = yaml.load(head, Loader=LOADER)  # noqa: S506 - a safe loader
+        fields = yaml.load(head, Loader=LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         return dict(_LINE.findall(head))
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         return {}
-    return {key: value for key, value in found.items() if isinstance(key, str)}
+    return {key: value for key, value in fields.items() if isinstance(key, str)}
 
 
 def _refuse_bombs(head: str) -> None:
@@ -99,7 +99,7 @@ class Documents:
     settings: ClaudeSettings
 
     def __post_init__(self) -> None:
-        self._taken: dict[tuple[ItemKind, str], str] = {}
+        self._names: dict[tuple[ItemKind, str], str] = {}
 
     def add(self, base: str, *, below: str = "") -> None:
         """Add what the `.claude` folder in `base` holds; `below` where it waits for files of that folder."""
@@ -143,7 +143,7 @@ class Documents:
             return {"problem": f"the folder name {RESERVED!r} is reserved"}
         if name in self.settings.skills_off:
             return {"problem": "the project's settings switch it off (skillOverrides)"}
-        return {} if below else self._take(ItemKind.SKILL, name, file)
+        return {} if below else self._claim_name(ItemKind.SKILL, name, file)
 
     def _misplaced(self, entry: TreeEntry) -> None:
         if entry.name.endswith(".md"):
@@ -159,11 +159,11 @@ class Documents:
             problem = "it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"
             self.findings.add(ItemKind.SKILL, entry.name, f"{entry.path}/{SKILL_FILE}", problem=problem)
         if not nested:
-            named = next((entry for entry in inside if entry.name.lower() == SKILL_FILE.lower()), folder)
+            file = next((entry for entry in inside if entry.name.lower() == SKILL_FILE.lower()), folder)
             problem = f"its folder holds no {SKILL_FILE}"
-            if named is not folder:
-                problem += f", and {named.name} is not the same"
-            self.findings.add(ItemKind.SKILL, folder.name, named.path, problem=problem)
+            if file is not folder:
+                problem += f", and {file.name} is not the same"
+            self.findings.add(ItemKind.SKILL, folder.name, file.path, problem=problem)
 
     def _commands(self, home: str, below: str) -> None:
         for file in self.findings.tree.files(home, ".md"):
@@ -179,7 +179,7 @@ class Documents:
                 description=document.text("description") or document.first_line,
                 announced=document.says("user-invocable", default=True),
                 automatic=not document.says("disable-model-invocation", default=False),
-                **(nested or self._take(ItemKind.COMMAND, name, file)),
+                **(nested or self._claim_name(ItemKind.COMMAND, name, file)),
             )
 
     def _agents(self, home: str, below: str) -> None:
@@ -195,7 +195,7 @@ class Documents:
             elif below:
                 facts = {"problem": NESTED_ONLY.format(what="sub-agents")}
             else:
-                facts = self._take(ItemKind.AGENT, name or stem, file)
+                facts = self._claim_name(ItemKind.AGENT, name or stem, file)
             self.findings.add(ItemKind.AGENT, name or stem, file, description=description, **facts)
 
     def _rules(self, home: str, base: str, below: str) -> None:
@@ -218,10 +218,10 @@ class Documents:
         text = self.findings.text(kind, name, file)
         return None if text is None else parse(text)
 
-    def _take(self, kind: ItemKind, name: str, file: str) -> dict[str, Any]:
+    def _claim_name(self, kind: ItemKind, name: str, file: str) -> dict[str, Any]:
         """The file that has the name already, if one has: skills and commands share theirs."""
         group = ItemKind.SKILL if kind is ItemKind.COMMAND else kind
-        first = self._taken.setdefault((group, name), file)
+        first = self._names.setdefault((group, name), file)
         if first == file:
             return {}
         return {"problem": f"{first} has the same name and takes its place", "shadowed": True}

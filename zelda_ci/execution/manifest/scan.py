@@ -18,18 +18,18 @@ from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, T
 from zelda_ci.redact import Redactor
 
 
-def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, known: set[str]) -> None:
+def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, names: set[str]) -> None:
     """A finding for each server of a file; one in a nearer folder takes the place of one further up."""
     servers = json_object(findings, file).get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
-        shadowed = name in known
+        shadowed = name in names
         problem = _problem(name, server, settings)
         if shadowed:
             problem = "a server of the same name in a nearer folder takes its place"
         findings.add(
             ItemKind.MCP_SERVER, name, file, description=_described(server), problem=problem, shadowed=shadowed
         )
-        known.add(name)
+        names.add(name)
 
 
 def _problem(name: str, server: object, settings: ClaudeSettings) -> str | None:
@@ -41,7 +41,8 @@ def _problem(name: str, server: object, settings: ClaudeSettings) -> str | None:
 
 
 def _described(server: Any) -> str | None:
-    """How it is reached. Arguments, headers and variables may hold secrets of any shape, and are left out."""
+    """How it is reached."""
+    # Arguments, headers and variables may hold secrets of any shape, and are left out.
     if not isinstance(server, dict):
         return None
     command, url = server.get("command"), server.get("url")
@@ -69,25 +70,25 @@ class Memory:
 
     findings: ScanFindings
     excluded: Sequence[str]
-    _known: set[str] = field(default_factory=set)
+    _visited: set[str] = field(default_factory=set)
 
     def add_chain(self, folders: Sequence[str]) -> None:
         """What is there from the start: of the project's folder and those above it."""
-        written = [name for folder in folders for name in NAMES if self._has_text(_in(folder, name))]
+        memories = [name for folder in folders for name in NAMES if self._has_text(_in(folder, name))]
         local = [_in(folder, LOCAL) for folder in folders if self.findings.tree.exists(_in(folder, LOCAL))]
         for folder in folders:
             for name in NAMES:
                 self._add(_in(folder, name))
             for name in FALLBACKS:
-                instead = written[0] if written else local[0] if local else None
+                instead = memories[0] if memories else local[0] if local else None
                 self._add(_in(folder, name), problem=instead and f"{instead} is there, and takes its place")
         for file in local:
             self._add(file, problem="it is one developer's own, and only what a project shares is tested")
 
     def add_below(self, folder: str) -> None:
         """What waits for files of a folder further down."""
-        written = [name for name in NAMES if self._has_text(_in(folder, name))]
-        for name in NAMES if written else FALLBACKS:
+        memories = [name for name in NAMES if self._has_text(_in(folder, name))]
+        for name in NAMES if memories else FALLBACKS:
             self._add(_in(folder, name), below=folder)
 
     def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
@@ -100,14 +101,15 @@ class Memory:
             return
         if globs.matches(self.excluded, file):
             problem = "the project's settings exclude it (claudeMdExcludes)"
-        self._found(file, text, below, problem)
+        self._add_finding(file, text, below, problem)
         if not problem:
             self._imports(file, text, below, 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         for path in dict.fromkeys(_mentioned(text)):
             file = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
-            if file in self._known or len(self._known) > MAX_IMPORTS:
+            # Imports may go in circles.
+            if file in self._visited or len(self._visited) > MAX_IMPORTS:
                 continue
             if path.startswith(("/", "~")) or file.startswith(".."):
                 self._missed(
@@ -117,7 +119,7 @@ class Memory:
                 problem = (
                     f"it is imported more than {MAX_IMPORT_DEPTH} files deep" if depth > MAX_IMPORT_DEPTH else None
                 )
-                self._found(file, content, below, problem, f"imported by {importer}")
+                self._add_finding(file, content, below, problem, f"imported by {importer}")
                 if not problem:
                     self._imports(file, content, below, depth + 1)
 
@@ -132,11 +134,11 @@ class Memory:
 
     def _missed(self, importer: str, path: str, file: str, problem: str) -> None:
         if path.endswith((".md", ".txt")):
-            self._known.add(file)
+            self._visited.add(file)
             self.findings.add(ItemKind.MEMORY, file, importer, description=f"imported by {importer}", problem=problem)
 
-    def _found(self, file: str, text: str, below: str, problem: str | None, described: str | None = None) -> None:
-        self._known.add(file)
+    def _add_finding(self, file: str, text: str, below: str, problem: str | None, described: str | None = None) -> None:
+        self._visited.add(file)
         self.findings.add(
             ItemKind.MEMORY,
             file,
@@ -157,8 +159,8 @@ class Memory:
 
 def _mentioned(text: str) -> Iterator[str]:
     """Paths after an @ in running text: not in code, not in comments."""
-    for found in _IMPORT.finditer(_NO_TEXT.sub("", text)):
-        yield found[1].replace("\\ ", " ").partition("#")[0]
+    for match in _IMPORT.finditer(_NO_TEXT.sub("", text)):
+        yield match[1].replace("\\ ", " ").partition("#")[0]
 
 
 def _in(folder: str, name: str) -> str:
@@ -180,7 +182,7 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     with Tree(workspace.root) as tree:
         findings = ScanFindings(tree, redact)
         try:
-            _look(findings, start)
+            _scan_project(findings, start)
         except Exhausted:
             tree.crowded = True
         if tree.crowded:
@@ -193,16 +195,17 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     )
 
 
-def _look(findings: ScanFindings, start: str) -> None:
+def _scan_project(findings: ScanFindings, start: str) -> None:
+    # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain = list(_upwards(start))
     settings_file = f"{start}/.claude/settings.json" if start else ".claude/settings.json"
     project = settings.read_settings(findings, settings_file)
     documents = Documents(findings, project)
     memory = Memory(findings, project.memory_excluded)
-    known: set[str] = set()
+    server_names: set[str] = set()
     for folder in chain:
         documents.add(folder)
-        add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, known)
+        add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, server_names)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
     for folder, names in _below(findings, start):
@@ -221,6 +224,7 @@ def _upwards(start: str) -> Iterator[str]:
 
 def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:
     """Folders further down, the nearest first, with the names of what lies in them."""
+    # Breadth first, so that the folders that are left out are those far down.
     waiting, count = deque([(start, 0)]), 0
     while waiting and count < MAX_FOLDERS:
         folder, depth = waiting.popleft()

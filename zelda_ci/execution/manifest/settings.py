@@ -83,23 +83,23 @@ def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> No
                 problem = "it is not of the shape that hooks have"
                 findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False)
             for hook in hooks:
-                told = hook.get("command") or hook.get("prompt") or hook.get("url")
-                described = f"{hook.get('type') or 'hook'}: {told}" if told else None
-                trouble = _hook_problem(event, settings)
-                findings.add(ItemKind.HOOK, name, file, description=described, problem=trouble, announced=False)
+                action = hook.get("command") or hook.get("prompt") or hook.get("url")
+                description = f"{hook.get('type') or 'hook'}: {action}" if action else None
+                hook_problem = _hook_problem(event, settings)
+                findings.add(ItemKind.HOOK, name, file, description=description, problem=hook_problem, announced=False)
 
 
 def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
     """A JSON file that holds an object; anything else counts as empty, and is noted unless the file is missing."""
     try:
-        found = json.loads(findings.tree.read(file))
+        content = json.loads(findings.tree.read(file))
     except Missing:
         return {}
     except (Unfit, ValueError, RecursionError) as problem:
-        told = problem if isinstance(problem, Unfit) else "it is not valid JSON"
-        findings.note(f"Nothing in {file} was loaded: {told}.")
+        cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
+        findings.note(f"Nothing in {file} was loaded: {cause}.")
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _hook_problem(event: str, settings: ClaudeSettings) -> str | None:
@@ -200,14 +200,14 @@ def find_overrides(workspace: Workspace, redact: Redactor) -> Overrides:
     try:
         with Tree(workspace.path) as tree:
             looking = ScanFindings(tree, redact)
-            told = [(file, *one) for file in FILES for one in _told(json_object(looking, file))]
+            overrides = [(file, *finding) for file in FILES for finding in _setting_effects(json_object(looking, file))]
     except (OSError, Exhausted):
-        told = []
+        overrides = []
     findings = [
         SettingFinding(file=redact(file), setting=redact(setting[:200]), effect=f"It {effect}; it did not take effect.")
-        for file, setting, effect in told[:MAX_FINDINGS]
+        for file, setting, effect in overrides[:MAX_FINDINGS]
     ]
-    variables = {setting.removeprefix("env.") for _, setting, _ in told if setting.startswith("env.")}
+    variables = {setting.removeprefix("env.") for _, setting, _ in overrides if setting.startswith("env.")}
     return Overrides(tuple(findings), tuple(sorted(variables)))
 
 
@@ -217,7 +217,7 @@ def is_ours(variable: str) -> bool:
     return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
 
 
-def _told(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _setting_effects(settings: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Setting and effect."""
     yield from ((key, effect) for key, effect in KEYS.items() if settings.get(key))
     variables = settings.get("env")

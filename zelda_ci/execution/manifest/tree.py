@@ -60,7 +60,9 @@ class Tree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         os.close(self._root)
 
     def read(self, path: str) -> str:
@@ -75,8 +77,10 @@ class Tree:
         self._bytes += len(data)
         if len(data) > MAX_FILE_BYTES:
             raise Unfit(f"it is larger than {MAX_FILE_BYTES // 1000} kB")
+        # In all: a repository can hold thousands of files, each just below its own limit.
         if self._bytes > MAX_BYTES:
             raise Exhausted
+        # As git tells binary files from text.
         if b"\0" in data:
             raise Unfit("it is not a text file")
         return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -105,24 +109,24 @@ class Tree:
 
     def files(self, folder: str, suffix: str) -> Iterator[str]:
         """Paths of the files below a folder whose names end so; no folder is entered twice."""
-        seen: set[tuple[str, ...]] = set()
+        visited: set[tuple[str, ...]] = set()
         waiting = [(folder, 0)]
         while waiting:
             current, depth = waiting.pop()
-            if depth > MAX_TREE_DEPTH or not self._first_visit(current, seen):
+            if depth > MAX_TREE_DEPTH or not self._first_visit(current, visited):
                 continue
             entries = self.entries(current)
             yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
             waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_folder]
 
-    def _first_visit(self, folder: str, seen: set[tuple[str, ...]]) -> bool:
+    def _first_visit(self, folder: str, visited: set[tuple[str, ...]]) -> bool:
         try:
             with _explained():
                 real = self._real(folder)
         except Unfit:
             return False
-        new = real not in seen
-        seen.add(real)
+        new = real not in visited
+        visited.add(real)
         return new
 
     def _entry(self, folder: str, name: str, kind: _Kind) -> TreeEntry:
@@ -135,6 +139,7 @@ class Tree:
         try:
             with _explained():
                 real = self._real(link)
+                # The empty path is the tree itself.
                 return not real or stat.S_ISDIR(self._status(real).st_mode)
         except Unfit:
             return False
@@ -153,6 +158,7 @@ class Tree:
                 if stat.S_ISLNK(self._status(tuple(real)).st_mode):
                     links += 1
                     waiting += self._target(real, links).split("/")[::-1]
+                    # The link itself is no part of the way; its target takes its place.
                     real.pop()
         return tuple(real)
 

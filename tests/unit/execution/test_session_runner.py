@@ -87,17 +87,17 @@ def lead(request: SessionRequest, line: PaperLine) -> tuple[SessionFacts, list[S
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        leading = SessionRunner(request, records.append, Redactor())
-        await leading.through(line)
-        return leading.evidence()
+        runner = SessionRunner(request, records.append, Redactor())
+        await runner.run(line)
+        return runner.facts()
 
     return anyio.run(through), records
 
 
 def test_a_session_is_closed_once_it_is_idle_after_a_result(request_: SessionRequest) -> None:
     line = PaperLine([RUNNING, SAID, RESULT, IDLE])
-    evidence, records = lead(request_, line)
-    assert judge(evidence).status is SessionStatus.COMPLETED
+    facts, records = lead(request_, line)
+    assert judge(facts).status is SessionStatus.COMPLETED
     assert line.calls == ["connect", "input closed", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said", "ended"]
 
@@ -119,8 +119,8 @@ def test_shells_that_still_run_are_stopped_before_the_input_is_closed(request_: 
 def test_a_line_that_breaks_is_evidence_and_is_let_go_of(request_: SessionRequest) -> None:
     crash = Crash(CrashKind.EXITED, exit_code=137)
     line = PaperLine([SAID], broken=crash)
-    evidence, records = lead(request_, line)
-    assert evidence.crash == crash
+    facts, records = lead(request_, line)
+    assert facts.crash == crash
     assert line.calls == ["connect", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said"]
 
@@ -129,17 +129,17 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(reques
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        leading = SessionRunner(request_, records.append, Redactor())
+        runner = SessionRunner(request_, records.append, Redactor())
         for number in range(205):
-            leading.take_stderr(f"line {number}")
-        await leading.through(PaperLine([SAID, RESULT, IDLE]))
-        return leading.evidence()
+            runner.record_stderr(f"line {number}")
+        await runner.run(PaperLine([SAID, RESULT, IDLE]))
+        return runner.facts()
 
-    evidence = anyio.run(through)
+    facts = anyio.run(through)
     notices = [record.text for record in records if record.type == "noticed"]
     assert notices == [*(f"line {number}" for number in range(200)), "5 more lines"]
     assert [record.type for record in records[-3:]] == ["said", "ended", "noticed"]
-    assert evidence.stderr_tail == tuple(f"line {number}" for number in range(200, 205))
+    assert facts.stderr_tail == tuple(f"line {number}" for number in range(200, 205))
 
 
 def statuses(records: list[SessionRecord]) -> list[str]:
@@ -157,15 +157,15 @@ def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once(request_
 
 @pytest.mark.parametrize("status", ["failed", "needs-auth", "disabled", None])
 def test_what_will_never_connect_is_not_waited_for(request_: SessionRequest, status: str | None) -> None:
-    evidence, _ = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=[status]))
-    assert judge(evidence).status is SessionStatus.COMPLETED
-    assert evidence.cut is None
+    facts, _ = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=[status]))
+    assert judge(facts).status is SessionStatus.COMPLETED
+    assert facts.stop_reason is None
 
 
 def test_the_wait_takes_at_most_half_of_the_time_that_is_left(request_: SessionRequest) -> None:
     brief = dataclasses.replace(request_, execution=ExecutionSettings(timeout_seconds=4))
-    evidence, records = lead(brief, PaperLine([SAID, RESULT, IDLE], servers=["pending"]))
-    assert judge(evidence).status is SessionStatus.COMPLETED
+    facts, records = lead(brief, PaperLine([SAID, RESULT, IDLE], servers=["pending"]))
+    assert judge(facts).status is SessionStatus.COMPLETED
     assert statuses(records) == ["serversReported pending"]
 
 
