@@ -151,6 +151,7 @@ def _leave_out_newer_metrics(tree: dict[str, Any]) -> None:
         evaluations = run.get("evaluations") if isinstance(run, dict) else None
         if not isinstance(evaluations, dict):
             continue
+        # Names only: whatever else stands there could not be told from damage.
         newer = sorted(key for key in set(evaluations) - set(Metric) if _may_be_a_metric(key))
         for key in newer:
             del evaluations[key]
@@ -298,8 +299,8 @@ def list_schema() -> dict[str, Any]:
 
 def _with_details(root: type[Record]) -> dict[str, Any]:
     models = dict.fromkeys((root, *(spec.details for spec in METRICS.values())))
-    wanted: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in models]
-    _, definitions = models_json_schema(wanted, by_alias=True, schema_generator=_AsWritten)
+    schemas: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in models]
+    _, definitions = models_json_schema(schemas, by_alias=True, schema_generator=_AsWritten)
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
         **definitions["$defs"].pop(root.__name__),

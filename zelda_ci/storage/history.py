@@ -67,6 +67,7 @@ class RunIndex:
         """The entries; none where the file is missing, damaged or of another Zelda."""
         try:
             tree = orjson.loads(read_file(self._file))
+            # Made anew rather than converted: everything in it can be read from the results.
             if tree["format"] != FORMAT:
                 return {}
             return {name: _entry(name, *stored) for name, stored in tree["entries"].items()}
@@ -78,9 +79,10 @@ class RunIndex:
 
     def write(self, entries: Entries) -> None:
         """Replace the index, without what is too young; where it cannot be written, the next list takes longer."""
+        # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
         youngest = time.time_ns() - YOUNG_NS
-        lasting = {name: each for name, each in entries.items() if max(each.stamp[:2]) < youngest}
-        tree = {"format": FORMAT, "entries": {name: _stored(each) for name, each in lasting.items()}}
+        lasting = {name: entry for name, entry in entries.items() if max(entry.stamp[:2]) < youngest}
+        tree = {"format": FORMAT, "entries": {name: _stored(entry) for name, entry in lasting.items()}}
         try:
             write_whole(self._file, [orjson.dumps(tree, option=orjson.OPT_NON_STR_KEYS)], durable=False)
         except StorageError as problem:
@@ -104,7 +106,7 @@ MAX_RESULT_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Listing:
     """Everything in the folder of runs, by kind."""
 
     results: dict[str, FileStamp]
@@ -125,28 +127,29 @@ class RunHistory:
         Raises:
             StorageError: The folder of runs exists and cannot be read.
         """
-        found = self._look()
-        known = self._index.read()
+        listing = self._scan()
+        indexed = self._index.read()
         entries: dict[str, IndexEntry] = {}
-        skipped = [*found.foreign]
-        for name, stamp in found.results.items():
-            entry = known.get(name)
+        skipped = [*listing.foreign]
+        for name, stamp in listing.results.items():
+            entry = indexed.get(name)
             try:
-                entries[name] = entry if entry and entry.stamp == stamp else IndexEntry(stamp, self._glance(name))
+                entries[name] = entry if entry and entry.stamp == stamp else IndexEntry(stamp, self._summary(name))
             except UnreadableError as problem:
                 skipped.append(SkippedRun(name=name, code=problem.code, message=problem.message))
-        if entries.keys() != known.keys() or any(known[name] is not entry for name, entry in entries.items()):
+        # Only if something has changed, so that a list is a mere read for most of the time.
+        if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
             self._index.write(entries)
         runs = sorted((entry.run for entry in entries.values()), key=_age, reverse=True)
-        return History(runs=tuple(runs), skipped=tuple(sorted(skipped, key=_name)), unfinished=len(found.unfinished))
+        return History(runs=tuple(runs), skipped=tuple(sorted(skipped, key=_name)), unfinished=len(listing.unfinished))
 
     def names(self) -> tuple[str, ...]:
         """The ids of all runs that have a result."""
-        return tuple(sorted(self._look().results))
+        return tuple(sorted(self._scan().results))
 
     def unfinished(self) -> tuple[str, ...]:
         """The ids of runs that have none: under way, or killed."""
-        return self._look().unfinished
+        return self._scan().unfinished
 
     def result(self, run_id: str) -> RunResult:
         """The whole result of a run.
@@ -171,37 +174,38 @@ class RunHistory:
         """Where a run lies."""
         return self._runs / run_id
 
-    def _look(self) -> _Found:
+    def _scan(self) -> _Listing:
         results: dict[str, FileStamp] = {}
         unfinished, foreign = [], []
-        for each in self._entries():
-            if not is_run_id(each.name) or not each.is_dir(follow_symlinks=False):
-                foreign.append(_foreign(each.name, f"{each.name} is not the folder of a run"))
+        for entry in self._entries():
+            if not is_run_id(entry.name) or not entry.is_dir(follow_symlinks=False):
+                # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
+                foreign.append(_foreign(entry.name, f"{entry.name} is not the folder of a run"))
                 continue
             try:
-                status = os.stat(f"{each.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
+                status = os.stat(f"{entry.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
             except FileNotFoundError:
-                unfinished.append(each.name)
+                unfinished.append(entry.name)
             except OSError as problem:
-                foreign.append(_foreign(each.name, f"{each.name}/{RESULT} cannot be read: {problem.strerror}"))
+                foreign.append(_foreign(entry.name, f"{entry.name}/{RESULT} cannot be read: {problem.strerror}"))
             else:
                 if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_RESULT_BYTES:
-                    results[each.name] = FileStamp.of(status)
+                    results[entry.name] = FileStamp.of(status)
                 else:
-                    foreign.append(_foreign(each.name, f"{each.name}/{RESULT} is no file, or too large"))
-        return _Found(results, tuple(sorted(unfinished)), tuple(foreign))
+                    foreign.append(_foreign(entry.name, f"{entry.name}/{RESULT} is no file, or too large"))
+        return _Listing(results, tuple(sorted(unfinished)), tuple(foreign))
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         try:
-            with os.scandir(self._runs) as found:
-                yield from (each for each in found if not each.name.startswith("."))
+            with os.scandir(self._runs) as entries:
+                yield from (entry for entry in entries if not entry.name.startswith("."))
         except FileNotFoundError:
             return
         except OSError as problem:
             hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
             raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem
 
-    def _glance(self, name: str) -> StoredRun:
+    def _summary(self, name: str) -> StoredRun:
         short = f"{name}/{RESULT}"
         run = summarize_run(self._read_result(name), short)
         if run.run_id != name:

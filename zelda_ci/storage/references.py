@@ -44,15 +44,15 @@ class Calibrations:
 
     def read(self, suites: Iterable[str]) -> dict[str, Calibration]:
         """Those that exist, by suite; one that cannot be read is as good as none."""
-        found = {}
+        calibrations = {}
         for suite in suites:
             path = self._path(suite)
             if path.exists():
                 calibration = self._read(path)
                 # Two names may make one file name.
                 if calibration and calibration.suite == suite:
-                    found[suite] = calibration
-        return found
+                    calibrations[suite] = calibration
+        return calibrations
 
     def _read(self, path: Path) -> Calibration | None:
         with suppress(StorageError):
@@ -102,8 +102,8 @@ def read_side(history: RunHistory, reference: str) -> SideReference:
     """
     if os.sep in reference or reference.endswith(".json"):
         return SideReference(Path(reference).name, read_results(Path(reference)))
-    known = history.overview().runs if reference != LATEST else ()
-    batch = [run.run_id for run in known if run.batch_id == reference]
+    runs = history.overview().runs if reference != LATEST else ()
+    batch = [run.run_id for run in runs if run.batch_id == reference]
     names = batch or [find_run(history, reference)]
     return SideReference(reference if batch else names[0], tuple(history.result(name) for name in names))
 

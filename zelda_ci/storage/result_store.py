@@ -28,7 +28,7 @@ class ResultStore:
     def __init__(self, results_dir: Path) -> None:
         self._runs = results_dir / RUNS
 
-    def begin(self, suite: str, at: datetime) -> RunFolder:
+    def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run; where the name is taken, by whomever, the next number is used.
 
         Raises:
@@ -37,7 +37,7 @@ class ResultStore:
         """
         with self._locked(), storage_errors(self._runs):
             for number in count(1):
-                path = self._runs / run_id(suite, at, number)
+                path = self._runs / run_id(suite, started_at, number)
                 with suppress(FileExistsError):
                     ownership.make_new_folder(path)
                     return RunFolder(path, Journal.create(path / JOURNAL))
@@ -52,10 +52,11 @@ class ResultStore:
         target = self._runs / run_id / log_name(step)
         with storage_errors(target):
             ownership.make_folder(target.parent)
+        # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(target, [output.encode()], durable=False)
 
     def unfinished(self) -> Generator[InterruptedRun, None, None]:
-        """The remains of killed runs, one at a time, each locked for us until the next is asked for.
+        """Runs that were killed, one at a time, each locked for us until the next is asked for.
 
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
@@ -65,15 +66,17 @@ class ResultStore:
             if folder is None:
                 continue
             try:
-                if remains := folder.remains():
-                    yield remains
+                if interrupted := folder.interrupted_run():
+                    yield interrupted
             finally:
                 folder.close()
 
     def _without_result(self) -> list[Path]:
         try:
-            with os.scandir(self._runs) as found:
-                folders = [Path(each) for each in found if is_run_id(each.name) and each.is_dir(follow_symlinks=False)]
+            with os.scandir(self._runs) as entries:
+                folders = [
+                    Path(entry) for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)
+                ]
         except OSError:
             return []
         # A journal beside a result is what a kill at the very end leaves.
@@ -128,6 +131,7 @@ class RunState:
         Raises:
             StorageError: It could not be kept on disk.
         """
+        # First to disk: what was shown to somebody must still be there after a kill.
         self.folder.append(record)
         self.records.append(record)
         match record:

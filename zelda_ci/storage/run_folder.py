@@ -25,15 +25,15 @@ MAX_NAME_LENGTH = 80
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
 
-def run_id(suite: str, at: datetime, number: int = 1) -> str:
+def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
     """The name of a run, in UTC, so that names of one suite sort by time on every machine.
 
     Args:
         suite: The suite's name; what does not belong in a file name is replaced.
-        at: When the run began, with its time zone.
+        started_at: When the run began, with its time zone.
         number: From 2 on a suffix for runs of the same suite in the same second.
     """
-    name = f"{file_name(suite)}-{at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
+    name = f"{file_name(suite)}-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     return name if number == 1 else f"{name}-{number}"
 
 
@@ -91,10 +91,12 @@ class Journal:
         Raises:
             StorageError: It could not be written whole; the lines before it are kept.
         """
+        # A line that broke off must not swallow the next one.
         rest = memoryview(b"\n" + line if self._torn else line)
         self._torn = True
         with storage_errors(self.path):
             while rest:
+                # Straight to the kernel: what a buffer of Python holds is lost with the process.
                 rest = rest[os.write(self._open, rest) :]
         self._torn = False
 
@@ -208,7 +210,7 @@ class RunFolder:
         self.tidy()
         self.close()
 
-    def remains(self) -> "InterruptedRun | None":
+    def interrupted_run(self) -> "InterruptedRun | None":
         """What a killed run left here; what it left beside a result, or before it had anything to tell, is removed."""
         announced = self.path / PROVISIONAL
         if self.result_file.is_file():
@@ -225,11 +227,11 @@ class RunFolder:
 
     def _read(self, announced: Path) -> "InterruptedRun | None":
         try:
-            known = codec.decode_provisional(read_file(announced), str(announced))
+            provisional = codec.decode_provisional(read_file(announced), str(announced))
         except StorageError as problem:
             log.warning("%s is left as it is: %s", self.path, problem)
             return None
-        return InterruptedRun(self, known.result, known.prompt, self._journal.written_at())
+        return InterruptedRun(self, provisional.result, provisional.prompt, self._journal.written_at())
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
