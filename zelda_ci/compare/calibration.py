@@ -26,13 +26,13 @@ def flip_rate(passed: int, trials: int) -> float:
 
 def criterion_noise(calibration: Calibration, criterion: str) -> float:
     """The change between two single runs that is no longer noise: any, or none where the criterion wavers."""
-    rates = (found.passes.mean / 100 for found in calibration.criteria if found.criterion == criterion)
+    rates = (noise.passes.mean / 100 for noise in calibration.criteria if noise.criterion == criterion)
     return next((inf if _wavers(rate) else 0.0 for rate in rates), 0.0)
 
 
 def measure_noise(calibration: Calibration, measure: Measure) -> float:
     """The change between two single runs that is no longer noise."""
-    return next((found.detectable.get(1, 0.0) for found in calibration.measures if found.measure is measure), 0.0)
+    return next((noise.detectable.get(1, 0.0) for noise in calibration.measures if noise.measure is measure), 0.0)
 
 
 def _wavers(rate: float) -> bool:
@@ -41,16 +41,16 @@ def _wavers(rate: float) -> bool:
 
 
 def _calibration(side: Side) -> Calibration:
-    criteria = {name: found for name in side.criteria if (found := _repeated(side.outcomes(name)))}
-    measures = {measure: found for measure in Measure if (found := _repeated(side.values(measure)))}
-    varying = sum(bool(found.deviation) for found in (*criteria.values(), *measures.values()))
+    criteria = {name: repeated for name in side.criteria if (repeated := _repeated(side.outcomes(name)))}
+    measures = {measure: repeated for measure in Measure if (repeated := _repeated(side.values(measure)))}
+    varying = sum(bool(repeated.deviation) for repeated in (*criteria.values(), *measures.values()))
     level = ALPHA / max(1, varying)
     return Calibration(
         suite=side.suite,
         trials=side.trials,
         hypotheses=varying,
-        criteria=tuple(_criterion_noise(name, found, level) for name, found in criteria.items()),
-        measures=tuple(_measure_noise(measure, found, level) for measure, found in measures.items()),
+        criteria=tuple(_criterion_noise(name, repeated, level) for name, repeated in criteria.items()),
+        measures=tuple(_measure_noise(measure, repeated, level) for measure, repeated in measures.items()),
         reasons=tuple(_inequalities(side)),
     )
 
@@ -67,7 +67,7 @@ def _criterion_noise(criterion: str, passes: TrialStatistics, level: float) -> C
         criterion=criterion,
         passes=passes,
         flip_rate=flip_rate(round(rate * passes.trials), passes.trials),
-        detectable=_found(drops),
+        detectable=_without_gaps(drops),
     )
 
 
@@ -76,10 +76,10 @@ def _measure_noise(measure: Measure, summary: TrialStatistics, level: float) -> 
     drops = {n: detectable_difference(spread, n, n, level) for n in TRIALS if n > 1}
     # Two single trials have no spread of their own: this calibration's stands in, with its degrees of freedom.
     drops[1] = student_t_quantile(ALPHA, summary.trials - 1) * spread * sqrt(2)
-    return MeasureNoise(measure=measure, summary=summary, detectable=_found(drops))
+    return MeasureNoise(measure=measure, summary=summary, detectable=_without_gaps(drops))
 
 
-def _found(drops: dict[int, float | None]) -> dict[int, float]:
+def _without_gaps(drops: dict[int, float | None]) -> dict[int, float]:
     return {trials: drop for trials in TRIALS if (drop := drops[trials]) is not None}
 
 

@@ -50,49 +50,49 @@ class SuiteQuestions:
 
 def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
     """Every question about one suite."""
-    known = calibration or Calibration(suite=pair.suite, trials=pair.present[0].trials, hypotheses=0)
+    noise_floor = calibration or Calibration(suite=pair.suite, trials=pair.present[0].trials, hypotheses=0)
     obstacles = pair.obstacles()
     samples = measure_samples(pair, obstacles)
     measures = {
         QuestionKey(pair.suite, measure.value): replace(
             ask_number(MEASURES[measure].scale.tolerating(pair.tolerance.of(measure)), sample),
-            noise=measure_noise(known, measure),
+            noise=measure_noise(noise_floor, measure),
         )
         for measure, sample in samples.items()
     }
     criteria = {
         QuestionKey(pair.suite, name, criterion=True): replace(
-            ask_pass_rate(sample), noise=criterion_noise(known, name)
+            ask_pass_rate(sample), noise=criterion_noise(noise_floor, name)
         )
         for name, sample in criterion_samples(pair, obstacles).items()
     }
     return SuiteQuestions(pair, calibration, obstacles, samples, measures, criteria)
 
 
-def conclude_suite(asked: SuiteQuestions, answers: Mapping[QuestionKey, HypothesisResult]) -> SuiteComparison:
+def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, HypothesisResult]) -> SuiteComparison:
     """The suite's record."""
-    pair = asked.pair
-    measures = tuple(_measure(key, question, answers[key]) for key, question in asked.measures.items())
-    criteria = tuple(_criterion(pair, key, question, answers[key]) for key, question in asked.criteria.items())
+    pair = suite.pair
+    measures = tuple(_measure(key, question, answers[key]) for key, question in suite.measures.items())
+    criteria = tuple(_criterion(pair, key, question, answers[key]) for key, question in suite.criteria.items())
     return SuiteComparison(
         suite=pair.suite,
         file=pair.present[-1].file,
-        verdict=_suite_verdict(pair, asked.obstacles, (*measures, *criteria)),
+        verdict=_suite_verdict(pair, suite.obstacles, (*measures, *criteria)),
         baseline=pair.baseline.trials if pair.baseline else None,
         candidate=pair.candidate.trials if pair.candidate else None,
-        reasons=asked.obstacles,
+        reasons=suite.obstacles,
         notes=notes(pair.readings),
         measures=measures,
         criteria=criteria,
         tools=_tools(pair),
-        calibration=asked.calibration,
+        calibration=suite.calibration,
     )
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for many: a regression outweighs all, and doubt outweighs calm."""
-    found = set(verdicts)
-    return next((verdict for verdict in GRAVITY if verdict in found), Verdict.UNCHANGED)
+    occurring = set(verdicts)
+    return next((verdict for verdict in GRAVITY if verdict in occurring), Verdict.UNCHANGED)
 
 
 def _suite_verdict(
@@ -114,14 +114,14 @@ def _measure(key: QuestionKey, question: Question, answer: HypothesisResult) -> 
 
 def _criterion(pair: Pair, key: QuestionKey, question: Question, answer: HypothesisResult) -> CriterionDelta:
     fields = describe(question, answer)
-    telling = fields["verdict"] is not Verdict.UNCHANGED
+    is_notable = fields["verdict"] is not Verdict.UNCHANGED
     # Who tolerates a lower score tolerates that single criteria fail.
     counts = pair.tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None
     return CriterionDelta(
         criterion=key.name,
         gates=counts and _gates(question, fields["verdict"]),
-        baseline_judgement=_typical(pair.baseline, key.name, question.sample.baseline) if telling else None,
-        candidate_judgement=_typical(pair.candidate, key.name, question.sample.candidate) if telling else None,
+        baseline_judgement=_typical(pair.baseline, key.name, question.sample.baseline) if is_notable else None,
+        candidate_judgement=_typical(pair.candidate, key.name, question.sample.candidate) if is_notable else None,
         **fields,
     )
 
@@ -134,10 +134,10 @@ def _typical(side: Side | None, criterion: str, outcomes: tuple[float, ...]) -> 
     """The newest judgement with the more frequent verdict; of a tie, a failure, which tells more."""
     if side is None:
         return None
-    found = [reading for reading in reversed(side.readings) if criterion in reading.judgements]
+    judged = [reading for reading in reversed(side.readings) if criterion in reading.judgements]
     usual = 100.0 if 2 * sum(outcomes) > 100 * len(outcomes) else 0.0
-    typical = (reading for reading in found if reading.outcomes.get(criterion) == usual)
-    chosen = next(typical, found[0] if found else None)
+    typical = (reading for reading in judged if reading.outcomes.get(criterion) == usual)
+    chosen = next(typical, judged[0] if judged else None)
     return chosen.judgements[criterion] if chosen else None
 
 
@@ -175,7 +175,7 @@ def ask_all(suites: Sequence[SuiteQuestions]) -> dict[QuestionKey, Question]:
     return questions
 
 
-def conclude_overall(
+def finish_overall(
     questions: Mapping[QuestionKey, Question],
     answers: Mapping[QuestionKey, HypothesisResult],
     suites: Sequence[SuiteComparison],
@@ -186,7 +186,7 @@ def conclude_overall(
 
 
 def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[Sample]:
-    samples = (asked.samples.get(measure) for asked in suites)
+    samples = (suite.samples.get(measure) for suite in suites)
     return [sample for sample in samples if sample and sample.answerable]
 
 
@@ -225,13 +225,13 @@ def compare(
         calibrations: By suite: quoted, and what single trials are measured against.
     """
     pairs = _pairs(sides(baseline), sides(candidate), mixed=allow_mixed)
-    known = calibrations or {}
-    asked = [ask_suite(pair, known.get(pair.suite)) for pair in pairs]
-    overall = ask_all(asked)
-    questions = {key: question for suite in asked for key, question in (suite.measures | suite.criteria).items()}
+    by_suite = calibrations or {}
+    suites_asked = [ask_suite(pair, by_suite.get(pair.suite)) for pair in pairs]
+    overall = ask_all(suites_asked)
+    questions = {key: question for suite in suites_asked for key, question in (suite.measures | suite.criteria).items()}
     answers, family = resolve_questions(questions | overall)
-    suites = tuple(conclude_suite(suite, answers) for suite in asked)
-    rows = conclude_overall(overall, answers, suites)
+    suites = tuple(finish_suite(suite, answers) for suite in suites_asked)
+    rows = finish_overall(overall, answers, suites)
     return Comparison(
         verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows)]),
         counts=_counts(suites),

@@ -23,8 +23,8 @@ def _commands(reading: RunMetrics) -> Hashable:
 
 def _judge(identity: JudgeIdentity | None, reading: RunMetrics) -> tuple[str, str]:
     config = reading.run.config
-    asked = config.judge.model or config.judge_model
-    return (identity.model, identity.prompt_version) if identity else (asked, "")
+    configured = config.judge.model or config.judge_model
+    return (identity.model, identity.prompt_version) if identity else (configured, "")
 
 
 def _fulfillment_judge(reading: RunMetrics) -> tuple[str, str]:
@@ -107,8 +107,8 @@ def _version(measure: Measure, reading: RunMetrics) -> str:
 
 def _differences(aspects: dict[str, Aspect], readings: Sequence[RunMetrics]) -> Iterator[str]:
     for name, aspect in aspects.items():
-        found = {aspect(reading) for reading in readings}
-        if len(found) > 1:
-            short = sorted(value for value in found if isinstance(value, str) and 0 < len(value) <= 60)
-            named = len(short) == len(found) and name != "suite prompts"
-            yield f"different {name}: {', '.join(short)}" if named else f"different {name}"
+        values = {aspect(reading) for reading in readings}
+        if len(values) > 1:
+            short = sorted(value for value in values if isinstance(value, str) and 0 < len(value) <= 60)
+            is_short = len(short) == len(values) and name != "suite prompts"
+            yield f"different {name}: {', '.join(short)}" if is_short else f"different {name}"

@@ -177,15 +177,15 @@ def _detectable(question: Question, answer: HypothesisResult) -> float | None:
     a, b, level = question.sample.baseline, question.sample.candidate, answer.level
     match question.method:
         case "fisherExact":
-            found = detectable_pass_drop(sum(map(bool, a)), len(a), len(b), level)
+            change = detectable_pass_drop(sum(map(bool, a)), len(a), len(b), level)
         case "permutation":
-            found = detectable_difference(pooled_deviation(a, b), len(a), len(b), level)
+            change = detectable_difference(pooled_deviation(a, b), len(a), len(b), level)
         case "signFlip":
-            found = detectable_paired(question.differences, level)
+            change = detectable_paired(question.differences, level)
         case _:
-            found = None
+            change = None
     worst = -1.0 if question.scale.better == "higher" else 1.0
-    return None if found is None else max(found, question.scale.threshold(mean(a), worst))
+    return None if change is None else max(change, question.scale.threshold(mean(a), worst))
 
 
 def _trials_needed(question: Question, answer: HypothesisResult, verdict: Verdict) -> int | None:

@@ -39,26 +39,26 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     least, most = max(0, passes - trials_a), min(passes, trials_b)
     ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
     everything = comb(total, trials_b)
-    at = passed_b - least
+    position = passed_b - least
     return Tails(
-        lower=OneSided(sum(ways[: at + 1]) / everything, ways[0] / everything),
-        higher=OneSided(sum(ways[at:]) / everything, ways[-1] / everything),
+        lower=OneSided(sum(ways[: position + 1]) / everything, ways[0] / everything),
+        higher=OneSided(sum(ways[position:]) / everything, ways[-1] / everything),
     )
 
 
+# Up to so many arrangements (6 against 6) each is looked at.
 ENUMERATED = 1000
-"""Up to so many arrangements (6 against 6) each is looked at."""
 
+# Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point.
 FINE_STEPS = 10**12
-"""Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point."""
 
+# Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
+# counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is
+# exact for the rounded numbers, because they are rounded alike whichever side they are on.
 SHARED_STEPS = 20_000
-"""Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
-counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is exact
-for the rounded numbers, because they are rounded alike whichever side they are on."""
 
+# Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do.
 COUNTED = 200
-"""Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do."""
 
 
 def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
@@ -148,9 +148,9 @@ def _count_by_polynomial(pooled: Sequence[float], n_a: int) -> tuple[int, int]:
     arrangements = comb(len(grid), n_b)
     bits = (arrangements + 1).bit_length() + 1
     by_size = [1] + [0] * n_b
-    for left, value in zip(range(len(grid) - 1, -1, -1), grid, strict=True):
+    for remaining, value in zip(range(len(grid) - 1, -1, -1), grid, strict=True):
         # Sets that the numbers left over cannot complete any more are not counted.
-        for size in range(n_b, max(0, n_b - left - 1), -1):
+        for size in range(n_b, max(0, n_b - remaining - 1), -1):
             by_size[size] += by_size[size - 1] << value * bits
     at_least = _tail(by_size[n_b], observed, bits)
     return arrangements - _tail(by_size[n_b], observed + 1, bits), at_least

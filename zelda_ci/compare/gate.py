@@ -42,12 +42,12 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
     settings = recorded_settings(runs := tuple(runs))
-    asked = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
+    minimums = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
     reasons = [
         finding
         for suite, side in sides(runs).items()
-        if suite in asked and side.readings
-        for finding in _minimums(side, asked[suite])
+        if suite in minimums and side.readings
+        for finding in _minimums(side, minimums[suite])
     ]
     return GateResult(reasons=tuple(reasons))
 

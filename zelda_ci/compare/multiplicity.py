@@ -8,11 +8,10 @@ from itertools import accumulate
 
 from zelda_ci.compare.exact_tests import OneSided
 
+# Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
+#
+# What users are promised is 5 %. The rest is the margin that keeps the promise visible in a few thousand comparisons.
 ALPHA = 0.04
-"""Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
-
-What users are promised is 5 %. The rest is the margin that keeps the promise visible in a few thousand comparisons.
-"""
 
 _ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
@@ -45,10 +44,10 @@ def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> l
     weights = weights or [1.0] * len(p_values)
     ratios = [p / weight for p, weight in zip(p_values, weights, strict=True)]
     order = sorted(range(len(ratios)), key=ratios.__getitem__)
-    left = list(accumulate(weights[index] for index in reversed(order)))[::-1]
+    remaining = list(accumulate(weights[index] for index in reversed(order)))[::-1]
     adjusted = [1.0] * len(ratios)
     reached = 0.0
-    for index, weight in zip(order, left, strict=True):
+    for index, weight in zip(order, remaining, strict=True):
         reached = adjusted[index] = max(reached, min(1.0, weight * ratios[index]))
     return adjusted
 
@@ -73,8 +72,8 @@ class Family:
         corrected = holm(
             [self.hypotheses[index].test.p for index in chosen], [self.hypotheses[index].weight for index in chosen]
         )
-        found = dict(zip(chosen, corrected, strict=True))
-        return tuple(found.get(index, 1.0) for index in range(len(self.hypotheses)))
+        by_index = dict(zip(chosen, corrected, strict=True))
+        return tuple(by_index.get(index, 1.0) for index in range(len(self.hypotheses)))
 
     @cached_property
     def testable(self) -> frozenset[int]:

@@ -37,8 +37,8 @@ def student_t_quantile(upper: float, freedom: int) -> float:
     return high
 
 
+# Numbers of trials per side that are tried; nobody pays for more.
 TRIALS: tuple[int, ...] = (*range(2, 31), *range(32, 51, 2), *range(55, 101, 5), 120, 150, 200)
-"""Numbers of trials per side that are tried; nobody pays for more."""
 
 
 @lru_cache(maxsize=20_000)
@@ -81,8 +81,8 @@ def trials_for_pass_rates(old: float, new: float, level: float) -> int | None:
 
 def trials_for_difference(change: float, spread: float, level: float) -> int | None:
     """Trials per side at which two means so far apart would be told apart; None: over 200."""
-    at = bisect_left(TRIALS, True, key=lambda n: _shows(change, spread, n, level))  # noqa: FBT003 - a sorted flag
-    return TRIALS[at] if at < len(TRIALS) else None
+    index = bisect_left(TRIALS, True, key=lambda n: _shows(change, spread, n, level))  # noqa: FBT003 - a sorted flag
+    return TRIALS[index] if index < len(TRIALS) else None
 
 
 def pooled_deviation(baseline: Sequence[float], candidate: Sequence[float]) -> float:

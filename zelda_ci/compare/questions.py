@@ -152,8 +152,8 @@ def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sam
     for measure in Measure:
         baseline, candidate = _values(pair.baseline, measure), _values(pair.candidate, measure)
         if baseline or candidate:
-            found = (*obstacles, *measure_obstacles(measure, pair.readings), *_unscored(pair, measure))
-            samples[measure] = Sample(baseline, candidate, found, pair.mixed)
+            reasons = (*obstacles, *measure_obstacles(measure, pair.readings), *_unscored(pair, measure))
+            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed)
     return samples
 
 
@@ -164,8 +164,8 @@ def criterion_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[str, Sampl
     samples = {}
     for name in dict.fromkeys((*_criteria(pair.candidate), *_criteria(pair.baseline))):
         missing = tuple(_missing(pair, name))
-        found = (*common, *missing) if missing or _on_both(pair, name) else ()
-        samples[name] = Sample(_outcomes(pair.baseline, name), _outcomes(pair.candidate, name), found, pair.mixed)
+        reasons = (*common, *missing) if missing or _on_both(pair, name) else ()
+        samples[name] = Sample(_outcomes(pair.baseline, name), _outcomes(pair.candidate, name), reasons, pair.mixed)
     return samples
 
 

@@ -62,7 +62,9 @@ def read_metrics(run: RunResult) -> RunMetrics:
             if measure.value == metric.value in run.evaluations and measure not in values
         },
         judgements=judgements,
-        outcomes={name: worth[one.verdict] for name, one in judgements.items() if one.verdict in worth},
+        outcomes={
+            name: worth[judgement.verdict] for name, judgement in judgements.items() if judgement.verdict in worth
+        },
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
         fulfillment=fulfillment,
         tool_usage=tool_usage,
@@ -163,7 +165,7 @@ def sides(runs: Iterable[RunResult]) -> dict[str, Side]:
     by_suite: dict[str, list[RunResult]] = {}
     for run in ordered:
         by_suite.setdefault(run.suite, []).append(run)
-    return {suite: _side(suite, found) for suite, found in by_suite.items()}
+    return {suite: _side(suite, trials) for suite, trials in by_suite.items()}
 
 
 def _side(suite: str, runs: Sequence[RunResult]) -> Side:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.types import MessageParam, TextBlockParam
 
+# Cost in US dollars of an answer of a model, from the API's `usage` object.
 Price = Callable[[str, Mapping[str, Any]], float]
-"""Cost in US dollars of an answer of a model, from the API's `usage` object."""
 
 MAX_PROBLEMS = 10
 
@@ -122,9 +122,11 @@ class AnthropicJudge:
             try:
                 value = form.model_validate_json(text)
             except ValidationError as problem:
+                # Asked again once: a judge that is wrong twice would be wrong a third time, for more money.
                 if len(messages) > 1:
                     raise _invalid(self._redact(_problems(problem))) from None
-                messages += [_said("assistant", text or "{}"), _said("user", _correction(problem))]
+                # The API refuses an empty message.
+                messages += [_message("assistant", text or "{}"), _message("user", _correction(problem))]
                 continue
             return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts)
 
@@ -133,6 +135,7 @@ class AnthropicJudge:
         reply = read_reply(data)
         if reply is None:
             raise replies.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
+        # Before the answer is looked at: one that cannot be used has been paid for as well.
         tally.usage += reply.tokens
         tally.cost_usd += self._price(self.model, reply.usage)
         if problem := replies.of_stop(reply.stop_reason):
@@ -154,8 +157,8 @@ class AnthropicJudge:
                 timeout=self._access.timeout_seconds,
             )
         except anthropic.APIStatusError as problem:
-            said = self._redact(problem.api_message or problem.message)
-            raise replies.of_status(problem.status_code, dict(problem.response.headers), said) from problem
+            reason = self._redact(problem.api_message or problem.message)
+            raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
         except anthropic.APIConnectionError as problem:
             raise replies.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
         except Exception as problem:
@@ -195,6 +198,7 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
     client = anthropic.AsyncAnthropic(
         api_key=access.token,
         base_url=access.base_url,
+        # Attempts are counted and paid for here, with a deadline that the SDK's own retries know nothing of.
         max_retries=0,
         # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
         # proxies from the environment even without trust in it, so that each of their places has to be taken.
@@ -217,6 +221,7 @@ def _deprecation(model: str) -> list[str]:
     with one_at_a_time("anthropic"):
         from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415
 
+    # It would appear in the middle of the progress display.
     warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
     ends = DEPRECATED_MODELS.get(model)
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
@@ -225,6 +230,7 @@ def _deprecation(model: str) -> list[str]:
 def _first_message(question: JudgeQuestion, redact: Redactor) -> "MessageParam":
     blocks = [_block(redact(text)) for text in question.shared if text]
     if blocks:
+        # What all questions of a run begin with is written into the cache once, at the last block that they share.
         blocks[-1]["cache_control"] = {"type": "ephemeral"}
     return {"role": "user", "content": [*blocks, _block(redact(question.body))]}
 
@@ -233,7 +239,7 @@ def _block(text: str) -> "TextBlockParam":
     return {"type": "text", "text": text}
 
 
-def _said(role: Any, text: str) -> "MessageParam":
+def _message(role: Any, text: str) -> "MessageParam":
     return {"role": role, "content": [_block(text)]}
 
 
@@ -242,9 +248,9 @@ def _correction(problem: ValidationError) -> str:
 
 
 def _problems(problem: ValidationError) -> str:
-    found = problem.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{'.'.join(map(str, one['loc'])) or 'answer'}: {one['msg']}" for one in found[:MAX_PROBLEMS]]
-    return "; ".join(told)
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
+    return "; ".join(sentences)
 
 
 def _invalid(problems: str) -> JudgeError:

@@ -13,11 +13,11 @@ from zelda_ci.errors import JudgeError
 
 A = TypeVar("A", bound=BaseModel)
 
+# A rule of thumb, on the safe side for English and code.
 CHARS_PER_TOKEN = 4
-"""A rule of thumb, on the safe side for English and code."""
 
+# Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
-"""Code of the error that says: the answer was longer than the judge may answer."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +88,26 @@ def estimated_tokens(*texts: str) -> int:
 
 T = TypeVar("T")
 
+# More requests side by side mostly meet the API's rate limit.
 AT_ONCE = 4
-"""More requests side by side mostly meet the API's rate limit."""
 
 
 async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeError]:
     """What each call returned, or why it could not, in the order of the calls."""
-    done: dict[int, T | JudgeError] = {}
+    results: dict[int, T | JudgeError] = {}
     slots = anyio.CapacityLimiter(AT_ONCE)
 
     async def make(position: int) -> None:
         async with slots:
             try:
-                done[position] = await calls[position]()
+                results[position] = await calls[position]()
             except JudgeError as problem:
-                done[position] = problem
+                results[position] = problem
 
     async with anyio.create_task_group() as group:
         for position in range(len(calls)):
             group.start_soon(make, position)
-    return [done[position] for position in range(len(calls))]
+    return [results[position] for position in range(len(calls))]
 
 
 V = TypeVar("V", bound=Hashable)

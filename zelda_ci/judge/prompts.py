@@ -33,8 +33,8 @@ def _environment() -> "Environment":
     )
 
 
+# How every fence begins.
 OPENING = "<evidence-"
-"""How every fence begins."""
 
 NONCE_BYTES = 16
 

@@ -18,8 +18,8 @@ from zelda_ci.domain.session import (
 )
 
 SEPARATOR = "\n\n"
+# Of a text that has to be shortened: how things began tells a little more than how they ended.
 HEAD_SHARE = 0.6
-"""Of a text that has to be shortened: how things began tells a little more than how they ended."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ def _call_lines(call: ToolCall, mark: str) -> Iterator[str]:
         yield call.output
 
 
-def _fields(given: Mapping[str, Any]) -> Iterator[str]:
+def _fields(values: Mapping[str, Any]) -> Iterator[str]:
     """Texts as they are, so that they can be quoted; everything else as JSON."""
-    for name, value in given.items():
+    for name, value in values.items():
         yield f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
 
 

@@ -67,28 +67,28 @@ _SERVER = _Kind("JUDGE_API_FAILED", "The judge's API failed", "Try again later."
 _REQUEST = _Kind("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge.")
 
 
-def of_status(status: int, headers: Mapping[str, str], said: SafeText) -> AttemptFailed:
+def of_status(status: int, headers: Mapping[str, str], words: SafeText) -> AttemptFailed:
     """The failure that an HTTP status means; `said` is what the server wrote about it."""
-    if status == 400 and ("too long" in said or "context" in said):
+    if status == 400 and ("too long" in words or "context" in words):
         kind = _KINDS[413]
     else:
         kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST if status >= 400 else _MOVED)
-    quoted = f": {_shortened(said)}" if said else ""
+    quoted = f": {_shortened(words)}" if words else ""
     error = JudgeError(f"{kind.sentence} (HTTP {status}){quoted}", hint=kind.hint, code=kind.code)
     again = kind.again and headers.get("x-should-retry") != "false"
     return AttemptFailed(error, again=again, wait_seconds=_retry_after(headers))
 
 
-def of_connection(said: SafeText) -> AttemptFailed:
+def of_connection(words: SafeText) -> AttemptFailed:
     """The judge could not be reached, or the connection broke."""
     hint = "Check the network, and gatewayUrl or ANTHROPIC_BASE_URL if they are set."
-    error = JudgeError(f"The judge could not be reached: {_shortened(said)}", hint=hint, code="JUDGE_UNREACHABLE")
+    error = JudgeError(f"The judge could not be reached: {_shortened(words)}", hint=hint, code="JUDGE_UNREACHABLE")
     return AttemptFailed(error, again=True)
 
 
-def not_an_api(said: SafeText) -> AttemptFailed:
+def not_an_api(words: SafeText) -> AttemptFailed:
     """Something answered that does not speak the Messages API."""
-    quoted = _shortened(said) or "nothing"
+    quoted = _shortened(words) or "nothing"
     message = f"The judge's address does not answer like the Messages API; it says: {quoted}"
     hint = "Check gatewayUrl or ANTHROPIC_BASE_URL."
     return AttemptFailed(JudgeError(message, hint=hint, code="JUDGE_NOT_AN_API"), again=False)
@@ -96,7 +96,7 @@ def not_an_api(said: SafeText) -> AttemptFailed:
 
 def of_stop(reason: str) -> AttemptFailed | None:
     """The failure that a stop reason means; nothing where the answer is whole."""
-    known = {
+    failures = {
         "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),
         "max_tokens": (
             "JUDGE_ANSWER_CUT",
@@ -109,9 +109,9 @@ def of_stop(reason: str) -> AttemptFailed | None:
             "Lower judge.contextTokens to what the model really has.",
         ),
     }
-    if reason not in known:
+    if reason not in failures:
         return None
-    code, sentence, hint = known[reason]
+    code, sentence, hint = failures[reason]
     return AttemptFailed(JudgeError(sentence, hint=hint, code=code), again=False)
 
 

@@ -17,11 +17,11 @@ from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
 from zelda_ci.judge.prompts import mark_of
 from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, units
 
+# Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
-"""Of the judge's context; the rest is for its answer, and for the estimate being an estimate."""
 
-LEAST_TOKENS = 1000
-"""Less room than this for a part of the transcript makes no sense."""
+# Less room than this for a part of the transcript makes no sense.
+MIN_TOKENS = 1000
 
 F = TypeVar("F", bound=BaseModel)
 R = TypeVar("R")
@@ -57,9 +57,9 @@ class TranscriptQuery(Generic[F, R]):
     question: Callable[[TranscriptPart], JudgeQuestion]
     """What a part of a long transcript is asked."""
     finding: type[F]
-    tell: Callable[[Sequence[F]], str]
+    format: Callable[[Sequence[F]], str]
     """The findings, in order, as text."""
-    conclude: Callable[[EarlierFindings], Awaitable[R]]
+    finish: Callable[[EarlierFindings], Awaitable[R]]
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
@@ -74,51 +74,49 @@ class QueryResult(Generic[R]):
     notes: tuple[str, ...] = ()
 
 
-async def query_transcript(
-    transcript: SessionTranscript, judge: Judge, reading: TranscriptQuery[F, R]
-) -> QueryResult[R]:
+async def query_transcript(transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R]) -> QueryResult[R]:
     """Read a transcript.
 
     Raises:
         JudgeError: The judge gave no result, or could not read one of the parts.
     """
-    pieces = units(transcript, mark_of(reading.nonce))
+    pieces = units(transcript, mark_of(query.nonce))
     whole = SEPARATOR.join(pieces)
     room = int(CONTEXT_SHARE * judge.context_tokens)
-    if len(whole) <= (room - reading.fixed_tokens) * CHARS_PER_TOKEN:
-        return QueryResult(await reading.conclude(EarlierFindings(whole, is_whole=True)))
-    chunks = chunked(pieces, _budget_chars(room, reading))
-    findings = await _findings(chunks, judge, reading)
+    if len(whole) <= (room - query.fixed_tokens) * CHARS_PER_TOKEN:
+        return QueryResult(await query.finish(EarlierFindings(whole, is_whole=True)))
+    chunks = chunked(pieces, _budget_chars(room, query))
+    findings = await _findings(chunks, judge, query)
     notes = _notes(chunks)
     try:
-        told = EarlierFindings(reading.tell(findings), is_whole=False)
-        return QueryResult(await reading.conclude(told), len(chunks), notes)
+        earlier = EarlierFindings(query.format(findings), is_whole=False)
+        return QueryResult(await query.finish(earlier), len(chunks), notes)
     except JudgeError as problem:
         merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
-        return QueryResult(reading.merge(findings), len(chunks), (*notes, merged))
+        return QueryResult(query.merge(findings), len(chunks), (*notes, merged))
 
 
-def _budget_chars(room: int, reading: TranscriptQuery[F, R]) -> int:
+def _budget_chars(room: int, query: TranscriptQuery[F, R]) -> int:
     """What a chunk may hold beside the fixed part of its question."""
-    left = room - reading.question(TranscriptPart("", 1, 1)).tokens
-    if left < LEAST_TOKENS:
+    budget = room - query.question(TranscriptPart("", 1, 1)).tokens
+    if budget < MIN_TOKENS:
         hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
         message = "The judge's context is too small for its question."
         raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-    return left * CHARS_PER_TOKEN
+    return budget * CHARS_PER_TOKEN
 
 
-async def _findings(chunks: Sequence[Chunk], judge: Judge, reading: TranscriptQuery[F, R]) -> list[F]:
+async def _findings(chunks: Sequence[Chunk], judge: Judge, query: TranscriptQuery[F, R]) -> list[F]:
     async def ask(part: TranscriptPart) -> F:
-        return (await judge.ask(reading.question(part), reading.finding)).value
+        return (await judge.ask(query.question(part), query.finding)).value
 
     parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]
-    found = await all_of([functools.partial(ask, part) for part in parts])
-    for one in found:
+    findings = await all_of([functools.partial(ask, part) for part in parts])
+    for finding in findings:
         # A part that nobody read may hold what decides: better no result than one that is silent about it.
-        if isinstance(one, JudgeError):
-            raise one
-    return [one for one in found if not isinstance(one, JudgeError)]
+        if isinstance(finding, JudgeError):
+            raise finding
+    return [finding for finding in findings if not isinstance(finding, JudgeError)]
 
 
 def _notes(chunks: Sequence[Chunk]) -> tuple[str, ...]:

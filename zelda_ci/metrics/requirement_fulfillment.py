@@ -56,8 +56,8 @@ class Panel:
             fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), self._batches()[0]).tokens,
             question=self._about_part,
             finding=PartFindings,
-            tell=functools.partial(verdicts.findings_text, numbers=tuple(self.criteria)),
-            conclude=self._conclude,
+            format=functools.partial(verdicts.findings_text, numbers=tuple(self.criteria)),
+            finish=self._conclude,
             merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
         )
 

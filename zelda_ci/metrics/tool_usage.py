@@ -201,8 +201,8 @@ class ToolUsage:
             fixed_tokens=questions.conclusion(EarlierFindings("", is_whole=True)).tokens,
             question=questions.part,
             finding=Claims,
-            tell=questions.findings,
-            conclude=conclude,
+            format=questions.findings,
+            finish=conclude,
             merge=lambda parts: tool_claims.united(parts, self._redact),
         )
         return await query_transcript(context.transcript, judge, reading)
