@@ -152,7 +152,7 @@ def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuit
 
 
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
-    log.tell("notice", decision.sentence, title="Zelda did not run")
+    log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     publish.warn(log, publish.summarise(settings.context, notice))
     publish.warn(log, publish.hand_over(settings.context, {"verdict": "skipped"}))

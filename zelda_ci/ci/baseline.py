@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zelda_ci.ci.baseline_search import Search, StoredBaseline, find_baseline
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import Wanted
+from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
@@ -15,33 +15,33 @@ from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
 
-Found = StoredBaseline[BatchResult]
+BatchBaseline = StoredBaseline[BatchResult]
 
 
-def resolve_baseline(case: CiContext, wanted: Wanted | None, own_run_id: int) -> Found:
+def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id: int) -> BatchBaseline:
     """The baseline, or plainly why there is none."""
-    if wanted is None:
+    if target is None:
         return StoredBaseline(words.SWITCHED_OFF, None)
     if case.api is None:
         return StoredBaseline(words.NO_TOKEN, None)
     try:
-        commit = _commit(case, wanted)
+        commit = _commit(case, target)
     except GitHubError as problem:
-        return StoredBaseline(words.not_told(wanted.branch, None, problem), None)
+        return StoredBaseline(words.not_readable(target.branch, None, problem), None)
     search = Search(
-        wanted=commit,
-        branch=wanted.branch,
+        commit=commit,
+        branch=target.branch,
         artifact_name=case.settings.artifact_name,
         repository_id=case.settings.context.repository_id,
         own_run_id=own_run_id,
     )
-    found = find_baseline(case.api, search, read=read_batch, now=case.now())
-    if found.origin.state is BaselineState.NONE_YET:
+    baseline = find_baseline(case.api, search, read=read_batch, now=case.now())
+    if baseline.origin.state is BaselineState.NONE_YET:
         case.log.say(f"Looked for: the artifact {search.artifact_name} of this workflow's runs on {search.branch}.")
-    return _counted(found)
+    return _counted(baseline)
 
 
-def given(case: CiContext) -> Found | None:
+def given(case: CiContext) -> BatchBaseline | None:
     """The baseline that the workflow names, read before anything is spent; absent where it names none.
 
     Raises:
@@ -87,27 +87,27 @@ def read_batch(data: bytes) -> BatchResult:
     return batch
 
 
-def of_chosen(case: CiContext, found: Found, batch: BatchResult) -> Found:
+def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult) -> BatchBaseline:
     """Of the stored results, those of the suites that were run: where some were chosen, the others were not removed."""
-    if found.results is None or not case.settings.suites:
-        return found
+    if baseline.results is None or not case.settings.suites:
+        return baseline
     names = {run.suite for run in batch.runs}
-    chosen = tuple(run for run in found.results.runs if run.suite in names)
+    chosen = tuple(run for run in baseline.results.runs if run.suite in names)
     if chosen:
-        return replace(found, results=found.results.model_copy(update={"runs": chosen}))
-    return StoredBaseline(words.of_other_suites(found.origin), None)
+        return replace(baseline, results=baseline.results.model_copy(update={"runs": chosen}))
+    return StoredBaseline(words.of_other_suites(baseline.origin), None)
 
 
-def _commit(case: CiContext, wanted: Wanted) -> str | None:
+def _commit(case: CiContext, target: BaselineTarget) -> str | None:
     """The commit that is wanted; where GitHub knows of none, the newest of the branch is the next best.
 
     Raises:
         GitHubError: It did not tell.
     """
-    if wanted.commit or wanted.meeting is None or case.api is None:
-        return wanted.commit
+    if target.commit or target.meeting is None or case.api is None:
+        return target.commit
     try:
-        return merge_base(case.api, *wanted.meeting)
+        return merge_base(case.api, *target.meeting)
     except GitHubError as problem:
         if problem.code != "GITHUB_NOT_FOUND":
             raise
@@ -115,8 +115,8 @@ def _commit(case: CiContext, wanted: Wanted) -> str | None:
         return None
 
 
-def _counted(found: Found) -> Found:
-    if found.results is None:
-        return found
-    trials = max(Counter(run.suite for run in found.results.runs).values())
-    return replace(found, origin=found.origin.model_copy(update={"trials": trials}))
+def _counted(baseline: BatchBaseline) -> BatchBaseline:
+    if baseline.results is None:
+        return baseline
+    trials = max(Counter(run.suite for run in baseline.results.runs).values())
+    return replace(baseline, origin=baseline.origin.model_copy(update={"trials": trials}))

@@ -18,8 +18,8 @@ from zelda_ci.github.revisions import ancestors, behind
 from zelda_ci.github.schemas import Artifact, ArtifactRun, WorkflowRun, understand
 from zelda_ci.report.builders import baseline as words
 
+# What runs on commits that are already on a branch of this repository; pull requests are not.
 TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
-"""What runs on commits that are already on a branch of this repository; pull requests are not."""
 
 
 def is_of_branch(run: ArtifactRun, branch: str, repository_id: int) -> bool:
@@ -40,18 +40,18 @@ def distrust_of_run(run: WorkflowRun, listed: ArtifactRun, workflow_id: int) -> 
     return None
 
 
-def distrust_of_provenance(told: Provenance, run: WorkflowRun) -> str | None:
+def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | None:
     """Why what an artifact tells of itself, which whoever stored it can choose, is not believed.
 
     A repository may be renamed: its id tells.
     """
-    if run.head_repository is None or told.repository_id != run.head_repository.id:
+    if run.head_repository is None or provenance.repository_id != run.head_repository.id:
         return "it names another repository than GitHub"
-    if told.run_id != run.id:
+    if provenance.run_id != run.id:
         return "it names another run than GitHub"
-    if run.head_sha != told.sha:
+    if run.head_sha != provenance.sha:
         return "it names another commit than GitHub"
-    if not told.complete:
+    if not provenance.complete:
         return "its run was interrupted, or not judged completely"
     return None
 
@@ -59,8 +59,8 @@ def distrust_of_provenance(told: Provenance, run: WorkflowRun) -> str | None:
 PROVENANCE = "zelda-ci.json"
 RESULTS = "zelda-results.json"
 
+# Of 100 each: every pull request stores one under the same name, and GitHub cannot filter by branch.
 PAGES_OF_ARTIFACTS = 5
-"""Of 100 each: every pull request stores one under the same name, and GitHub cannot filter by branch."""
 
 MAX_ARCHIVE_BYTES = 256 << 20
 MAX_MEMBER_BYTES = 64 << 20
@@ -85,7 +85,7 @@ class Candidate:
 def candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Candidate]:
     """What runs for a branch stored, expired or not; the newest first, since GitHub promises no order."""
     listed = api.pages("actions/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
-    artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
+    artifacts = sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
     return [
         Candidate(artifact, run)
         for artifact in artifacts
@@ -103,8 +103,8 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
     """
     run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
     _refuse(distrust_of_run(run, candidate.run, workflow_id))
-    told, results = opened(api, candidate.artifact)
-    _refuse(distrust_of_provenance(told, run))
+    provenance, results = opened(api, candidate.artifact)
+    _refuse(distrust_of_provenance(provenance, run))
     return read(results)
 
 
@@ -145,9 +145,9 @@ def opened(api: Api, artifact: Artifact) -> tuple[Provenance, bytes]:
     return _provenance(members[PROVENANCE]), members[RESULTS]
 
 
+# Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26: one for the run itself, 5
+# pages of artifacts, 4 of commits, three per artifact and one for the distance.
 MAX_TRIED = 5
-"""Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26:
-one for the run itself, 5 pages of artifacts, 4 of commits, three per artifact and one for the distance."""
 
 
 @dataclass(frozen=True)
@@ -155,14 +155,14 @@ class Search:
     """Which results would fit.
 
     Attributes:
-        wanted: The commit whose results would fit best; without one, the newest of the branch.
+        commit: The commit whose results would fit best; without one, the newest of the branch.
         branch: The branch that must have stored them.
         artifact_name: Under which it stores them.
         repository_id: Of the repository that must have stored them.
         own_run_id: The run whose results are to be compared: the baseline's must be of the same workflow, and another.
     """
 
-    wanted: str | None
+    commit: str | None
     branch: str
     artifact_name: str
     repository_id: int
@@ -189,7 +189,7 @@ def find_baseline(api: Api, search: Search, *, read: Callable[[bytes], T], now: 
     try:
         return _Lookup(api, search, read, now).find()
     except GitHubError as error:
-        return StoredBaseline(words.not_told(search.branch, search.wanted, error), None)
+        return StoredBaseline(words.not_readable(search.branch, search.commit, error), None)
 
 
 @dataclass(frozen=True)
@@ -203,45 +203,45 @@ class _Lookup(Generic[T]):
         search = self.search
         own = understand(WorkflowRun, self.api.get(f"actions/runs/{search.own_run_id}"))
         stored = candidates(self.api, search.artifact_name, search.branch, search.repository_id)
-        others = [each for each in stored if each.run.id != search.own_run_id]
+        others = [candidate for candidate in stored if candidate.run.id != search.own_run_id]
         if not others:
-            return StoredBaseline(words.never_stored(search.branch, search.wanted), None)
-        if all(each.artifact.expired for each in others):
-            return StoredBaseline(words.all_expired(search.branch, search.wanted), None)
-        return self._nearest([each for each in others if not each.artifact.expired], own.workflow_id)
+            return StoredBaseline(words.never_stored(search.branch, search.commit), None)
+        if all(candidate.artifact.expired for candidate in others):
+            return StoredBaseline(words.all_expired(search.branch, search.commit), None)
+        return self._nearest([candidate for candidate in others if not candidate.artifact.expired], own.workflow_id)
 
     def _nearest(self, stored: list[Candidate], workflow_id: int) -> StoredBaseline[T]:
         branch = self.search.branch
-        wanted = self.search.wanted or next(ancestors(self.api, branch), branch)
+        base_commit = self.search.commit or next(ancestors(self.api, branch), branch)
         refusal = None
-        for candidate in islice(self._in_line(stored, wanted), MAX_TRIED):
+        for candidate in islice(self._in_line(stored, base_commit), MAX_TRIED):
             try:
                 results = results_of(self.api, candidate, workflow_id, self.read)
             except (ArtifactError, StorageError) as error:
-                refusal = refusal or words.refused(branch, wanted, candidate.commit, error)
+                refusal = refusal or words.refused(branch, base_commit, candidate.commit, error)
             else:
-                return StoredBaseline(self._found(candidate, wanted), results)
-        return StoredBaseline(refusal or words.none_related(branch, wanted), None)
+                return StoredBaseline(self._origin(candidate, base_commit), results)
+        return StoredBaseline(refusal or words.none_related(branch, base_commit), None)
 
-    def _in_line(self, stored: list[Candidate], wanted: str) -> Iterator[Candidate]:
+    def _in_line(self, stored: list[Candidate], base_commit: str) -> Iterator[Candidate]:
         """Candidates for the wanted commit, then for its ancestors, which are only asked for when those do not do."""
         by_commit = defaultdict(list)
         for candidate in stored:
             by_commit[candidate.commit].append(candidate)
-        yield from by_commit.pop(wanted, ())
-        line = ancestors(self.api, wanted)
+        yield from by_commit.pop(base_commit, ())
+        line = ancestors(self.api, base_commit)
         while by_commit and (commit := next(line, None)):
             yield from by_commit.pop(commit, ())
 
-    def _found(self, candidate: Candidate, wanted: str) -> BaselineOrigin:
+    def _origin(self, candidate: Candidate, base_commit: str) -> BaselineOrigin:
         created_at = candidate.artifact.created_at
-        distance = self._distance(candidate.commit, wanted)
+        distance = self._distance(candidate.commit, base_commit)
         age = self.now - created_at if created_at else None
         return BaselineOrigin(
             state=BaselineState.FOUND,
             sentence=words.found(self.search.branch, candidate.commit, distance, age),
             branch=self.search.branch,
-            wanted=wanted,
+            wanted=base_commit,
             commit=candidate.commit,
             behind=distance,
             created_at=created_at,
@@ -249,9 +249,9 @@ class _Lookup(Generic[T]):
             artifact_id=candidate.artifact.id,
         )
 
-    def _distance(self, commit: str, wanted: str) -> int | None:
+    def _distance(self, commit: str, base_commit: str) -> int | None:
         """Good to know, but no reason to do without the results."""
         try:
-            return behind(self.api, commit, wanted)
+            return behind(self.api, commit, base_commit)
         except GitHubError:
             return None

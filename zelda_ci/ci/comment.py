@@ -64,58 +64,62 @@ class _Draft:
 
     def publish(self) -> Published:
         thread = read_thread(self.api, self.number)
-        found = thread.marked(self.key)
+        comments = thread.marked(self.key)
+        # The pull request has a newer commit, whose own run will say what there is to say.
         if self.order.head_sha not in ("", thread.head_sha):
-            return Published(found[0].url if found else None, "outdated")
-        return self._reconcile(found) if found else self._create()
+            return Published(comments[0].url if comments else None, "outdated")
+        return self._reconcile(comments) if comments else self._create()
 
     def _create(self) -> Published:
-        """Another job may do so at this moment: look again, since all see the same comments and all keep the oldest."""
+        # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
         created = self._post_once()
         # Who we are, GitHub may have told only now.
         me = created[0].author if created else None
-        seen = {each.id: each for each in (*self._look(me), *created)}
-        published = self._reconcile([seen[number] for number in sorted(seen)])
+        by_id = {comment.id: comment for comment in (*self._our_comments(me), *created)}
+        published = self._reconcile([by_id[number] for number in sorted(by_id)])
         return replace(published, action="created") if published.action == "unchanged" else published
 
     def _post_once(self) -> list[Comment]:
-        """What was created, if anything had to be: a request whose answer was lost may have been carried out."""
+        """What was created, if anything had to be."""
         try:
             return [self._post()]
         except GitHubError as error:
             if error.code != "GITHUB_ANSWER_LOST":
                 raise
-        return [] if self._look() else [self._post()]
+        # A request whose answer was lost may have been carried out.
+        return [] if self._our_comments() else [self._post()]
 
-    def _reconcile(self, found: list[Comment]) -> Published:
+    def _reconcile(self, comments: list[Comment]) -> Published:
         """Tell it in the oldest comment, unless one of them tells of a newer run."""
-        kept, *others = found
-        if self._is_beaten(found):
-            left = self._remove(each for each in others if order_in(each.body) == self.order)
-            return Published(kept.url, "outdated", left)
+        oldest, *others = comments
+        if self._is_beaten(comments):
+            # Only those of this very run: what others have written is not ours to judge.
+            remaining = self._remove(other for other in others if order_in(other.body) == self.order)
+            return Published(oldest.url, "outdated", remaining)
         try:
-            action = self._write(kept)
+            action = self._write(oldest)
         except GitHubError as error:
             if error.code not in _GONE:
                 raise
             return self._reconcile(others) if others else self._create()
-        return Published(kept.url, action, self._remove(others))
+        return Published(oldest.url, action, self._remove(others))
 
-    def _is_beaten(self, found: list[Comment]) -> bool:
-        claimed = {order for each in found if (order := order_in(each.body))}
+    def _is_beaten(self, comments: list[Comment]) -> bool:
+        claimed = {order for comment in comments if (order := order_in(comment.body))}
         return any(order.is_after(self.order) and self._exists(order) for order in claimed)
 
     def _exists(self, claimed: CommentOrder) -> bool:
-        """People can write a run into a comment that never was; it must not silence all that come."""
+        # People can write a run into a comment that never was; it must not silence all that come.
         try:
             run = understand(WorkflowRun, self.api.get(f"actions/runs/{claimed.run_id}"))
         except GitHubError as error:
             if error.code not in _GONE | {"GITHUB_NOT_PERMITTED"}:
                 raise
+            # Where the token may not look, the claim is believed: better an older comment than two that fight.
             return error.code not in _GONE
         return run.run_attempt >= claimed.run_attempt
 
-    def _look(self, me: str | None = None) -> list[Comment]:
+    def _our_comments(self, me: str | None = None) -> list[Comment]:
         return read_thread(self.api, self.number, me).marked(self.key)
 
     def _post(self) -> Comment:
@@ -130,14 +134,15 @@ class _Draft:
         return "updated"
 
     def _remove(self, comments: Iterable[Comment]) -> int:
-        """A comment too many is a blemish, no failure; returns how many stay."""
-        left = 0
+        """Remove comments; returns how many stay."""
+        remaining = 0
         for comment in comments:
+            # A comment too many is a blemish, no failure.
             try:
                 self.api.delete(f"issues/comments/{comment.id}")
             except GitHubError as error:
-                left += error.code not in _GONE
-        return left
+                remaining += error.code not in _GONE
+        return remaining
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.baseline import of_chosen, read_batch
 from zelda_ci.ci.baseline_search import opened
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import Wanted, number, text
+from zelda_ci.ci.event import BaselineTarget, number, text
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import ArtifactError, GitHubError
@@ -44,13 +44,13 @@ def comment(case: CiContext) -> int:
     pull_request = of_workflow_run(api, case.settings.event, origin.pull_request)
     if pull_request is None:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-    found = _findings(case, read_batch(results), artifact)
-    _compare(case, found, _wanted(api, origin, pull_request))
-    summary = render_summary(ci_view(publish.report_of(case, found)))
+    result = _findings(case, read_batch(results), artifact)
+    _compare(case, result, _target(api, origin, pull_request))
+    summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
-    publish.publish_to(case, api, found, pull_request, _order(case))
-    if found.comment_url:
-        publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": found.comment_url}))
+    publish.publish_to(case, api, result, pull_request, _order(case))
+    if result.comment_url:
+        publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": result.comment_url}))
     return 0
 
 
@@ -61,36 +61,39 @@ def _api(case: CiContext) -> Api:
 
 
 def _artifact(case: CiContext, api: Api) -> Artifact | None:
-    """The newest of the run that ended, by id: a job that is run again may store another of the same name."""
+    """The newest of the run that ended."""
     path = f"actions/runs/{_run_id(case)}/artifacts"
     listed = api.pages(path, key="artifacts", limit=3, name=case.settings.artifact_name)
-    found = (understand(Artifact, each) for each in listed)
-    return max((each for each in found if not each.expired), key=lambda each: each.id, default=None)
+    artifacts = (understand(Artifact, item) for item in listed)
+    # By id: a job that is run again may store another of the same name.
+    return max(
+        (artifact for artifact in artifacts if not artifact.expired), key=lambda artifact: artifact.id, default=None
+    )
 
 
 def _check(case: CiContext, origin: Provenance) -> None:
     """What the artifact says of itself agrees with what GitHub says of the run."""
     head = text(case.settings.event, "workflow_run", "head_sha")
-    told = (origin.repository_id, origin.run_id, origin.head_sha)
-    if told != (case.settings.context.repository_id, _run_id(case), head):
+    stored = (origin.repository_id, origin.run_id, origin.head_sha)
+    if stored != (case.settings.context.repository_id, _run_id(case), head):
         raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
 
 
 def _findings(case: CiContext, batch: BatchResult, artifact: Artifact) -> CiResult:
-    found = CiResult(batch, NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
+    result = CiResult(batch, NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
-        found.notes.append(FOREIGN)
-    return found
+        result.notes.append(FOREIGN)
+    return result
 
 
-def _wanted(api: Api, origin: Provenance, pull_request: int) -> Wanted:
+def _target(api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
     """The commit that was tested against, if it is one of the base branch; else where the two lines of history meet."""
     pull: Any = api.get(f"pulls/{pull_request}")
     branch = text(pull, "base", "ref")
     for commit in _candidates(api, branch, origin):
-        return Wanted(branch, commit)
-    return Wanted(branch, meeting=(branch, origin.head_sha))
+        return BaselineTarget(branch, commit)
+    return BaselineTarget(branch, meeting=(branch, origin.head_sha))
 
 
 def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
@@ -104,15 +107,15 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
             raise
 
 
-def _compare(case: CiContext, found: CiResult, wanted: Wanted) -> None:
-    asked = replace(wanted, branch=case.settings.baseline_branch or wanted.branch)
-    stored = baseline.resolve_baseline(case, asked if case.settings.compare else None, _run_id(case))
-    stored = of_chosen(case, stored, found.batch)
-    found.baseline, found.stored = stored.origin, stored.results
+def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
+    chosen_target = replace(target, branch=case.settings.baseline_branch or target.branch)
+    stored = baseline.resolve_baseline(case, chosen_target if case.settings.compare else None, _run_id(case))
+    stored = of_chosen(case, stored, result.batch)
+    result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results:
-        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", found.batch.runs)
-        found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
+        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
+        result.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
 
 
 def _order(case: CiContext) -> CommentOrder:
@@ -126,5 +129,5 @@ def _run_id(case: CiContext) -> int:
 
 
 def _nothing(case: CiContext, why: str) -> int:
-    case.log.tell("notice", why, title="Nothing to comment on")
+    case.log.report("notice", why, title="Nothing to comment on")
     return 0

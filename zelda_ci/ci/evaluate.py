@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zelda_ci.ci import baseline, publish
-from zelda_ci.ci.baseline import Found, of_chosen
+from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.domain.run import BatchResult
@@ -27,11 +27,11 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
     """
     files = Files.of(case)
     files.clear()
-    given = baseline.given(case)
+    baseline_given = baseline.given(case)
     with _handlers_kept():
         batch = run()
     # The baseline is what stays if the step is killed from here on.
-    found = CiResult(batch, CANCELLED, cancelled=batch.interrupted)
+    result = CiResult(batch, CANCELLED, cancelled=batch.interrupted)
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
@@ -39,67 +39,71 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
             write(files.results, json_of(batch))
         finally:
             publish.record(case, files, CiResult(batch, CANCELLED, cancelled=True))
-    _until_cancelled(case, found, lambda: _compare(case, files, found, given), lambda: _store(case, files, found))
+    _until_cancelled(
+        case, result, lambda: _compare(case, files, result, baseline_given), lambda: _store(case, files, result)
+    )
     with _undisturbed():
-        publish.publish_results(case, files, found)
-    _until_cancelled(case, found, lambda: publish.comment(case, found))
+        publish.publish_results(case, files, result)
+    _until_cancelled(case, result, lambda: publish.comment(case, result))
     with _undisturbed():
-        publish.finish(case, files, found)
-    return found.exit_code
+        publish.finish(case, files, result)
+    return result.exit_code
 
 
-def _compare(case: CiContext, files: Files, found: CiResult, given: Found | None) -> None:
-    stored = of_chosen(case, given or baseline.resolve_baseline(case, case.decision.wanted, case.run_id), found.batch)
-    found.baseline, found.stored = stored.origin, stored.results
+def _compare(case: CiContext, files: Files, result: CiResult, baseline_given: BatchBaseline | None) -> None:
+    stored = of_chosen(
+        case, baseline_given or baseline.resolve_baseline(case, case.decision.target, case.run_id), result.batch
+    )
+    result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
-    if stored.results is None or not found.batch.runs:
+    if stored.results is None or not result.batch.runs:
         return
-    sides = SideReference("the baseline", stored.results.runs), SideReference("this run", found.batch.runs)
-    found.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
-    write(files.comparison, json_of(found.compared.comparison))
+    sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.batch.runs)
+    result.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
+    write(files.comparison, json_of(result.compared.comparison))
 
 
-def _store(case: CiContext, files: Files, found: CiResult) -> None:
+def _store(case: CiContext, files: Files, result: CiResult) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
     settings = case.settings
-    wanted = found.baseline.wanted or (case.decision.wanted.commit if case.decision.wanted else None)
-    origin = provenance(case, found.batch, wanted)
+    base_commit = result.baseline.wanted or (case.decision.target.commit if case.decision.target else None)
+    origin = provenance(case, result.batch, base_commit)
     write(files.provenance, json_of(origin))
     try:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
-            members(case, files, found.batch, origin),
+            members(case, files, result.batch, origin),
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:
-        found.notes.append(f"{NOT_STORED}: {problem.message}")
+        result.notes.append(f"{NOT_STORED}: {problem.message}")
         # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
         expected = problem.code == "ARTIFACTS_UNAVAILABLE"
         message = problem.user_message
         if expected:
             message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
-        case.log.tell("notice" if expected else "warning", message, title=NOT_STORED)
+        case.log.report("notice" if expected else "warning", message, title=NOT_STORED)
         return
-    found.artifact_id = uploaded.id
+    result.artifact_id = uploaded.id
     case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")
 
 
-def _until_cancelled(case: CiContext, found: CiResult, *steps: Callable[[], None]) -> None:
+def _until_cancelled(case: CiContext, result: CiResult, *steps: Callable[[], None]) -> None:
     """After a signal nothing more is asked of anybody far away: the runner waits for seconds only."""
     try:
-        for step in steps if not found.cancelled else ():
-            _attempt(case, found, step)
+        for step in steps if not result.cancelled else ():
+            _attempt(case, result, step)
     except KeyboardInterrupt:
-        found.cancelled = True
+        result.cancelled = True
 
 
-def _attempt(case: CiContext, found: CiResult, step: Callable[[], None]) -> None:
+def _attempt(case: CiContext, result: CiResult, step: Callable[[], None]) -> None:
     """What fails here is told beside the results, which are there already."""
     try:
         step()
     except ZeldaError as problem:
-        found.notes.append(problem.message)
-        case.log.tell("warning", problem.user_message, title="Zelda")
+        result.notes.append(problem.message)
+        case.log.report("warning", problem.user_message, title="Zelda")
 
 
 @contextmanager
@@ -113,7 +117,7 @@ def _undisturbed() -> Iterator[None]:
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """The event loop that heeds signals while suites run leaves them to their defaults: SIGTERM would kill us."""
+    # The event loop that handles signals while suites run leaves them to their defaults: SIGTERM would kill us.
     before = {name: signal.getsignal(name) for name in SIGNALS}
     try:
         yield

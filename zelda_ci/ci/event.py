@@ -11,22 +11,22 @@ from zelda_ci.errors import ConfigError
 
 def path_in(event: Mapping[str, Any], *path: str) -> Any:
     """What lies at a path of keys; nothing where any of them is missing."""
-    found: Any = event
+    value: Any = event
     for key in path:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def text(event: Mapping[str, Any], *path: str) -> str:
     """Text at a path; empty where there is none."""
-    found = path_in(event, *path)
-    return found if isinstance(found, str) else ""
+    value = path_in(event, *path)
+    return value if isinstance(value, str) else ""
 
 
 def number(event: Mapping[str, Any], *path: str) -> int | None:
     """A whole number at a path."""
-    found = path_in(event, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = path_in(event, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 DEPENDABOT = "dependabot[bot]"
@@ -44,7 +44,7 @@ class Checkout:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class BaselineTarget:
     """The baseline that fits best: a commit, or where two lines of history meet, or the newest of the branch."""
 
     branch: str
@@ -59,7 +59,7 @@ class Decision:
 
     activity: Literal["run", "comment", "skip"]
     sentence: str
-    wanted: Wanted | None = None
+    target: BaselineTarget | None = None
     """Absent where there is nothing to compare with."""
     pull_request: int | None = None
     pull_request_of: str | None = None
@@ -85,7 +85,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     if decision.activity == "run":
         _need_key(settings, decision)
     if not settings.compare:
-        decision = replace(decision, wanted=None)
+        decision = replace(decision, target=None)
     if settings.comment is CommentWhen.OFF and decision.activity == "run":
         decision = replace(decision, pull_request=None, pull_request_of=None)
     return decision
@@ -95,7 +95,7 @@ def _by_event(settings: ActionSettings, checkout: Checkout) -> Decision:
     name = settings.context.event_name
     if settings.mode is Mode.COMMENT or (name == "workflow_run" and settings.mode is Mode.AUTO):
         return _comment(settings)
-    known = {
+    decisions = {
         "pull_request": _pull_request,
         "pull_request_target": _pull_request_target,
         "push": _push,
@@ -103,7 +103,7 @@ def _by_event(settings: ActionSettings, checkout: Checkout) -> Decision:
         "schedule": _on_demand,
         "workflow_dispatch": _on_demand,
     }
-    return known.get(name, _other)(settings, checkout)
+    return decisions.get(name, _other)(settings, checkout)
 
 
 def _comment(settings: ActionSettings) -> Decision:
@@ -135,19 +135,19 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     if whose and not _can_run(settings):
         sentence = f"Pull request {pull} {whose}, and without secrets no session can run: nothing was evaluated."
         return Decision("skip", sentence, explain_forks=True)
-    wanted, how = _merge_baseline(settings, checkout, head)
+    target, how = _merge_baseline(settings, checkout, head)
     sentence = f"Pull request {pull} {whose or 'of this repository'}: suites run and are compared with {how}."
-    return Decision("run", sentence, wanted=wanted, pull_request=pull, head_sha=head)
+    return Decision("run", sentence, target=target, pull_request=pull, head_sha=head)
 
 
-def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[Wanted, str]:
+def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[BaselineTarget, str]:
     """Of the merge commit that is checked out by default, the first parent; else where the lines of history meet."""
     base = text(settings.event, "pull_request", "base", "ref") or _default_branch(settings)
     branch = settings.baseline_branch or base
     if branch == base and len(checkout.parents) == 2 and checkout.parents[1] == head:
         commit = checkout.parents[0]
-        return Wanted(branch, commit), f"{branch}@{commit[:7]}, into which it is merged"
-    return Wanted(branch, meeting=(branch, head)), f"the commit of {branch} on which it is based"
+        return BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, into which it is merged"
+    return BaselineTarget(branch, meeting=(branch, head)), f"the commit of {branch} on which it is based"
 
 
 def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -173,14 +173,14 @@ def _push(settings: ActionSettings, _: Checkout) -> Decision:
         return Decision("skip", f"{context.ref_name} was deleted: there is nothing to evaluate.")
     if context.ref_type == "tag":
         sentence = f"Push of the tag {context.ref_name}: suites run and are compared with the results of its commit."
-        return Decision("run", sentence, wanted=Wanted(settings.baseline_branch or default, context.sha))
+        return Decision("run", sentence, target=BaselineTarget(settings.baseline_branch or default, context.sha))
     if context.ref_name == (settings.baseline_branch or default):
         before = text(event, "before")
         sentence = (
             f"Push to {context.ref_name}: suites run, are compared with the commit before, and become the baseline."
         )
-        wanted = Wanted(context.ref_name, before if before.strip("0") else context.sha)
-        return Decision("run", sentence, wanted=wanted, head_sha=context.sha)
+        target = BaselineTarget(context.ref_name, before if before.strip("0") else context.sha)
+        return Decision("run", sentence, target=target, head_sha=context.sha)
     return _branch(settings, f"Push to {context.ref_name}")
 
 
@@ -189,13 +189,13 @@ def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
     base = text(event, "merge_group", "base_ref").removeprefix("refs/heads/") or _default_branch(settings)
     branch, commit = settings.baseline_branch or base, text(event, "merge_group", "base_sha")
     if branch == base and commit:
-        wanted, how = Wanted(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
+        target, how = BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
     else:
-        wanted, how = (
-            Wanted(branch, meeting=(branch, settings.context.sha)),
+        target, how = (
+            BaselineTarget(branch, meeting=(branch, settings.context.sha)),
             f"the commit of {branch} on which it is based",
         )
-    return Decision("run", f"Merge queue: suites run and are compared with {how}.", wanted=wanted)
+    return Decision("run", f"Merge queue: suites run and are compared with {how}.", target=target)
 
 
 def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
@@ -204,15 +204,15 @@ def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
     branch = settings.baseline_branch or _default_branch(settings)
     if context.ref_name == branch:
         sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
-        return Decision("run", sentence, wanted=Wanted(branch, context.sha), head_sha=context.sha)
+        return Decision("run", sentence, target=BaselineTarget(branch, context.sha), head_sha=context.sha)
     decision = _branch(settings, f"{how} on {context.ref_name}")
     return replace(decision, pull_request_of=context.sha)
 
 
-def _branch(settings: ActionSettings, what: str) -> Decision:
+def _branch(settings: ActionSettings, trigger: str) -> Decision:
     branch, sha = settings.baseline_branch or _default_branch(settings), settings.context.sha
-    sentence = f"{what}: suites run and are compared with the commit of {branch} on which it is based."
-    return Decision("run", sentence, wanted=Wanted(branch, meeting=(branch, sha)), head_sha=sha)
+    sentence = f"{trigger}: suites run and are compared with the commit of {branch} on which it is based."
+    return Decision("run", sentence, target=BaselineTarget(branch, meeting=(branch, sha)), head_sha=sha)
 
 
 def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -226,9 +226,9 @@ def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
         )
     other = [head for head in (checkout.head, checkout.project) if head != sha]
     if other:
-        what = f"The commit {other[0][:7]}" if other[0] else "No commit that git could name"
+        subject = f"The commit {other[0][:7]}" if other[0] else "No commit that git could name"
         raise _refused(
-            f"{what} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
+            f"{subject} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
             "secrets, and code that anybody may have written must not run with them.",
             "Evaluate pull requests in a workflow that is started by pull_request.",
         )
@@ -258,8 +258,8 @@ def _need_key(settings: ActionSettings, decision: Decision) -> None:
 
 
 def _default_branch(settings: ActionSettings) -> str:
-    told = text(settings.event, "repository", "default_branch")
-    return told or (settings.context.ref_name if settings.context.event_name == "schedule" else "main")
+    name = text(settings.event, "repository", "default_branch")
+    return name or (settings.context.ref_name if settings.context.event_name == "schedule" else "main")
 
 
 def _refused(message: str, hint: str) -> ConfigError:

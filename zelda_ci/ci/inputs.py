@@ -50,6 +50,7 @@ class Input:
     secret: bool = False
 
 
+# Name → what action.yml says of it besides the description.
 INPUTS: Mapping[str, Input] = {
     "suites": Input(),
     "config": Input(),
@@ -75,7 +76,6 @@ INPUTS: Mapping[str, Input] = {
     "isolation-require": Input(),
     "replay": Input(),
 }
-"""Name → what action.yml says of it besides the description."""
 
 OUTPUTS: tuple[str, ...] = (
     "verdict",
@@ -105,29 +105,29 @@ class Inputs:
 
     def text(self, name: str) -> str:
         """An input without blanks at its ends; its default where it is not given, which the runner spells as empty."""
-        given = self._environ.get(variable(name), "").strip()
+        value = self._environ.get(variable(name), "").strip()
         default = INPUTS[name].default
-        return given or ("" if default.startswith("${{") else default)
+        return value or ("" if default.startswith("${{") else default)
 
     def take(self, name: str, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of an input; nothing where it is not given, or wrong."""
-        given = self.text(name)
-        if not given:
+        value = self.text(name)
+        if not value:
             return None
         try:
-            return parse(given)
+            return parse(value)
         except ValueError as wrong:
-            self.reject(name, str(wrong), given)
+            self.reject(name, str(wrong), value)
             return None
 
     def choose(self, name: str, kind: type[E]) -> E | None:
         """One of a few words."""
-        return self.take(name, lambda given: _member(kind, given))
+        return self.take(name, lambda text: _member(kind, text))
 
-    def reject(self, name: str, allowed: str, given: str) -> None:
+    def reject(self, name: str, allowed: str, value: str) -> None:
         """Note that an input is wrong, and what would be right."""
-        shown = "" if INPUTS[name].secret else f" is {_short(given)}, which"
-        self.problems.append(f"The input {name}{shown} cannot be used: {allowed}.")
+        quoted = "" if INPUTS[name].secret else f" is {_short(value)}, which"
+        self.problems.append(f"The input {name}{quoted} cannot be used: {allowed}.")
 
 
 def variable(name: str) -> str:
@@ -146,19 +146,19 @@ def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
 def whole(least: int, most: int) -> Callable[[str], int]:
     """A parser of whole numbers."""
 
-    def parse(given: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", given) or not least <= int(given) <= most:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"allowed are whole numbers from {least} to {most}")
-        return int(given)
+        return int(text)
 
     return parse
 
 
-def amount(given: str) -> float:
+def amount(text: str) -> float:
     """An amount of money above zero."""
     allowed = "allowed are numbers above 0, such as 2.5"
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
         raise ValueError(allowed) from None
     if not math.isfinite(value) or value <= 0:
@@ -166,66 +166,66 @@ def amount(given: str) -> float:
     return value
 
 
-def boolean(given: str) -> bool:
+def boolean(text: str) -> bool:
     """A truth value as YAML 1.2 spells it."""
-    if given not in _BOOLEANS:
+    if text not in _BOOLEANS:
         raise ValueError("allowed are true and false")
-    return _BOOLEANS[given]
+    return _BOOLEANS[text]
 
 
-def words(given: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
     """A list, separated by commas, blanks or line breaks."""
-    return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", given))))
+    return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
 
 
-def findings(given: str) -> tuple[str, ...]:
+def findings(text: str) -> tuple[str, ...]:
     """The kinds of finding that turn the check red; none for `never`."""
-    named = words(given)
-    if set(named) - {*FINDINGS, NEVER} or (NEVER in named and len(named) > 1):
+    kinds = words(text)
+    if set(kinds) - {*FINDINGS, NEVER} or (NEVER in kinds and len(kinds) > 1):
         raise ValueError("allowed are regression, evaluation, both of them as a list, or never alone")
-    return tuple(kind for kind in FINDINGS if kind in named)
+    return tuple(kind for kind in FINDINGS if kind in kinds)
 
 
-def artifact_name(given: str) -> str:
+def artifact_name(name: str) -> str:
     """A name that GitHub accepts for an artifact."""
-    if len(given) > 128 or not given.isprintable() or not is_artifact_name(given):
+    if len(name) > 128 or not name.isprintable() or not is_artifact_name(name):
         raise ValueError('allowed are up to 128 printable characters without " : < > | * ? \\ /')
-    return given
+    return name
 
 
-def is_credential(given: str) -> bool:
+def is_credential(text: str) -> bool:
     """Whether a key or token can be sent in a header."""
-    return re.fullmatch(r"[!-~]+", given) is not None
+    return re.fullmatch(r"[!-~]+", text) is not None
 
 
-def label(given: str) -> str:
+def label(text: str) -> str:
     """A short text in one line."""
-    if len(given) > 100 or not given.isprintable():
+    if len(text) > 100 or not text.isprintable():
         raise ValueError("allowed are up to 100 printable characters")
-    return given
+    return text
 
 
-def branch(given: str) -> str:
+def branch(text: str) -> str:
     """The name of a branch, without `refs/heads/`."""
-    name = given.removeprefix("refs/heads/")
+    name = text.removeprefix("refs/heads/")
     if not name or len(name) > 255 or not name.isprintable() or re.search(r"[\s~^:?*\[\\]|\.\.|^-", name):
         raise ValueError("allowed are names of branches, such as main")
     return name
 
 
-def web_address(given: str) -> str:
+def web_address(text: str) -> str:
     """Where a gateway lives."""
-    if not re.fullmatch(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?", given):
+    if not re.fullmatch(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?", text):
         raise ValueError("allowed are http:// and https:// addresses without user name, query and fragment")
-    return given
+    return text
 
 
-def _member(kind: type[E], given: str) -> E:
+def _member(kind: type[E], text: str) -> E:
     try:
-        return kind(given)
+        return kind(text)
     except ValueError:
         raise ValueError(f"allowed are {', '.join(kind)}") from None
 
 
-def _short(given: str) -> str:
-    return ascii(str(given) if len(given) <= 60 else given[:59] + "...")
+def _short(text: str) -> str:
+    return ascii(str(text) if len(text) <= 60 else text[:59] + "...")

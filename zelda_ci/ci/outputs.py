@@ -22,31 +22,31 @@ from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
 
-def step_outputs(found: CiResult) -> dict[str, str]:
+def step_outputs(result: CiResult) -> dict[str, str]:
     """The figures among the action's outputs; one that is not known is left out."""
-    given = {
-        "verdict": verdict(found),
-        "score": _one_decimal(mean_score(found.batch)),
-        "cost-usd": f"{found.batch.cost_usd:.4f}",
-        "artifact-id": str(found.artifact_id) if found.artifact_id else None,
-        "baseline-sha": found.baseline.commit,
+    outputs = {
+        "verdict": verdict(result),
+        "score": _one_decimal(mean_score(result.batch)),
+        "cost-usd": f"{result.batch.cost_usd:.4f}",
+        "artifact-id": str(result.artifact_id) if result.artifact_id else None,
+        "baseline-sha": result.baseline.commit,
     }
-    if found.comparison:
-        counts = found.comparison.counts
-        given |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
-    return {name: value for name, value in given.items() if value}
+    if result.comparison:
+        counts = result.comparison.counts
+        outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+    return {name: value for name, value in outputs.items() if value}
 
 
-def verdict(found: CiResult) -> str:
+def verdict(result: CiResult) -> str:
     """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
-    if found.exit_code == EXIT_INTERRUPTED:
+    if result.exit_code == EXIT_INTERRUPTED:
         return "cancelled"
-    outcome = batch_outcome(found.batch)
+    outcome = batch_outcome(result.batch)
     if outcome >= Outcome.INCOMPLETE:
         return "incomplete" if outcome is Outcome.INCOMPLETE else "broken"
-    if found.comparison and (not found.gate.reasons or found.comparison.verdict is Verdict.REGRESSED):
-        return found.comparison.verdict.value
-    if found.gate.reasons:
+    if result.comparison and (not result.gate.reasons or result.comparison.verdict is Verdict.REGRESSED):
+        return result.comparison.verdict.value
+    if result.gate.reasons:
         return "failed"
     return "measured" if outcome is Outcome.MEASURED else "passed"
 
@@ -132,7 +132,7 @@ def json_of(record: Record) -> bytes:
     return (record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n").encode()
 
 
-def provenance(case: CiContext, batch: BatchResult, wanted: str | None) -> Provenance:
+def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:
     """Where the results come from."""
     context, decision = case.settings.context, case.decision
     return Provenance(
@@ -140,8 +140,8 @@ def provenance(case: CiContext, batch: BatchResult, wanted: str | None) -> Prove
         repository_id=context.repository_id,
         sha=case.commit,
         head_sha=decision.head_sha or case.commit,
-        base_sha=wanted,
-        base_branch=decision.wanted.branch if decision.wanted else None,
+        base_sha=base_commit,
+        base_branch=decision.target.branch if decision.target else None,
         event=context.event_name,
         run_id=context.run_id,
         run_attempt=context.run_attempt,
@@ -161,13 +161,13 @@ def _is_complete(batch: BatchResult) -> bool:
 
 def members(case: CiContext, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
     """What goes into the artifact, by path within it; what makes it a baseline comes from us, not from disk."""
-    found: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
+    contents: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
     if files.comparison.is_file():
-        found[COMPARISON] = files.comparison
+        contents[COMPARISON] = files.comparison
     names = [run_folder.RESULT]
     if case.settings.include_transcripts:
         names += [run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, *map(run_folder.log_name, LOGS)]
-    return found | dict(_of_runs(case.results_dir / RUNS, batch, names))
+    return contents | dict(_of_runs(case.results_dir / RUNS, batch, names))
 
 
 def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str]) -> Iterator[tuple[str, Path]]:

@@ -32,50 +32,50 @@ MAX_SUITE_BYTES = 1_000_000
 NO_COMMENT = "The pull request got no comment"
 
 
-def publish_results(case: CiContext, files: Files, found: CiResult) -> None:
+def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
     """Everything that needs nobody far away."""
-    report = report_of(case, found)
+    report = report_of(case, result)
     try:
         write(files.junit, render_junit(report).encode())
     except ZeldaError as problem:
-        found.notes.append(f"{NO_JUNIT}: {problem.message}")
-        case.log.tell("warning", problem.user_message, title="No JUnit XML")
-    report = report_of(case, found)
-    warn(case.log, record(case, files, found))
+        result.notes.append(f"{NO_JUNIT}: {problem.message}")
+        case.log.report("warning", problem.user_message, title="No JUnit XML")
+    report = report_of(case, result)
+    warn(case.log, record(case, files, result))
     case.log.say(ci_view(report).sentence)
     for line in log_lines(report):
         case.log.say(line)
-    _show_output(case, found)
-    told = _annotate(case, report)
+    _show_output(case, result)
+    severities = _annotate(case, report)
     # A step that ends with a code has no message of its own.
-    if found.exit_code and "error" not in told:
-        case.log.tell("error", closing_line(report, found.exit_code), title="Zelda")
+    if result.exit_code and "error" not in severities:
+        case.log.report("error", closing_line(report, result.exit_code), title="Zelda")
 
 
-def _show_output(case: CiContext, found: CiResult) -> None:
+def _show_output(case: CiContext, result: CiResult) -> None:
     """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
-    problems = ((run, run_problem(run, RunFiles())) for run in found.batch.runs)
-    failed = [(run, told) for run, told in problems if told and told.output]
-    for run, told in failed[:MAX_OUTPUTS]:
-        with case.log.group(f"{run.suite}, trial {run.trial}: {told.sentence}"):
-            case.log.say("\n".join(told.output))
+    problems = ((run, run_problem(run, RunFiles())) for run in result.batch.runs)
+    failed = [(run, problem) for run, problem in problems if problem and problem.output]
+    for run, problem in failed[:MAX_OUTPUTS]:
+        with case.log.group(f"{run.suite}, trial {run.trial}: {problem.sentence}"):
+            case.log.say("\n".join(problem.output))
             where = case.results_dir / RUNS / run.run_id
             case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
     if len(failed) > MAX_OUTPUTS:
         case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
-def record(case: CiContext, files: Files, found: CiResult) -> list[str]:
+def record(case: CiContext, files: Files, result: CiResult) -> list[str]:
     """Summary and outputs in the place of those recorded before: whenever the step is killed, its last ones are there.
 
     Returns:
         What could not be written.
     """
     context = case.settings.context
-    markdown = render_summary(ci_view(report_of(case, found)))
-    outputs = {**step_outputs(found), **_paths(context, files)}
-    if found.comment_url:
-        outputs["comment-url"] = found.comment_url
+    markdown = render_summary(ci_view(report_of(case, result)))
+    outputs = {**step_outputs(result), **_paths(context, files)}
+    if result.comment_url:
+        outputs["comment-url"] = result.comment_url
     return [*summarise(context, markdown, anew=True), *hand_over(context, outputs)]
 
 
@@ -91,17 +91,17 @@ def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[st
 
 def warn(log: Log, problems: Iterable[str]) -> None:
     """Of what costs nothing else."""
-    for each in problems:
-        log.tell("warning", each, title="Zelda")
+    for problem in problems:
+        log.report("warning", problem, title="Zelda")
 
 
-def comment(case: CiContext, found: CiResult) -> None:
+def comment(case: CiContext, result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear."""
     decision = case.decision
     if not decision.comments:
         return
     if case.api is None:
-        refused(case, found, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
+        refused(case, result, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
         return
     order = CommentOrder(case.run_id, case.settings.context.run_attempt, decision.head_sha)
     try:
@@ -109,49 +109,50 @@ def comment(case: CiContext, found: CiResult) -> None:
         if number is None:
             case.log.say("No open pull request has this commit as its head: nothing is posted.")
             return
-        publish_to(case, case.api, found, number, order)
+        publish_to(case, case.api, result, number, order)
     except GitHubError as problem:
-        refused(case, found, problem)
+        refused(case, result, problem)
 
 
-def publish_to(case: CiContext, api: Api, found: CiResult, number: int, order: CommentOrder) -> None:
+def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
     """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
 
     Raises:
         GitHubError: It does not.
     """
-    view, when = ci_view(report_of(case, found)), case.settings.comment
-    if when is CommentWhen.OFF or not (_wanted(when, view) or _is_told(case, api, number)):
+    view, when = ci_view(report_of(case, result)), case.settings.comment
+    if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
     published = publish_comment(api, number, key=_key(case), order=order, body=render_comment(view))
-    found.comment_url = published.url
+    result.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
     if published.left_over:
         case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
 
 
-def refused(case: CiContext, found: CiResult, problem: GitHubError) -> None:
+def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
     """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
     expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
-    found.notes.append(f"{NO_COMMENT}: {problem.message}")
+    result.notes.append(f"{NO_COMMENT}: {problem.message}")
     hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
     message = f"{problem.message}\n{hint}" if expected else problem.user_message
-    case.log.tell("notice" if expected else "warning", message, title=NO_COMMENT)
+    case.log.report("notice" if expected else "warning", message, title=NO_COMMENT)
 
 
-def finish(case: CiContext, files: Files, found: CiResult) -> None:
+def finish(case: CiContext, files: Files, result: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
-    record(case, files, found)
-    case.log.say(closing_line(report_of(case, found), found.exit_code))
+    record(case, files, result)
+    case.log.say(closing_line(report_of(case, result), result.exit_code))
 
 
-def report_of(case: CiContext, found: CiResult) -> CiReport:
+def report_of(case: CiContext, result: CiResult) -> CiReport:
     """What is known so far, in one piece."""
-    return found.report(case.settings, case.commit)
+    return result.report(case.settings, case.commit)
 
 
-def _is_told(case: CiContext, api: Api, number: int) -> bool:
-    """Whether a comment of an earlier run is there: what it says may have ceased to be true."""
+def _has_comment(case: CiContext, api: Api, number: int) -> bool:
+    """Whether a comment of an earlier run is there."""
+    # What it says may have ceased to be true.
     return bool(read_thread(api, number).marked(_key(case)))
 
 
@@ -167,7 +168,7 @@ def _workflow(case: CiContext) -> str:
     return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
 
 
-def _wanted(when: CommentWhen, view: CiView) -> bool:
+def _is_due(when: CommentWhen, view: CiView) -> bool:
     match when:
         case CommentWhen.ALWAYS:
             return True
@@ -180,8 +181,8 @@ def _wanted(when: CommentWhen, view: CiView) -> bool:
 
 
 def _paths(context: Context, files: Files) -> dict[str, str]:
-    named = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
-    return {name: _relative(path, context.workspace) for name, path in named.items() if path.is_file()}
+    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
+    return {name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()}
 
 
 def _relative(path: Path, workspace: Path) -> str:
@@ -205,9 +206,12 @@ def _annotate(case: CiContext, report: CiReport) -> set[str]:
     """Remark on the suites' files; returns the severities that there are."""
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
-    told = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
+    suite_annotations = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
     remarks = (
-        workflow_commands.Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in told
+        workflow_commands.Annotation(
+            annotation.level, annotation.message, annotation.title, annotation.file or "", annotation.line
+        )
+        for annotation in suite_annotations
     )
     worst = list(workflow_commands.worst(remarks))
     for remark in worst:

@@ -107,45 +107,47 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
             "workflow looks like and which variables stand in for one.",
             code="NOT_IN_ACTIONS",
         )
-    given = Inputs(environ)
-    given.problems += inputs.misspelt(environ)
-    event = _event(environ, read_file, given.problems)
-    context = _context(environ, event, given.problems)
-    settings = _settings(given, context, event, environ)
-    if given.problems:
+    step_inputs = Inputs(environ)
+    step_inputs.problems += inputs.misspelt(environ)
+    event = _event(environ, read_file, step_inputs.problems)
+    context = _context(environ, event, step_inputs.problems)
+    settings = _settings(step_inputs, context, event, environ)
+    if step_inputs.problems:
         raise ConfigError(
-            "\n".join(given.problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID"
+            "\n".join(step_inputs.problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID"
         )
     return settings
 
 
-def _settings(given: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]) -> ActionSettings:
-    places = _SettingSources(given, context.workspace)
-    comment_id = given.take("comment-id", inputs.label) or ""
-    baseline = given.text("baseline")
+def _settings(
+    step_inputs: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]
+) -> ActionSettings:
+    places = _SettingSources(step_inputs, context.workspace)
+    comment_id = step_inputs.take("comment-id", inputs.label) or ""
+    baseline = step_inputs.text("baseline")
     return ActionSettings(
-        mode=given.choose("mode", Mode) or Mode.AUTO,
-        suites=given.take("suites", inputs.words) or (),
+        mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
+        suites=step_inputs.take("suites", inputs.words) or (),
         project=places.project(),
-        anthropic_api_key=_secret(given, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
-        portkey_api_key=_secret(given, environ, "portkey-api-key", "PORTKEY_API_KEY"),
-        github_token=_secret(given, environ, "github-token", "GITHUB_TOKEN"),
-        gateway_url=given.take("gateway-url", inputs.web_address),
-        trials=given.take("trials", inputs.whole(1, 1000)),
-        jobs=given.take("jobs", inputs.whole(1, 64)) or 1,
-        max_cost_usd=given.take("max-cost-usd", inputs.amount),
-        baseline_branch=given.take("baseline-branch", inputs.branch),
+        anthropic_api_key=_secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
+        portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
+        github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
+        gateway_url=step_inputs.take("gateway-url", inputs.web_address),
+        trials=step_inputs.take("trials", inputs.whole(1, 1000)),
+        jobs=step_inputs.take("jobs", inputs.whole(1, 64)) or 1,
+        max_cost_usd=step_inputs.take("max-cost-usd", inputs.amount),
+        baseline_branch=step_inputs.take("baseline-branch", inputs.branch),
         baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
         compare=baseline != "none",
-        artifact_name=given.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
-        retention_days=given.take("retention-days", inputs.whole(1, 400)),
-        comment=given.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
+        artifact_name=step_inputs.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
+        retention_days=step_inputs.take("retention-days", inputs.whole(1, 400)),
+        comment=step_inputs.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
         comment_id=comment_id,
-        fail_on=given.take("fail-on", inputs.findings),
+        fail_on=step_inputs.take("fail-on", inputs.findings),
         junit_path=places.inside("junit-path", exists=False),
-        include_transcripts=given.take("include-transcripts", inputs.boolean) is not False,
-        isolation_level=given.choose("isolation-level", Level),
-        isolation_require=_required_level(given),
+        include_transcripts=step_inputs.take("include-transcripts", inputs.boolean) is not False,
+        isolation_level=step_inputs.choose("isolation-level", Level),
+        isolation_require=_required_level(step_inputs),
         replay=places.inside("replay", exists=True),
         context=context,
         event=event,
@@ -157,18 +159,18 @@ def _artifact(comment_id: str) -> str:
     return artifact_name(f"zelda-results-{comment_id}") if comment_id else "zelda-results"
 
 
-def _required_level(given: Inputs) -> Level | None:
-    level = given.choose("isolation-require", Level)
+def _required_level(step_inputs: Inputs) -> Level | None:
+    level = step_inputs.choose("isolation-require", Level)
     if level is Level.AUTO:
-        allowed = ", ".join(each for each in Level if each is not Level.AUTO)
-        given.reject("isolation-require", f"allowed are {allowed}", level)
+        allowed = ", ".join(choice for choice in Level if choice is not Level.AUTO)
+        step_inputs.reject("isolation-require", f"allowed are {allowed}", level)
     return level
 
 
-def _secret(given: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
-    value = given.text(name) or environ.get(fallback, "").strip()
+def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
+    value = step_inputs.text(name) or environ.get(fallback, "").strip()
     if value and not inputs.is_credential(value):
-        given.reject(name, "it holds blanks or characters that no key has; store the secret again", "")
+        step_inputs.reject(name, "it holds blanks or characters that no key has; store the secret again", "")
         return None
     return Secret(value) if value else None
 
@@ -177,43 +179,45 @@ def _secret(given: Inputs, environ: Mapping[str, str], name: str, fallback: str)
 class _SettingSources:
     """Paths in inputs: relative to the working directory, and inside the workspace, links followed."""
 
-    given: Inputs
+    inputs: Inputs
     workspace: Path
 
     def project(self) -> Path:
         folder = self._folder()
-        named = self.given.text("config")
-        if not named:
+        path_text = self.inputs.text("config")
+        if not path_text:
             return folder
-        path = folder / named
+        path = folder / path_text
         if not self._is_inside(path):
-            self.given.reject("config", "it must lie in the workspace", named)
+            self.inputs.reject("config", "it must lie in the workspace", path_text)
         elif path.is_dir():
             return path
         elif path.name != CONFIG_FILE or not path.is_file():
-            self.given.reject("config", f"allowed are the path of a {CONFIG_FILE} that exists, and its folder", named)
+            self.inputs.reject(
+                "config", f"allowed are the path of a {CONFIG_FILE} that exists, and its folder", path_text
+            )
         return path.parent
 
     def inside(self, name: str, *, exists: bool) -> Path | None:
         """The path that an input names."""
-        named = self.given.text(name)
-        if not named:
+        path_text = self.inputs.text(name)
+        if not path_text:
             return None
-        path = self._folder() / named
+        path = self._folder() / path_text
         if not self._is_inside(path):
-            self.given.reject(name, "it must lie in the workspace", named)
+            self.inputs.reject(name, "it must lie in the workspace", path_text)
         elif exists and not path.exists():
-            self.given.reject(name, "there is nothing of that name in the workspace", named)
+            self.inputs.reject(name, "there is nothing of that name in the workspace", path_text)
         return path
 
     def _folder(self) -> Path:
-        named = self.given.text("working-directory")
-        folder = self.workspace / named
+        path_text = self.inputs.text("working-directory")
+        folder = self.workspace / path_text
         wrong = None if self._is_inside(folder) else "it must lie in the workspace"
         if wrong is None and not folder.is_dir():
             wrong = "it is no folder of the workspace (is there a checkout step before this one?)"
-        if wrong and not any(problem.startswith("The input working-directory") for problem in self.given.problems):
-            self.given.reject("working-directory", wrong, named)
+        if wrong and not any(problem.startswith("The input working-directory") for problem in self.inputs.problems):
+            self.inputs.reject("working-directory", wrong, path_text)
         return folder
 
     def _is_inside(self, path: Path) -> bool:
@@ -241,12 +245,14 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
     if repository.count("/") != 1:
         problems.append("GITHUB_REPOSITORY is not of the form owner/name.")
     ref = environ.get("GITHUB_REF", "")
-    known = event.get("repository")
-    told = str(known.get("id", "")) if isinstance(known, dict) else ""
+    repository_event = event.get("repository")
+    repository_id = str(repository_event.get("id", "")) if isinstance(repository_event, dict) else ""
     return Context(
         event_name=environ["GITHUB_EVENT_NAME"],
         repository=repository,
-        repository_id=_number("GITHUB_REPOSITORY_ID", environ.get("GITHUB_REPOSITORY_ID") or told or "0", problems),
+        repository_id=_number(
+            "GITHUB_REPOSITORY_ID", environ.get("GITHUB_REPOSITORY_ID") or repository_id or "0", problems
+        ),
         sha=environ["GITHUB_SHA"],
         ref=ref,
         ref_name=environ.get("GITHUB_REF_NAME") or ref.removeprefix("refs/heads/").removeprefix("refs/tags/"),
@@ -287,10 +293,10 @@ def credentials(environ: Mapping[str, str], settings: ActionSettings) -> dict[st
     The token keeps a name that no suite asks for, so that no session gets it; it is there to be masked.
     """
     inherited = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
-    found = {
+    secrets = {
         "ANTHROPIC_API_KEY": settings.anthropic_api_key,
         "PORTKEY_API_KEY": settings.portkey_api_key,
         "ZELDA_ACTION_TOKEN": settings.github_token,
     }
     address = {"PORTKEY_GATEWAY_URL": settings.gateway_url} if settings.gateway_url else {}
-    return {**inherited, **address, **{name: secret.reveal() for name, secret in found.items() if secret}}
+    return {**inherited, **address, **{name: secret.reveal() for name, secret in secrets.items() if secret}}

@@ -60,11 +60,11 @@ def ci() -> int:
             action.give_up(os.environ, log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
-            log.tell("error", CANCELLED, title="Zelda")
+            log.report("error", CANCELLED, title="Zelda")
             action.give_up(os.environ, log, CANCELLED, "cancelled")
             return EXIT_INTERRUPTED
         except BaseException as problem:
-            log.tell("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
+            log.report("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
             action.give_up(os.environ, log, UNEXPECTED, "broken")
             raise
 
@@ -72,7 +72,7 @@ def ci() -> int:
 def _explain(log: Log, problem: ZeldaError) -> None:
     """As a remark for the runner; a person who tries this on a terminal reads a sentence."""
     if os.environ.get("GITHUB_ACTIONS"):
-        log.tell("error", problem.user_message, title="Zelda could not do its work")
+        log.report("error", problem.user_message, title="Zelda could not do its work")
     else:
         log.say(f"error: {problem.user_message}")
 

@@ -41,8 +41,10 @@ class Annotation:
 
 def command(name: str, message: str = "", **properties: object) -> str:
     """One command in one line; properties without a value are left out."""
-    given = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items() if value not in {None, ""})
-    return f"::{name}{' ' + given if given else ''}::{_data(message)}"
+    arguments = ",".join(
+        f"{key}={_property(str(value))}" for key, value in properties.items() if value not in {None, ""}
+    )
+    return f"::{name}{' ' + arguments if arguments else ''}::{_data(message)}"
 
 
 def neutralise(line: str) -> str:
@@ -130,7 +132,7 @@ class Log:
             if len(value.strip()) >= MIN_SECRET_LENGTH:
                 self._command("add-mask", value)
 
-    def tell(self, severity: Severity, message: str, title: str = "") -> None:
+    def report(self, severity: Severity, message: str, title: str = "") -> None:
         """A remark that the run's page shows, too."""
         self.annotate(Annotation(severity, message, title))
 
@@ -164,9 +166,9 @@ class Log:
 
 def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:
     """As many of each level as the runner keeps, in their order, and how many more there are."""
-    kept = list(remarks)
+    annotations = list(remarks)
     for severity in SEVERITIES:
-        of_level = [remark for remark in kept if remark.level == severity]
+        of_level = [remark for remark in annotations if remark.level == severity]
         yield from of_level[:MAX_PER_LEVEL]
         more = len(of_level) - MAX_PER_LEVEL
         if more > 0:
@@ -232,8 +234,8 @@ def _fitting(markdown: str, room: int) -> bytes:
     data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
     if len(data) <= room:
         return data
-    kept = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
-    return kept + CUT.encode() if kept else b""
+    start = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
+    return start + CUT.encode() if start else b""
 
 
 def _append(path: Path | None, data: bytes) -> None:

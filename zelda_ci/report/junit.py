@@ -54,14 +54,14 @@ def clean(text: str) -> str:
 
 def _element(suite: TestSuite) -> ET.Element:
     """Without the count of disabled tests, which the stricter schemas do not know, and with every text cleaned."""
-    made: ET.Element = suite.build_xml_doc()
-    made.attrib.pop("disabled", None)
-    made.set("time", f"{float(made.get('time', '0')):.3f}")
-    for element in made.iter():
+    tree: ET.Element = suite.build_xml_doc()
+    tree.attrib.pop("disabled", None)
+    tree.set("time", f"{float(tree.get('time', '0')):.3f}")
+    for element in tree.iter():
         element.text = element.text and clean(element.text)
         for key, value in element.items():
             element.set(key, clean(value).strip() or "unknown")
-    return made
+    return tree
 
 
 def _suite(run: RunResult, report: CiReport) -> TestSuite:
@@ -115,14 +115,14 @@ def _cases(run: RunResult) -> Iterator[TestCase]:
 
 
 def _case(run: RunResult, name: str, seconds: float | None = None, output: str = "") -> TestCase:
-    known = seconds if seconds is not None and 0 <= seconds <= A_WEEK else None
-    return TestCase(name, classname=run.suite or "unknown", elapsed_sec=known, stdout=output or None)
+    elapsed = seconds if seconds is not None and 0 <= seconds <= A_WEEK else None
+    return TestCase(name, classname=run.suite or "unknown", elapsed_sec=elapsed, stdout=output or None)
 
 
 def _session(run: RunResult) -> TestCase:
     case = _case(run, "session", run.phase_seconds.get("session"))
-    told = run.failure.message if run.failure else ""
-    why = told.strip() or f"The session {STATUS_WORDS[run.status]}."
+    message = run.failure.message if run.failure else ""
+    why = message.strip() or f"The session {STATUS_WORDS[run.status]}."
     match run.status:
         case SessionStatus.COMPLETED:
             pass
@@ -136,39 +136,39 @@ def _session(run: RunResult) -> TestCase:
 
 
 def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestCase:
-    told = "\n".join([judged.reasoning, *(citation_place(cited) for cited in judged.evidence)])
+    text = "\n".join([judged.reasoning, *(citation_place(cited) for cited in judged.evidence)])
     passed = judged.verdict is CriterionVerdict.PASS
-    case = _case(run, f"{number}. {sentence(judged.criterion)}", output=told if passed else "")
+    case = _case(run, f"{number}. {sentence(judged.criterion)}", output=text if passed else "")
     match judged.verdict:
         case CriterionVerdict.PASS:
             pass
         case CriterionVerdict.FAIL:
-            case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", told, "criterion")
+            case.add_failure_info(sentence(judged.reasoning) or "The criterion is not met.", text, "criterion")
         case CriterionVerdict.UNDECIDED if run.config.undecided == "ignore":
             case.add_skipped_info(sentence(f"undecided: {judged.reasoning}"))
         case CriterionVerdict.UNDECIDED:
-            case.add_failure_info(sentence(f"undecided: {judged.reasoning}"), told, "undecided")
+            case.add_failure_info(sentence(f"undecided: {judged.reasoning}"), text, "undecided")
         case CriterionVerdict.NOT_JUDGED:
-            case.add_error_info(sentence(f"not judged: {judged.reasoning}"), told, "notJudged")
+            case.add_error_info(sentence(f"not judged: {judged.reasoning}"), text, "notJudged")
     return case
 
 
 def _commands(run: RunResult) -> Iterator[TestCase]:
     if run.setup:
         yield _command(run, "setup", run.setup)
-    found = correctness(run)
-    if found is None:
+    details = correctness(run)
+    if details is None:
         return
-    if found.build:
-        yield _command(run, "build", found.build)
-    if found.test:
-        yield _tests(run, found.test, found)
-    elif "tests" in found.parts:
+    if details.build:
+        yield _command(run, "build", details.build)
+    if details.test:
+        yield _tests(run, details.test, details)
+    elif "tests" in details.parts:
         case = _case(run, "tests")
         case.add_skipped_info("not run: the build failed")
         yield case
-    if found.coverage or "coverage" in found.parts:
-        yield _coverage(run, found)
+    if details.coverage or "coverage" in details.parts:
+        yield _coverage(run, details)
 
 
 def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
@@ -179,23 +179,23 @@ def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
     return case
 
 
-def _tests(run: RunResult, command: CommandResult, found: CorrectnessDetails) -> TestCase:
+def _tests(run: RunResult, command: CommandResult, details: CorrectnessDetails) -> TestCase:
     case = _command(run, "tests", command)
-    tests = found.tests
+    tests = details.tests
     if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
-        said = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
-        case.add_failure_info(said, "\n".join(tests.failures) or command.output, "tests")
+        counts = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
+        case.add_failure_info(counts, "\n".join(tests.failures) or command.output, "tests")
     return case
 
 
-def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
-    lines = found.coverage.lines if found.coverage else None
-    threshold = found.coverage_threshold
-    known = f"{lines:g}% of lines" if lines is not None else ""
-    case = _case(run, "coverage", output=known)
+def _coverage(run: RunResult, details: CorrectnessDetails) -> TestCase:
+    lines = details.coverage.lines if details.coverage else None
+    threshold = details.coverage_threshold
+    covered = f"{lines:g}% of lines" if lines is not None else ""
+    case = _case(run, "coverage", output=covered)
     if threshold is not None and (lines is None or lines < threshold):
         case.add_failure_info(
-            f"{known or 'not known'}, at least {threshold:g}% of lines required", failure_type="coverage"
+            f"{covered or 'not known'}, at least {threshold:g}% of lines required", failure_type="coverage"
         )
     elif lines is None:
         case.add_skipped_info("not known")
@@ -205,14 +205,14 @@ def _coverage(run: RunResult, found: CorrectnessDetails) -> TestCase:
 def _metric(run: RunResult, result: EvalResult) -> TestCase:
     number = own_number(result.metric, result)
     value = "" if number is None else write_own(result.metric, number)
-    told = " ".join(filter(None, (value and f"{value}{' of 100' * (result.metric in SCORES)}.", result.reasoning)))
-    case = _case(run, f"score: {label(result.metric)}", output=told if value else "")
+    text = " ".join(filter(None, (value and f"{value}{' of 100' * (result.metric in SCORES)}.", result.reasoning)))
+    case = _case(run, f"score: {label(result.metric)}", output=text if value else "")
     if result.failed:
-        case.add_error_info(sentence(told) or "not evaluated", told, "evaluation")
+        case.add_error_info(sentence(text) or "not evaluated", text, "evaluation")
     elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:
-        case.add_failure_info(sentence(told) or "not correct", told, "correctness")
+        case.add_failure_info(sentence(text) or "not correct", text, "correctness")
     elif not value:
-        case.add_skipped_info(sentence(told) or "unscored")
+        case.add_skipped_info(sentence(text) or "unscored")
     return case
 
 

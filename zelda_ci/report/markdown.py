@@ -22,14 +22,14 @@ def render_comparison(view: ComparisonView) -> str:
 
 def render(template: str, filters: Filters | None = None, **values: Any) -> str:
     """A template of this package; what its filters give back as text is escaped as well."""
-    made = _environment()
-    made.filters |= filters or {}
-    return made.get_template(template).render(**values)
+    environment = _environment()
+    environment.filters |= filters or {}
+    return environment.get_template(template).render(**values)
 
 
 @cache
 def _environment() -> Environment:
-    """Every value that a template prints is escaped, without being asked: forgetting it would open a door."""
+    # Every value that a template prints is escaped, without being asked: forgetting it would open a door.
     return Environment(
         loader=PackageLoader("zelda_ci.report"),
         finalize=_finished,
@@ -46,11 +46,11 @@ def _finished(value: Any) -> Any:
     return escape_markdown(value) if isinstance(value, str) else value
 
 
+# GitHub takes 65,536; the marker lines come on top.
 COMMENT_LIMIT = 60_000
-"""GitHub takes 65,536; the marker lines come on top."""
 
+# GitHub takes 1,048,576 bytes, and none at all of a summary that is longer.
 SUMMARY_LIMIT = 1_000_000
-"""GitHub takes 1,048,576 bytes, and none at all of a summary that is longer."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def size(text: str, encoding: str = "utf-16-le") -> int:
 
 
 def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le") -> str:
-    """The first rendering that fits; each is whole, so that nothing is ever cut inside of markup."""
+    """The first rendering that fits."""
+    # Each is whole, so that nothing is ever cut inside of markup.
     text = ""
     for step in STEPS:
         smaller = reduced(view, step)

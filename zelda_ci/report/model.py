@@ -147,8 +147,8 @@ class RunFiles:
     test_log: str | None = None
 
 
+# Of a run whose files nobody can reach from where it is told.
 NO_FILES = RunFiles()
-"""Of a run whose files nobody can reach from where it is told."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Details:
     """Something to open: what its title says, as rows and tables."""
 
     title: str
-    worth: Priority
+    priority: Priority
     sections: tuple[Section, ...] = ()
     tables: tuple[Table, ...] = ()
     open: bool = False
@@ -219,7 +219,7 @@ class CiView:
     """Plain sentences below it."""
     table: Table
     """A line per suite, the worst first."""
-    folds: tuple[Details, ...]
+    details: tuple[Details, ...]
     evidence: tuple[Details, ...]
     """What only the summary has room for: every number, criterion and run."""
     tested: Row
@@ -238,10 +238,10 @@ class CiView:
 
     def with_evidence(self) -> "CiView":
         """As the summary shows it."""
-        return replace(self, folds=(*self.folds, *self.evidence), evidence=())
+        return replace(self, details=(*self.details, *self.evidence), evidence=())
 
 
 def spoken(row: Row) -> str:
     """A row as a part of a sentence."""
-    told = ", ".join(cell.text for cell in row.cells)
-    return f"{row.label} {told}".strip()
+    text = ", ".join(cell.text for cell in row.cells)
+    return f"{row.label} {text}".strip()

@@ -3,15 +3,15 @@
 import re
 import unicodedata
 
+# Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators.
 ACTING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-"""Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators."""
 
 INVISIBLE = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
+# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
 MAX_MARKS = 3
-"""Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines."""
 
 
 def visible(text: str, limit: int = 200) -> str:
@@ -33,7 +33,8 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _spelled(text: str) -> str:
-    r"""The text with what acts spelled out, like `\x1b`. `##[` would be a command anywhere in a line of a CI log."""
+    r"""The text with what acts spelled out, like `\x1b`."""
+    # `##[` would be a command anywhere in a line of a CI log.
     if text.isascii() and text.isprintable():
         return text.replace("##[", "# #[")
     spelled: list[str] = []
@@ -53,8 +54,8 @@ def _code(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+# A character without width: GitHub looks for mentions and links in what was rendered, where escapes are gone.
 SPLIT = "\u200b"
-"""A character without width: GitHub looks for mentions and links in what was rendered, where escapes are gone."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MARKUP = re.compile(r"([\\`*_\[\]|~$])")
@@ -68,7 +69,8 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$))
 def escape_markdown(text: str) -> str:
     """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already."""
     escaped = _MARKUP.sub(r"\\\1", _unlinked(" ".join(text.split()))).translate(_ENTITIES)
-    return _LEADING.sub(lambda found: f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}", escaped)
+    # What begins a list, a heading or a rule does so only at the start of a line.
+    return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
 
 
 def html(text: str) -> str:
@@ -99,6 +101,6 @@ def _unlinked(text: str) -> str:
     return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", text))
 
 
-def _without_commit(found: re.Match[str]) -> str:
+def _without_commit(match: re.Match[str]) -> str:
     """Seven hexadecimal digits in a row are enough for a link."""
-    return SPLIT.join(found[0][start : start + 6] for start in range(0, len(found[0]), 6))
+    return SPLIT.join(match[0][start : start + 6] for start in range(0, len(match[0]), 6))

@@ -80,7 +80,7 @@ def test_text_that_waits_for_its_end_does_not_run_into_a_command(text: str) -> N
     stream = io.StringIO()
     log = Log(stream)
     log.text.write(text)
-    log.tell("notice", "here")
+    log.report("notice", "here")
     assert commands(stream.getvalue()) == [Command("notice", {}, "here")]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
-from zelda_ci.ci.event import Checkout, Decision, Wanted, decide
+from zelda_ci.ci.event import BaselineTarget, Checkout, Decision, decide
 from zelda_ci.ci.settings import read_action_settings
 from zelda_ci.errors import ConfigError
 
@@ -26,19 +26,21 @@ def decided(
 
 def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
     found = decided("pull_request", payload("pull_request"))
-    assert (found.activity, found.wanted) == ("run", Wanted("main", BASE))
+    assert (found.activity, found.target) == ("run", BaselineTarget("main", BASE))
     assert (found.pull_request, found.head_sha) == (7, HEAD)
     assert f"main@{BASE[:7]}" in found.sentence
 
 
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
 def test_without_its_merge_commit_the_last_common_commit_is_asked_for(checkout: Checkout) -> None:
-    assert decided("pull_request", payload("pull_request"), checkout).wanted == Wanted("main", meeting=("main", HEAD))
+    assert decided("pull_request", payload("pull_request"), checkout).target == BaselineTarget(
+        "main", meeting=("main", HEAD)
+    )
 
 
 def test_another_baseline_branch_has_another_common_commit() -> None:
     found = decided("pull_request", payload("pull_request"), baseline_branch="release")
-    assert found.wanted == Wanted("release", meeting=("release", HEAD))
+    assert found.target == BaselineTarget("release", meeting=("release", HEAD))
 
 
 @pytest.mark.parametrize("head_repository", [None, {"id": 99}])
@@ -78,43 +80,43 @@ def test_a_closed_pull_request_is_nothing_to_evaluate() -> None:
 
 def test_a_push_to_the_default_branch_becomes_the_baseline() -> None:
     found = decided("push", payload("push"))
-    assert (found.activity, found.wanted, found.comments) == ("run", Wanted("main", BASE), False)
+    assert (found.activity, found.target, found.comments) == ("run", BaselineTarget("main", BASE), False)
     assert "become the baseline" in found.sentence
 
 
 def test_the_first_push_of_a_branch_has_no_commit_before() -> None:
     found = decided("push", payload("push") | {"before": "0" * 40})
-    assert found.wanted == Wanted("main", TIP)
+    assert found.target == BaselineTarget("main", TIP)
 
 
 def test_a_push_to_another_branch_is_compared_and_told_to_nobody() -> None:
     found = decided(
         "push", payload("push"), more={"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}.items()
     )
-    assert (found.wanted, found.comments) == (Wanted("main", meeting=("main", TIP)), False)
+    assert (found.target, found.comments) == (BaselineTarget("main", meeting=("main", TIP)), False)
 
 
 def test_a_tag_and_a_deleted_branch() -> None:
     tag = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}
-    assert decided("push", payload("push"), more=tag.items()).wanted == Wanted("main", TIP)
+    assert decided("push", payload("push"), more=tag.items()).target == BaselineTarget("main", TIP)
     assert decided("push", payload("push") | {"deleted": True}, key="").activity == "skip"
 
 
 def test_a_merge_queue_is_compared_with_what_it_stands_on() -> None:
     found = decided("merge_group", payload("merge_group"))
-    assert (found.wanted, found.comments, found.head_sha) == (Wanted("main", BASE), False, "")
+    assert (found.target, found.comments, found.head_sha) == (BaselineTarget("main", BASE), False, "")
 
 
 @pytest.mark.parametrize("name", ["schedule", "workflow_dispatch"])
 def test_the_default_branch_on_demand_is_compared_with_itself_before(name: str) -> None:
-    assert decided(name, payload(name)).wanted == Wanted("main", TIP)
+    assert decided(name, payload(name)).target == BaselineTarget("main", TIP)
 
 
 def test_another_branch_on_demand_is_told_to_its_pull_request() -> None:
     topic = {"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}
     found = decided("workflow_dispatch", payload("workflow_dispatch"), more=topic.items())
     assert found.pull_request_of == TIP
-    assert found.wanted == Wanted("main", meeting=("main", TIP))
+    assert found.target == BaselineTarget("main", meeting=("main", TIP))
 
 
 def test_a_finished_workflow_of_a_pull_request_is_commented() -> None:
@@ -159,7 +161,7 @@ def test_an_unknown_event_runs_only_when_told_to_and_only_its_own_commit() -> No
 
 def test_comments_and_comparison_can_be_turned_off() -> None:
     found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
-    assert (found.wanted, found.comments) == (None, False)
+    assert (found.target, found.comments) == (None, False)
 
 
 def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> None:

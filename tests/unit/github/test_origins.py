@@ -60,13 +60,13 @@ def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str
     ],
 )
 def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: BaselineState, said: str) -> None:
-    origin = baseline.not_told("main", SHA, GitHubError("foreign words", code=code))
+    origin = baseline.not_readable("main", SHA, GitHubError("foreign words", code=code))
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence
 
 
 def test_a_token_that_is_not_valid_is_told_as_such() -> None:
-    origin = baseline.not_told("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
+    origin = baseline.not_readable("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
     assert origin.state is BaselineState.NOT_PERMITTED
     assert "the token is wrong" in origin.sentence

@@ -28,7 +28,7 @@ RUN = run()
 def board(*events: Event) -> ProgressState:
     kept = ProgressState()
     for now, event in enumerate(events):
-        kept.take(event, float(now))
+        kept.record(event, float(now))
     return kept
 
 

@@ -266,7 +266,7 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
 
 def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> None:
     view = ci_view(report((), [trial("add-logging", "P", number) for number in range(1, 503)]))
-    titles = [fold.title for fold in view.evidence]
+    titles = [entry.title for entry in view.evidence]
     assert titles[0] == "add-logging: 502 trials"
     assert len([title for title in titles if title.startswith("PASS ")]) == 500
     assert titles[-1] == "More than 500 of them: all are in the artifact"
@@ -281,7 +281,7 @@ def test_isolation_is_told_where_results_have_it() -> None:
     )
     plain = trial("add-logging", "P")
     told = report((), [plain.model_copy(update={"isolation": found}), plain])
-    about = ci_view(told).folds[-1].sections[0].rows
+    about = ci_view(told).details[-1].sections[0].rows
     row = next(row for row in about if row.label == "Isolation")
     assert [cell.text for cell in row.cells] == ["landlock (1 run)"]
     assert [cell.text for cell in row.lines] == [
@@ -289,4 +289,4 @@ def test_isolation_is_told_where_results_have_it() -> None:
         "the session changed protected files, and build and tests saw them as committed: tests/test_a.py",
         "the checkout was not the same after a run as before: 3 differences",
     ]
-    assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).folds[-1].sections[0].rows}
+    assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).details[-1].sections[0].rows}

@@ -44,8 +44,8 @@ def annotations(
         texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
     """
     places = _Places(prefix, texts or {}, {run.suite: run for run in report.batch.runs})
-    found = [*_errors(report, places), *_warnings(report, places), *_notices(report.comparison, places)]
-    return tuple(found)
+    ordered = [*_errors(report, places), *_warnings(report, places), *_notices(report.comparison, places)]
+    return tuple(ordered)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Places:
     texts: Mapping[str, str]
     runs: Mapping[str, RunResult]
 
-    def at(self, suite: str | None, said: str = "") -> tuple[str | None, int | None]:
+    def at(self, suite: str | None, statement: str = "") -> tuple[str | None, int | None]:
         """File and line of what is said about a suite."""
         run = self.runs.get(suite or "")
         if run is None:
@@ -62,11 +62,11 @@ class _Places:
         file = PurePosixPath(self.prefix) / run.config.file
         if file.is_absolute() or ".." in file.parts or not str(file).isprintable():
             return None, None
-        return str(file), self._line(run, said)
+        return str(file), self._line(run, statement)
 
-    def _line(self, run: RunResult, said: str) -> int:
+    def _line(self, run: RunResult, statement: str) -> int:
         """The first line of the criterion that is named; suites are YAML, so what it begins with has to do."""
-        criterion = next((c for c in run.config.acceptance_criteria if c in said or repr(c) in said), None)
+        criterion = next((c for c in run.config.acceptance_criteria if c in statement or repr(c) in statement), None)
         start = " ".join(criterion.split())[:40] if criterion else ""
         lines = self.texts.get(run.config.file, "").splitlines() if start else []
         return next((number for number, line in enumerate(lines, start=1) if start in " ".join(line.split())), 1)
@@ -83,10 +83,10 @@ def _warnings(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
     for suite in by_suite(report.batch.runs).values():
         for run in suite.runs:
             outcome = run_outcome(run)
-            found = run_problem(run, NO_FILES) if outcome >= Outcome.INCOMPLETE else None
-            if found:
+            problem = run_problem(run, NO_FILES) if outcome >= Outcome.INCOMPLETE else None
+            if problem:
                 title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
-                yield SuiteAnnotation("warning", *places.at(run.suite), title, f"{found.sentence} {found.advice}")
+                yield SuiteAnnotation("warning", *places.at(run.suite), title, f"{problem.sentence} {problem.advice}")
     for compared in report.comparison.suites if report.comparison else ():
         if compared.verdict is Verdict.INCONCLUSIVE and _is_doubtful(compared):
             title = f"Zelda: inconclusive in {visible(compared.suite, 80)}"

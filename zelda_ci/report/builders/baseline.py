@@ -8,8 +8,8 @@ from zelda_ci.errors import GitHubError, ZeldaError
 
 WRONG_TOKEN = 401
 
+# Characters of a commit's name that people read.
 SHORT = 7
-"""Characters of a commit's name that people read."""
 
 NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
 
@@ -44,48 +44,48 @@ def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
     return origin.model_copy(update={"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None})
 
 
-def never_stored(branch: str, wanted: str | None) -> BaselineOrigin:
+def never_stored(branch: str, base_commit: str | None) -> BaselineOrigin:
     """Every project starts here."""
     sentence = f"no baseline yet: {branch} has not stored one (push to {branch} or run the workflow there once)"
-    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
+    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def none_related(branch: str, wanted: str) -> BaselineOrigin:
+def none_related(branch: str, base_commit: str) -> BaselineOrigin:
     """The branch stored results, but for commits elsewhere in history."""
     sentence = (
-        f"no baseline yet: {branch} has stored some, but none for {wanted[:SHORT]} or a commit shortly before it "
+        f"no baseline yet: {branch} has stored some, but none for {base_commit[:SHORT]} or a commit shortly before it "
         f"(run the workflow on {branch} once)"
     )
-    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=wanted)
+    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def all_expired(branch: str, wanted: str | None) -> BaselineOrigin:
+def all_expired(branch: str, base_commit: str | None) -> BaselineOrigin:
     """GitHub deletes artifacts after some weeks."""
     sentence = f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
-    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=wanted)
+    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def refused(branch: str, wanted: str, commit: str, error: ZeldaError) -> BaselineOrigin:
+def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> BaselineOrigin:
     """There were results, and none could be used; `error` is about the nearest."""
     if error.code == "ARTIFACT_EXPIRED":
-        return all_expired(branch, wanted)
+        return all_expired(branch, base_commit)
     reason = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
     sentence = f"no usable baseline: the results of {branch}@{commit[:SHORT]} were refused: {reason}"
-    return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=wanted)
+    return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def not_told(branch: str, wanted: str | None, error: GitHubError) -> BaselineOrigin:
+def not_readable(branch: str, base_commit: str | None, error: GitHubError) -> BaselineOrigin:
     """GitHub did not tell; its own words are left out of a text that a bot will post."""
     if error.status == WRONG_TOKEN:
         sentence = "no baseline: the token is wrong or no longer valid (github-token)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
+        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
     if error.code in NOT_PERMITTED:
         sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=wanted)
+        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
     limited = error.code == "GITHUB_RATE_LIMITED"
     reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
     state = BaselineState.UNREACHABLE
-    return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=wanted)
+    return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=base_commit)
 
 
 def _spelt(age: timedelta) -> str:

@@ -9,22 +9,22 @@ from zelda_ci.domain.ci import BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.report.builders.ci_details import (
-    broken_fold,
-    change_folds,
-    comparison_folds,
-    gate_fold,
-    run_folds,
-    trial_folds,
-    unmet_fold,
+    broken_details,
+    change_details,
+    comparison_details,
+    gate_details,
+    run_details,
+    trial_details,
+    unmet_details,
 )
 from zelda_ci.report.builders.ci_table import suite_table
-from zelda_ci.report.builders.ci_verdict import HASH, about_fold, verdict_rows
+from zelda_ci.report.builders.ci_verdict import HASH, about_details, verdict_rows
 from zelda_ci.report.model import Cell, CiView, Details, Link, Priority, Row, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10
-MAX_FOLDS = 500
+MAX_DETAILS = 500
 FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
 NOT_STORED = "The results were not stored as an artifact"
 NO_JUNIT = "There is no JUnit XML"
@@ -38,7 +38,7 @@ def ci_view(report: CiReport) -> CiView:
         verdict=tuple(verdict_rows(report)),
         remarks=tuple(_remarks(report)),
         table=suite_table(report.batch, report.comparison),
-        folds=tuple(_folds(report)),
+        details=tuple(_details(report)),
         evidence=tuple(_evidence(report)),
         tested=_tested(report),
         links=tuple(_links(report)),
@@ -47,30 +47,30 @@ def ci_view(report: CiReport) -> CiView:
     )
 
 
-def _folds(report: CiReport) -> Iterator[Details]:
+def _details(report: CiReport) -> Iterator[Details]:
     runs, comparison = report.batch.runs, report.comparison
-    yield from gate_fold(report.gate)
-    yield from broken_fold(runs)
+    yield from gate_details(report.gate)
+    yield from broken_details(runs)
     if comparison:
-        yield from _some(change_folds(comparison, runs))
-    yield from unmet_fold(runs, comparison)
-    yield about_fold(report)
+        yield from _some(change_details(comparison, runs))
+    yield from unmet_details(runs, comparison)
+    yield about_details(report)
 
 
 def _evidence(report: CiReport) -> Iterator[Details]:
     if report.comparison:
-        yield from _some(comparison_folds(report.comparison))
-    yield from _some(trial_folds(report.batch.runs))
-    yield from _some(run_folds(report.batch.runs))
+        yield from _some(comparison_details(report.comparison))
+    yield from _some(trial_details(report.batch.runs))
+    yield from _some(run_details(report.batch.runs))
 
 
-def _some(folds: Iterator[Details]) -> Iterator[Details]:
+def _some(details: Iterator[Details]) -> Iterator[Details]:
     """More than any page has room for need not be made; that there is more is said."""
     last = None
-    for last in islice(folds, MAX_FOLDS):
+    for last in islice(details, MAX_DETAILS):
         yield last
-    if last and next(folds, None):
-        yield Details(f"More than {MAX_FOLDS} of them: all are in the artifact", last.worth)
+    if last and next(details, None):
+        yield Details(f"More than {MAX_DETAILS} of them: all are in the artifact", last.priority)
 
 
 def _remarks(report: CiReport) -> Iterator[Cell]:
@@ -118,17 +118,17 @@ EVERYTHING = 10**9
 
 
 @dataclass(frozen=True)
-class Extent:
+class DetailLevel:
     """How much is shown, and in words what is not."""
 
     words: str
     least: Priority = Priority.RUN_PASSED
-    """Folds that are worth less are left out."""
+    """Details of less importance are left out."""
     longest: int = EVERYTHING
-    """Characters of a text inside of a fold."""
+    """Characters of a text inside of an entry."""
     rows: int = EVERYTHING
-    """Rows of a fold."""
-    folds: int = EVERYTHING
+    """Rows of an entry."""
+    details: int = EVERYTHING
     suites: int = EVERYTHING
     """Lines of the table."""
 
@@ -136,40 +136,40 @@ class Extent:
 SHORT = 120
 FEW = 20
 
+# From all to the first line alone.
 STEPS = (
-    Extent(""),
-    Extent("runs that passed are not shown one by one", Priority.RUN_FAILED),
-    Extent("runs are not shown one by one", Priority.UNCHANGED),
-    Extent("what is as it was before is not shown", Priority.ABOUT),
-    Extent("long texts are cut, and only what changed or failed is shown", Priority.ABOUT, SHORT),
-    Extent("long texts are cut, and only the worst is shown", Priority.CHANGED, SHORT, rows=FEW, folds=FEW),
-    Extent("of the details only the gate's reasons are shown", Priority.GATE, SHORT, rows=FEW),
-    Extent("only the 100 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=100),
-    Extent("only the 25 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=25),
-    Extent("neither suites nor details are shown", Priority.GATE, SHORT, folds=0, suites=0),
+    DetailLevel(""),
+    DetailLevel("runs that passed are not shown one by one", Priority.RUN_FAILED),
+    DetailLevel("runs are not shown one by one", Priority.UNCHANGED),
+    DetailLevel("what is as it was before is not shown", Priority.ABOUT),
+    DetailLevel("long texts are cut, and only what changed or failed is shown", Priority.ABOUT, SHORT),
+    DetailLevel("long texts are cut, and only the worst is shown", Priority.CHANGED, SHORT, rows=FEW, details=FEW),
+    DetailLevel("of the details only the gate's reasons are shown", Priority.GATE, SHORT, rows=FEW),
+    DetailLevel("only the 100 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=100),
+    DetailLevel("only the 25 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=25),
+    DetailLevel("neither suites nor details are shown", Priority.GATE, SHORT, details=0, suites=0),
 )
-"""From all to the first line alone."""
 
 
-def reduced(view: CiView, extent: Extent) -> CiView:
-    """The view with no more than the extent allows."""
-    folds = [_fold(fold, extent) for fold in view.folds if fold.worth >= extent.least]
+def reduced(view: CiView, level: DetailLevel) -> CiView:
+    """The view with no more than the level allows."""
+    details = [_cut_details(entry, level) for entry in view.details if entry.priority >= level.least]
     return replace(
         view,
-        verdict=_rows(view.verdict, extent),
-        remarks=_cut(view.remarks, extent.longest),
-        table=_table(view.table, extent.suites),
-        folds=tuple(folds[: extent.folds]),
-        left_out=extent.words,
+        verdict=_rows(view.verdict, level),
+        remarks=_cut(view.remarks, level.longest),
+        table=_table(view.table, level.suites),
+        details=tuple(details[: level.details]),
+        left_out=level.words,
     )
 
 
 def least_size(view: CiView) -> int:
     """Characters that the view has at least once it is rendered: what is too much already need not be rendered."""
     cells = [cell for row in view.verdict for cell in row.cells] + [*view.remarks, *_cells(view.table)]
-    for fold in view.folds:
-        cells += (cell for table in fold.tables for cell in _cells(table))
-        cells += (cell for section in fold.sections for row in section.rows for cell in (*row.cells, *row.lines))
+    for entry in view.details:
+        cells += (cell for table in entry.tables for cell in _cells(table))
+        cells += (cell for section in entry.sections for row in section.rows for cell in (*row.cells, *row.lines))
     return sum(len(cell.text) for cell in cells)
 
 
@@ -185,19 +185,19 @@ def _table(table: Table, most: int) -> Table:
     return replace(table, lines=(*table.lines[:most], rest) if most else ())
 
 
-def _fold(fold: Details, extent: Extent) -> Details:
-    sections = tuple(Section(section.title, _rows(section.rows, extent)) for section in fold.sections)
-    tables = tuple(_notes(table, extent.longest) for table in fold.tables)
-    return replace(fold, sections=sections, tables=tables)
+def _cut_details(entry: Details, level: DetailLevel) -> Details:
+    sections = tuple(Section(section.title, _rows(section.rows, level)) for section in entry.sections)
+    tables = tuple(_notes(table, level.longest) for table in entry.tables)
+    return replace(entry, sections=sections, tables=tables)
 
 
-def _rows(rows: tuple[Row, ...], extent: Extent) -> tuple[Row, ...]:
-    kept = tuple(
-        Row(row.label, _cut(row.cells, extent.longest), _cut(row.lines, extent.longest)) for row in rows[: extent.rows]
+def _rows(rows: tuple[Row, ...], level: DetailLevel) -> tuple[Row, ...]:
+    shortened = tuple(
+        Row(row.label, _cut(row.cells, level.longest), _cut(row.lines, level.longest)) for row in rows[: level.rows]
     )
-    if more := len(rows) - len(kept):
-        return (*kept, Row("", (Cell(f"and {numbers.whole(more)} more", Tone.DIM),)))
-    return kept
+    if more := len(rows) - len(shortened):
+        return (*shortened, Row("", (Cell(f"and {numbers.whole(more)} more", Tone.DIM),)))
+    return shortened
 
 
 def _notes(table: Table, longest: int) -> Table:

@@ -47,10 +47,10 @@ class SuiteRuns:
 
 def by_suite(runs: Iterable[RunResult]) -> dict[str, SuiteRuns]:
     """Suites in the order in which they ran."""
-    found: dict[str, list[RunResult]] = {}
+    runs_of: dict[str, list[RunResult]] = {}
     for run in runs:
-        found.setdefault(run.suite, []).append(run)
-    return {suite: SuiteRuns(suite, tuple(those)) for suite, those in found.items()}
+        runs_of.setdefault(run.suite, []).append(run)
+    return {suite: SuiteRuns(suite, tuple(those)) for suite, those in runs_of.items()}
 
 
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:
@@ -64,11 +64,11 @@ def outcome_cell(runs: Sequence[RunResult]) -> Cell:
 
 def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
     """Over the runs that have the number."""
-    found: dict[Measure, list[float]] = {}
+    collected: dict[Measure, list[float]] = {}
     for run in runs:
         for measure, value in values_of(run.evaluations).items():
-            found.setdefault(measure, []).append(value)
-    return {measure: fmean(values) for measure, values in found.items()}
+            collected.setdefault(measure, []).append(value)
+    return {measure: fmean(values) for measure, values in collected.items()}
 
 
 FIRST = (Measure.REQUIREMENT_FULFILLMENT, Measure.TOOL_USAGE, Measure.FUNCTIONAL_CORRECTNESS)
@@ -105,10 +105,10 @@ def trial_table(runs: tuple[RunResult, ...]) -> Table:
 
 def rank(ran: SuiteRuns | None, compared: SuiteComparison | None) -> int:
     """The smaller, the more a reader has to know."""
-    found = RANKS.get(compared.verdict, CALM_RANK) if compared else CALM_RANK
-    if found and ran and ran.outcome in {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}:
+    by_verdict = RANKS.get(compared.verdict, CALM_RANK) if compared else CALM_RANK
+    if by_verdict and ran and ran.outcome in {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}:
         return BROKEN_RANK
-    return min(found, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else found
+    return min(by_verdict, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else by_verdict
 
 
 def _line(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None, absent: Cell | None) -> TableRow:

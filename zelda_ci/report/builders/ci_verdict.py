@@ -81,18 +81,18 @@ def _counted(comparison: Comparison) -> list[Cell]:
     if all(suite.verdict in {Verdict.NEW, Verdict.REMOVED} for suite in comparison.suites):
         return [Cell("nothing that the baseline knows", Tone.WARN)]
     together = sum(row.gates for row in comparison.overall)
-    found = []
+    cells = []
     if counts.regressed:
-        found.append(Cell(numbers.format_count(counts.regressed, "regression"), Tone.BAD))
+        cells.append(Cell(numbers.format_count(counts.regressed, "regression"), Tone.BAD))
     elif together:
-        found.append(Cell(f"{numbers.format_count(together, 'regression')} of all suites together", Tone.BAD))
+        cells.append(Cell(f"{numbers.format_count(together, 'regression')} of all suites together", Tone.BAD))
     else:
-        found.append(Cell("no regressions", Tone.GOOD))
+        cells.append(Cell("no regressions", Tone.GOOD))
     if counts.improved:
-        found.append(Cell(numbers.format_count(counts.improved, "improvement"), Tone.GOOD))
+        cells.append(Cell(numbers.format_count(counts.improved, "improvement"), Tone.GOOD))
     if counts.inconclusive and not (counts.regressed or counts.improved):
-        found.append(Cell(f"{numbers.whole(counts.inconclusive)} inconclusive", Tone.WARN))
-    return found
+        cells.append(Cell(f"{numbers.whole(counts.inconclusive)} inconclusive", Tone.WARN))
+    return cells
 
 
 def _passed(report: CiReport, suites: int) -> Cell:
@@ -108,17 +108,17 @@ def _passed(report: CiReport, suites: int) -> Cell:
 def _broken(report: CiReport) -> Iterator[Cell]:
     """Runs that say nothing, or not all."""
     for status in (SessionStatus.FAILED, SessionStatus.INTERRUPTED):
-        if found := sum(run.status is status for run in report.batch.runs):
-            yield Cell(f"{numbers.format_count(found, 'run')} {status.value}", Tone.BAD)
-    if found := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
-        yield Cell(f"{numbers.format_count(found, 'run')} INCOMPLETE", Tone.BAD)
+        if count := sum(run.status is status for run in report.batch.runs):
+            yield Cell(f"{numbers.format_count(count, 'run')} {status.value}", Tone.BAD)
+    if count := sum(run_outcome(run) is Outcome.INCOMPLETE for run in report.batch.runs):
+        yield Cell(f"{numbers.format_count(count, 'run')} INCOMPLETE", Tone.BAD)
 
 
 def _against(report: CiReport) -> Row:
     origin = report.baseline
     if report.comparison is None:
-        known = origin.state is BaselineState.FOUND
-        return Row("", (Cell("not compared" if known else MISSING[origin.state], Tone.WARN),))
+        is_found = origin.state is BaselineState.FOUND
+        return Row("", (Cell("not compared" if is_found else MISSING[origin.state], Tone.WARN),))
     return Row("baseline", tuple(_baseline(origin, report.batch.started_at)))
 
 
@@ -144,7 +144,7 @@ def _certainty(comparison: Comparison) -> Row:
 MAX_NAMES = 5
 
 
-def about_fold(report: CiReport) -> Details:
+def about_details(report: CiReport) -> Details:
     """Everything that a sceptic asks."""
     rows = [*_about_baseline(report), *_trials(report)]
     if report.comparison:
@@ -161,8 +161,8 @@ def _about_baseline(report: CiReport) -> Iterator[Row]:
         cells.append(Cell(name, whole=True))
     cells += _when(origin, report)
     # Where a comparison is there, the facts say it all.
-    told = () if report.comparison and cells else (Cell(sentence(origin.sentence)),)
-    yield Row("Baseline", (*cells, *told))
+    explanation = () if report.comparison and cells else (Cell(sentence(origin.sentence)),)
+    yield Row("Baseline", (*cells, *explanation))
 
 
 def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
@@ -170,21 +170,21 @@ def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
         stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         yield Cell(f"of {stamp}, {age(origin.created_at, report.batch.started_at)}")
     if origin.behind is not None and origin.wanted:
-        wanted = commit_name(None, origin.wanted)
-        which = f"{numbers.format_count(origin.behind, 'commit')} behind the wanted {wanted}"
+        base_commit = commit_name(None, origin.wanted)
+        which = f"{numbers.format_count(origin.behind, 'commit')} behind the wanted {base_commit}"
         yield Cell(which if origin.behind else "the wanted commit itself")
 
 
 def _trials(report: CiReport) -> Iterator[Row]:
     suites = Counter(run.suite for run in report.batch.runs)
     if suites:
-        here = _span(suites.values())
-        there = (
+        current = _span(suites.values())
+        stored = (
             [suite.baseline.valid for suite in report.comparison.suites if suite.baseline] if report.comparison else []
         )
-        cells = [Cell(f"{here} per suite")]
-        if there:
-            cells.append(Cell(f"{_span(there)} in the baseline"))
+        cells = [Cell(f"{current} per suite")]
+        if stored:
+            cells.append(Cell(f"{_span(stored)} in the baseline"))
         yield Row("Trials", tuple(cells))
 
 
@@ -202,8 +202,8 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
     judges = [run.judge for run in batch.runs if run.judge]
     cells = []
     if uses:
-        spent, known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
-        cells.append(Cell(f"sessions {numbers.money(spent, known=known)}"))
+        cost, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+        cells.append(Cell(f"sessions {numbers.money(cost, known=is_known)}"))
     if judges:
         cells.append(Cell(f"judge {judge_cost(judges)}"))
     if uses:
@@ -214,22 +214,22 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
 
 def _isolation(batch: BatchResult) -> Iterator[Row]:
     """How sessions and commands were confined, and what stood out; results of older versions do not say it."""
-    reports = [found for run in batch.runs if (found := run.isolation) is not None]
+    reports = [report_of_run for run in batch.runs if (report_of_run := run.isolation) is not None]
     if reports:
-        levels = Counter(str(found.level) for found in reports)
-        told = tuple(Cell(f"{visible(level)} ({numbers.format_count(runs, 'run')})") for level, runs in levels.items())
-        remarks = dict.fromkeys(remark for found in reports for remark in _remarkable(found))
-        yield Row("Isolation", told, tuple(Cell(remark, Tone.WARN) for remark in list(remarks)[:MAX_NAMES]))
+        levels = Counter(str(report_of_run.level) for report_of_run in reports)
+        cells = tuple(Cell(f"{visible(level)} ({numbers.format_count(runs, 'run')})") for level, runs in levels.items())
+        remarks = dict.fromkeys(remark for report_of_run in reports for remark in _remarkable(report_of_run))
+        yield Row("Isolation", cells, tuple(Cell(remark, Tone.WARN) for remark in list(remarks)[:MAX_NAMES]))
 
 
-def _remarkable(found: IsolationReport) -> Iterator[str]:
-    for setting in found.findings:
+def _remarkable(report: IsolationReport) -> Iterator[str]:
+    for setting in report.findings:
         yield f"{visible(setting.file)}: {sentence(setting.effect)}"
-    if found.protected:
-        names = ", ".join(visible(name) for name in found.protected[:MAX_NAMES])
+    if report.protected:
+        names = ", ".join(visible(name) for name in report.protected[:MAX_NAMES])
         yield f"the session changed protected files, and build and tests saw them as committed: {names}"
-    if found.tripwire and found.tripwire.changes:
-        changes = len(found.tripwire.changes) + found.tripwire.more
+    if report.tripwire and report.tripwire.changes:
+        changes = len(report.tripwire.changes) + report.tripwire.more
         yield f"the checkout was not the same after a run as before: {numbers.format_count(changes, 'difference')}"
 
 

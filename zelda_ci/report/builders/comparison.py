@@ -45,19 +45,19 @@ MEASURE_COLUMNS = (Column("Metric"), *_SIDES, Column("Verdict"))
 CRITERION_COLUMNS = (Column("Criterion"), *_SIDES, Column("Verdict"))
 
 
-def measure_table(deltas: tuple[MeasureDelta, ...], told: frozenset[str]) -> Table:
+def measure_table(deltas: tuple[MeasureDelta, ...], shown_reasons: frozenset[str]) -> Table:
     """Metrics side by side; reasons that were `told` already are not repeated."""
-    return Table(MEASURE_COLUMNS, tuple(_measure(delta, told) for delta in deltas))
+    return Table(MEASURE_COLUMNS, tuple(_measure(delta, shown_reasons) for delta in deltas))
 
 
-def criterion_table(deltas: tuple[CriterionDelta, ...], told: frozenset[str]) -> Table:
+def criterion_table(deltas: tuple[CriterionDelta, ...], shown_reasons: frozenset[str]) -> Table:
     """Criteria, old and new."""
-    return Table(CRITERION_COLUMNS, tuple(_criterion(delta, told) for delta in deltas))
+    return Table(CRITERION_COLUMNS, tuple(_criterion(delta, shown_reasons) for delta in deltas))
 
 
-def verdict(found: Verdict) -> Cell:
+def verdict(value: Verdict) -> Cell:
     """In the colour of its meaning."""
-    return Cell(found.value, VERDICTS[found])
+    return Cell(value.value, VERDICTS[value])
 
 
 def amount(measure: Measure, value: float) -> str:
@@ -70,7 +70,7 @@ def difference(measure: Measure, value: float) -> str:
     return written(MEASURES[measure].write_difference, value)
 
 
-def _measure(delta: MeasureDelta, told: frozenset[str]) -> TableRow:
+def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> TableRow:
     cells = (
         Cell(MEASURES[delta.measure].heading),
         _mean(delta.measure, delta.baseline),
@@ -78,7 +78,7 @@ def _measure(delta: MeasureDelta, told: frozenset[str]) -> TableRow:
         _change(delta, changed(delta.measure, delta)),
         verdict(delta.verdict),
     )
-    return TableRow(cells, tuple(notes(delta, told)))
+    return TableRow(cells, tuple(notes(delta, shown_reasons)))
 
 
 def _mean(measure: Measure, summary: TrialStatistics | None) -> Cell:
@@ -102,7 +102,7 @@ def _change(delta: Delta, text: str) -> Cell:
     return Cell(text, EFFECTS[delta.effect or "same"]) if delta.change else Cell("0", Tone.DIM)
 
 
-def _criterion(delta: CriterionDelta, told: frozenset[str]) -> TableRow:
+def _criterion(delta: CriterionDelta, shown_reasons: frozenset[str]) -> TableRow:
     cells = (
         Cell(sentence(delta.criterion)),
         passes(delta.baseline),
@@ -112,7 +112,7 @@ def _criterion(delta: CriterionDelta, told: frozenset[str]) -> TableRow:
     )
     judgements = _judged("was", delta.baseline_judgement), _judged("now", delta.candidate_judgement)
     compared = judgements if delta.change is not None else ()
-    return TableRow(cells, (*notes(delta, told), *(found for found in compared if found)))
+    return TableRow(cells, (*notes(delta, shown_reasons), *(judgement for judgement in compared if judgement)))
 
 
 def passes(summary: TrialStatistics | None) -> Cell:
@@ -129,13 +129,13 @@ def _judged(when: str, judgement: CriterionJudgement | None) -> Cell | None:
     return Cell(f"{when}: {sentence(judgement.reasoning, MAX_REASONING_LENGTH)}", Tone.DIM) if judgement else None
 
 
-def notes(delta: Delta, told: frozenset[str]) -> Iterator[Cell]:
+def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
     """How sure the verdict is, and why it is no firmer."""
     firm = delta.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
     if firm and delta.adjusted_p_value is not None and delta.method in TESTS:
         yield Cell(f"p = {delta.adjusted_p_value:.2g} after correction, {TESTS[delta.method]}", Tone.DIM)
     for reason in delta.reasons:
-        if reason not in told:
+        if reason not in shown_reasons:
             yield Cell(sentence(reason), Tone.WARN)
     if delta.trials_needed:
         yield Cell(f"{delta.trials_needed} trials per side would tell, if the change lasts", Tone.DIM)
@@ -189,14 +189,14 @@ def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, 
 
 def _suite(suite: SuiteComparison) -> SuiteComparisonView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
-    told = frozenset({NOISE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
+    shown_reasons = frozenset({NOISE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     return SuiteComparisonView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(_trials(suite)),
         tuple(remarks(suite)),
-        measure_table(suite.measures, told),
-        criterion_table(suite.criteria, told),
+        measure_table(suite.measures, shown_reasons),
+        criterion_table(suite.criteria, shown_reasons),
         tuple(tool_rows(suite.tools)),
     )
 
@@ -228,9 +228,9 @@ def remarks(suite: SuiteComparison) -> Iterator[Cell]:
 
 def _quoted(calibration: Calibration) -> str:
     """What the noise of equal runs is known to be."""
-    flips = max((found.flip_rate for found in calibration.criteria), default=None)
-    told = f", criteria flip in up to {format_score(flips)}% of pairs of equal runs" if flips is not None else ""
-    return f"calibrated with {format_count(calibration.trials.valid, 'trial')}{told}"
+    flips = max((noise.flip_rate for noise in calibration.criteria), default=None)
+    flip_text = f", criteria flip in up to {format_score(flips)}% of pairs of equal runs" if flips is not None else ""
+    return f"calibrated with {format_count(calibration.trials.valid, 'trial')}{flip_text}"
 
 
 def tool_rows(tools: ToolDelta) -> Iterator[Row]:
@@ -247,8 +247,8 @@ def tool_rows(tools: ToolDelta) -> Iterator[Row]:
 
 
 def _tool(change: ToolChange) -> str:
-    seen = change.baseline_trials or change.candidate_trials
-    return f"{visible(change.tool, 80)} (in {format_count(seen, 'trial')})"
+    trials = change.baseline_trials or change.candidate_trials
+    return f"{visible(change.tool, 80)} (in {format_count(trials, 'trial')})"
 
 
 def certainty(comparison: Comparison) -> Iterator[Row]:

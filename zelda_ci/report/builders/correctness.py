@@ -41,35 +41,35 @@ def correctness(run: RunResult) -> CorrectnessDetails | None:
 
 def correctness_section(run: RunResult) -> tuple[Section, ...]:
     """Build, tests, coverage, as far as they are configured."""
-    found = correctness(run)
-    rows = tuple(_rows(found)) if found else ()
+    details = correctness(run)
+    rows = tuple(_rows(details)) if details else ()
     return (Section("Correctness", rows),) if rows else ()
 
 
-def command_ending(found: CorrectnessDetails) -> str:
+def command_ending(details: CorrectnessDetails) -> str:
     """What did not pass, in a few words."""
-    match _culprit(found):
+    match _culprit(details):
         case "build":
-            return "the build timed out" if found.build and found.build.timed_out else "the build failed"
+            return "the build timed out" if details.build and details.build.timed_out else "the build failed"
         case "tests":
-            return "the tests timed out" if found.test and found.test.timed_out else "the tests failed"
+            return "the tests timed out" if details.test and details.test.timed_out else "the tests failed"
         case _:
-            known = found.coverage is not None and found.coverage.lines is not None
-            return "coverage is too low" if known else "coverage is not known"
+            has_lines = details.coverage is not None and details.coverage.lines is not None
+            return "coverage is too low" if has_lines else "coverage is not known"
 
 
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """Why a run whose session completed did not pass; nothing where it did."""
-    result, found = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
+    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
     if result is None or result.details.get("passed") is not False:
         return None
-    if found is None:
+    if details is None:
         return Problem(sentence(result.reasoning), "Read the result's details.", files.result)
-    culprit = _culprit(found)
-    why = sentence(" ".join(found.shortfalls) or "Build and tests did not pass.")
+    culprit = _culprit(details)
+    why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
     places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
     look = places[culprit] or files.result
-    command = {"build": found.build, "tests": found.test, "coverage": None}[culprit]
+    command = {"build": details.build, "tests": details.test, "coverage": None}[culprit]
     advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
     return Problem(why, advice, look and visible(look, len(look)), last_lines(command))
 
@@ -84,37 +84,37 @@ def last_lines(command: CommandResult | None) -> tuple[str, ...]:
 
 def failed_steps(run: RunResult) -> tuple[str, ...]:
     """Steps whose command failed: setup, build, test."""
-    found = correctness(run)
-    commands = {"setup": run.setup, "build": found and found.build, "test": found and found.test}
+    details = correctness(run)
+    commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
     return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
 
 
-def _culprit(found: CorrectnessDetails) -> str:
-    if found.build and found.build.exit_code != 0:
+def _culprit(details: CorrectnessDetails) -> str:
+    if details.build and details.build.exit_code != 0:
         return "build"
-    return "coverage" if found.test and _tests_passed(found) else "tests"
+    return "coverage" if details.test and _tests_passed(details) else "tests"
 
 
-def _tests_passed(found: CorrectnessDetails) -> bool:
+def _tests_passed(details: CorrectnessDetails) -> bool:
     """Whether the test command succeeded and its numbers say so too."""
-    tests = found.tests or TestSummary()
-    succeeded = found.test is not None and found.test.exit_code == 0
+    tests = details.tests or TestSummary()
+    succeeded = details.test is not None and details.test.exit_code == 0
     return succeeded and (not tests.recognised or (tests.ran > 0 and not tests.failed + tests.errored))
 
 
-def _rows(found: CorrectnessDetails) -> Iterator[Row]:
-    if found.build:
-        yield _command_row("Build", found.build, passed=found.build.exit_code == 0)
-    if found.test:
-        yield _command_row("Tests", found.test, passed=_tests_passed(found))
-        if found.tests and found.tests.recognised:
-            yield Row("Counts", tuple(_counts(found.tests)), tuple(_names(found.tests)))
-            yield Row("Format", tuple(_formats(found.tests)), tuple(_runners(found.tests)))
-    elif "tests" in found.parts:
+def _rows(details: CorrectnessDetails) -> Iterator[Row]:
+    if details.build:
+        yield _command_row("Build", details.build, passed=details.build.exit_code == 0)
+    if details.test:
+        yield _command_row("Tests", details.test, passed=_tests_passed(details))
+        if details.tests and details.tests.recognised:
+            yield Row("Counts", tuple(_counts(details.tests)), tuple(_names(details.tests)))
+            yield Row("Format", tuple(_formats(details.tests)), tuple(_runners(details.tests)))
+    elif "tests" in details.parts:
         yield Row("Tests", (Cell("not run", Tone.WARN),))
-    if found.coverage or "coverage" in found.parts:
-        yield Row("Coverage", tuple(_coverage(found)))
-    for note in found.notes:
+    if details.coverage or "coverage" in details.parts:
+        yield Row("Coverage", tuple(_coverage(details)))
+    for note in details.notes:
         yield Row("Note", (Cell(sentence(note), Tone.WARN),))
 
 
@@ -124,8 +124,8 @@ def _command_row(label: str, command: CommandResult, *, passed: bool) -> Row:
         cells.append(Cell("timed out", Tone.BAD))
     elif command.exit_code:
         cells.append(Cell(f"exit code {command.exit_code}", Tone.BAD))
-    shown = Cell(sentence(command.command, 200), Tone.DIM)
-    return Row(label, (*cells, Cell(numbers.duration(command.seconds)), shown))
+    command_cell = Cell(sentence(command.command, 200), Tone.DIM)
+    return Row(label, (*cells, Cell(numbers.duration(command.seconds)), command_cell))
 
 
 def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
@@ -143,9 +143,9 @@ def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
 def _names(tests: TestSummary) -> Iterator[Cell]:
     for name in tests.failures[:MAX_NAMES]:
         yield Cell(visible(name, 300), Tone.BAD)
-    lost = tests.failed + tests.errored
-    if tests.failures and lost > (shown := min(len(tests.failures), MAX_NAMES)):
-        yield Cell(f"and {numbers.whole(lost - shown)} more", Tone.DIM)
+    failed = tests.failed + tests.errored
+    if tests.failures and failed > (listed := min(len(tests.failures), MAX_NAMES)):
+        yield Cell(f"and {numbers.whole(failed - listed)} more", Tone.DIM)
 
 
 def _formats(tests: TestSummary) -> Iterator[Cell]:
@@ -167,10 +167,10 @@ def _runners(tests: TestSummary) -> Iterator[Cell]:
         yield Cell(f"and {numbers.whole(more)} more", Tone.DIM)
 
 
-def _coverage(found: CorrectnessDetails) -> Iterator[Cell]:
-    covered, threshold = found.coverage, found.coverage_threshold
+def _coverage(details: CorrectnessDetails) -> Iterator[Cell]:
+    covered, threshold = details.coverage, details.coverage_threshold
     if covered is None or covered.lines is None:
-        yield Cell("not known" if found.test else "not measured", Tone.BAD)
+        yield Cell("not known" if details.test else "not measured", Tone.BAD)
         if covered and covered.note:
             yield Cell(sentence(covered.note), Tone.DIM)
         return
@@ -236,8 +236,8 @@ def _of_session(run: RunResult, files: RunFiles) -> Problem:
         why = sentence(run.failure.message)
     else:
         why = f"The session {STATUS_WORDS[run.status]}; no reason was recorded."
-    told = run.failure.hint if run.failure else None
-    advice = sentence(told) if told else BY_CODE.get(code, BY_STATUS[run.status])
+    hint = run.failure.hint if run.failure else None
+    advice = sentence(hint) if hint else BY_CODE.get(code, BY_STATUS[run.status])
     started = "session" in run.phase_seconds or run.evaluations
     look = (files.transcript if started else files.setup_log if run.setup else None) or files.result
     return Problem(why, advice, look and visible(look, len(look)), _setup_output(run))

@@ -68,13 +68,13 @@ def _criterion(noise: CriterionNoise) -> TableRow:
 
 
 def _measure(noise: MeasureNoise) -> TableRow:
-    measure, found = noise.measure, noise.summary
-    span = f"{amount(measure, found.minimum)} to {amount(measure, found.maximum)}"
+    measure, summary = noise.measure, noise.summary
+    span = f"{amount(measure, summary.minimum)} to {amount(measure, summary.maximum)}"
     return TableRow(
         (
             Cell(MEASURES[measure].heading),
-            Cell(amount(measure, found.mean)),
-            Cell(span) if found.minimum < found.maximum else NONE,
+            Cell(amount(measure, summary.mean)),
+            Cell(span) if summary.minimum < summary.maximum else NONE,
             *_drops(noise.detectable, lambda drop: _short(measure, drop)),
         )
     )

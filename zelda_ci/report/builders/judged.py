@@ -46,7 +46,7 @@ def criteria_section(run: RunResult) -> tuple[Section, ...]:
     if details is None or not details.criteria:
         return ()
     ignores = run.config.undecided == "ignore"
-    rows = [_row(number, one, ignores=ignores) for number, one in enumerate(details.criteria, start=1)]
+    rows = [_row(number, judgement, ignores=ignores) for number, judgement in enumerate(details.criteria, start=1)]
     return (Section("Acceptance criteria", (*rows, *_notes(details))),)
 
 
@@ -60,8 +60,8 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
 
 def judge_cost(uses: list[JudgeUsage]) -> str:
     """Of several judgings together."""
-    known = all(model.cost_known for use in uses for model in use.models.values())
-    return numbers.money(sum(use.cost_usd for use in uses), known=known)
+    is_known = all(model.cost_known for use in uses for model in use.models.values())
+    return numbers.money(sum(use.cost_usd for use in uses), known=is_known)
 
 
 def _calls(usage: JudgeUsage) -> Iterator[Cell]:
@@ -69,14 +69,14 @@ def _calls(usage: JudgeUsage) -> Iterator[Cell]:
     yield Cell(f"{numbers.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
 
 
-def _row(number: int, one: CriterionJudgement, *, ignores: bool) -> Row:
-    cells = [IGNORED if ignores and one.verdict is CriterionVerdict.UNDECIDED else VERDICTS[one.verdict]]
-    if one.split:
-        votes = ", ".join(f"{count} {visible(name)}" for name, count in one.split.items())
+def _row(number: int, judgement: CriterionJudgement, *, ignores: bool) -> Row:
+    cells = [IGNORED if ignores and judgement.verdict is CriterionVerdict.UNDECIDED else VERDICTS[judgement.verdict]]
+    if judgement.split:
+        votes = ", ".join(f"{count} {visible(name)}" for name, count in judgement.split.items())
         cells.append(Cell(f"votes: {votes}", Tone.WARN))
-    cells.append(Cell(sentence(one.criterion, MAX_CRITERION_LENGTH)))
-    lines = [Cell(sentence(one.reasoning, MAX_REASONING_LENGTH), Tone.DIM)] if one.reasoning else []
-    lines += [Cell(_citation(place), Tone.DIM) for place in one.evidence[:MAX_CITATIONS]]
+    cells.append(Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH)))
+    lines = [Cell(sentence(judgement.reasoning, MAX_REASONING_LENGTH), Tone.DIM)] if judgement.reasoning else []
+    lines += [Cell(_citation(place), Tone.DIM) for place in judgement.evidence[:MAX_CITATIONS]]
     return Row(str(number), tuple(cells), tuple(lines))
 
 
@@ -138,9 +138,9 @@ def _called(uses: Sequence[ToolUse]) -> Iterator[Cell]:
     """The project's own tools each, the built-in ones in one number: the session's section has them all."""
     own = [use for use in uses if use.tool.startswith(STEERING)]
     for use in own[:MAX_LINES]:
-        trouble = [f"{count} {what}" for count, what in ((use.errors, "failed"), (use.denied, "denied")) if count]
-        told = f"{visible(use.tool, 80)} {numbers.whole(use.calls)}"
-        yield Cell(f"{told} ({', '.join(trouble)})" if trouble else told, Tone.WARN if trouble else Tone.NEUTRAL)
+        trouble = [f"{count} {outcome}" for count, outcome in ((use.errors, "failed"), (use.denied, "denied")) if count]
+        calls = f"{visible(use.tool, 80)} {numbers.whole(use.calls)}"
+        yield Cell(f"{calls} ({', '.join(trouble)})" if trouble else calls, Tone.WARN if trouble else Tone.NEUTRAL)
     if not own:
         yield Cell("no skill, sub-agent or MCP tool")
     elif len(own) > MAX_LINES:
@@ -172,11 +172,11 @@ def _broken(rule: RuleJudgement) -> Cell:
     return Cell(f"{visible(rule.rule)}: {_reasoned(rule)}", Tone.BAD)
 
 
-def _reasoned(said: ToolRemark | RuleJudgement) -> str:
+def _reasoned(remark: ToolRemark | RuleJudgement) -> str:
     """Why, and where it can be looked up."""
-    places = "; ".join(_place(cited) for cited in said.evidence[:MAX_PLACES])
-    where = f" ({places})" if places else " (the evidence was not found)" if said.unverified else ""
-    return f"{sentence(said.reasoning, 400)}{where}"
+    places = "; ".join(_place(cited) for cited in remark.evidence[:MAX_PLACES])
+    where = f" ({places})" if places else " (the evidence was not found)" if remark.unverified else ""
+    return f"{sentence(remark.reasoning, 400)}{where}"
 
 
 def _place(cited: Citation) -> str:

@@ -72,13 +72,15 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
     yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
     if report.findings:
         names = [f"{finding.setting} ({finding.file})" for finding in report.findings]
-        told = f"{numbers.format_count(len(names), 'setting')} of the project did not take effect"
-        yield Row("Overruled", (Cell(told, Tone.WARN),), _listed(names))
+        summary = f"{numbers.format_count(len(names), 'setting')} of the project did not take effect"
+        yield Row("Overruled", (Cell(summary, Tone.WARN),), _listed(names))
     if report.protected:
-        told = f"{numbers.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
-        yield Row("Protected", (Cell(told, Tone.WARN),), _listed(report.protected))
+        summary = (
+            f"{numbers.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
+        )
+        yield Row("Protected", (Cell(summary, Tone.WARN),), _listed(report.protected))
     if report.tripwire and report.tripwire.changes:
-        yield _tripped(report.tripwire)
+        yield _checkout_changes_row(report.tripwire)
 
 
 def _network(report: IsolationReport) -> str:
@@ -88,17 +90,17 @@ def _network(report: IsolationReport) -> str:
     return f"no network for {', '.join(closed)}"
 
 
-def _tripped(tripwire: Tripwire) -> Row:
+def _checkout_changes_row(tripwire: Tripwire) -> Row:
     count = len(tripwire.changes) + tripwire.more
     lines = _listed([f"{change.kind}: {change.path}" for change in tripwire.changes], count)
-    told = f"{numbers.format_count(count, 'file')} of your project changed while it ran"
-    return Row("Tripwire", (Cell(told, Tone.WARN),), lines)
+    summary = f"{numbers.format_count(count, 'file')} of your project changed while it ran"
+    return Row("Tripwire", (Cell(summary, Tone.WARN),), lines)
 
 
 def _listed(names: Sequence[str], count: int | None = None) -> tuple[Cell, ...]:
-    shown = [Cell(visible(name, MAX_ISOLATION_NAME_LENGTH), Tone.DIM) for name in names[:MAX_NAMED]]
-    more = (len(names) if count is None else count) - len(shown)
-    return (*shown, *((Cell(f"and {more} more", Tone.DIM),) if more > 0 else ()))
+    listed = [Cell(visible(name, MAX_ISOLATION_NAME_LENGTH), Tone.DIM) for name in names[:MAX_NAMED]]
+    more = (len(names) if count is None else count) - len(listed)
+    return (*listed, *((Cell(f"and {more} more", Tone.DIM),) if more > 0 else ()))
 
 
 VERDICTS = {
@@ -162,10 +164,10 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
         return "completed, but not evaluated completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
-        found = correctness(run)
-        if failed_criteria(run) and (found is None or found.passed):
+        details = correctness(run)
+        if failed_criteria(run) and (details is None or details.passed):
             return "completed, but criteria failed"
-        return f"completed, but {command_ending(found) if found else 'did not pass'}"
+        return f"completed, but {command_ending(details) if details else 'did not pass'}"
     return STATUS_WORDS[run.status]
 
 

@@ -81,8 +81,8 @@ def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
             alike.setdefault((run.outcome, run.problem.sentence), []).append((run, run.problem))
     ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
     return tuple(
-        Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in found]), found[0][1])
-        for (outcome, _), found in ranked
+        Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in affected]), affected[0][1])
+        for (outcome, _), affected in ranked
     )
 
 
@@ -91,7 +91,7 @@ def _names(runs: Sequence[RunView]) -> str:
     trials: dict[str, list[str]] = {}
     for run in runs:
         trials.setdefault(run.suite, []).append(run.trial)
-    names = [_name(suite, found) for suite, found in trials.items()]
+    names = [_name(suite, trials_of) for suite, trials_of in trials.items()]
     if len(names) > MAX_NAMES:
         names[MAX_NAMES:] = [f"and {numbers.format_count(len(names) - MAX_NAMES, 'more suite')}"]
     return ", ".join(names)
@@ -134,9 +134,11 @@ def _tested(run: RunResult) -> Iterator[Row]:
     if source is None:
         return
     branch = f" ({visible(source.branch)})" if source.branch else ""
-    what = f"commit {visible(source.commit[:12])}{branch}" if source.commit else "a copy of the folder, outside git"
+    source_name = (
+        f"commit {visible(source.commit[:12])}{branch}" if source.commit else "a copy of the folder, outside git"
+    )
     dirty = source.dirty and source.kind == "worktree"
-    cells = [Cell(what)] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
+    cells = [Cell(source_name)] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
     yield Row("Tested", tuple(cells))
 
 
@@ -224,14 +226,14 @@ def _turns(run: RunResult) -> float | None:
 
 
 def _row(name: str, spell: Spell, values: Sequence[float | None]) -> SpreadRow | None:
-    known = [value for value in values if value is not None]
-    if not known:
+    present = [value for value in values if value is not None]
+    if not present:
         return None
-    low, high = spell(min(known)), spell(max(known))
+    low, high = spell(min(present)), spell(max(present))
     span = [Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
-    if len(known) < len(values):
-        span.append(Cell(f"{len(known)} of them have it", Tone.WARN))
-    return SpreadRow(name, spell(fmean(known)), tuple(span))
+    if len(present) < len(values):
+        span.append(Cell(f"{len(present)} of them have it", Tone.WARN))
+    return SpreadRow(name, spell(fmean(present)), tuple(span))
 
 
 NOTHING_AGAINST = GateResult()

@@ -51,7 +51,7 @@ def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
     if transcript.started:
         yield from _started(transcript.started)
     yield from map(_server, transcript.mcp_servers)
-    yield from _said("prompt", transcript.prompt)
+    yield from _message("prompt", transcript.prompt)
     for entry in transcript.entries:
         yield Cell("")
         yield from _entry(entry)
@@ -72,10 +72,10 @@ def _server(server: McpServerState) -> Cell:
     since = "" if server.connected_at is None else f" after {duration(server.connected_at)}"
     late = ", when the session had already started" if server.late else ""
     error = f", {sentence(server.error, 300)}" if server.error else ""
-    told = f"MCP server {visible(server.name)}: {visible(server.status)}"
+    state = f"MCP server {visible(server.name)}: {visible(server.status)}"
     if server.status == "connected":
-        return Cell(f"{told}{since}{late}", Tone.DIM)
-    return Cell(f"{told}{error}{f', connected{since}{late}' if since else ''}", Tone.WARN)
+        return Cell(f"{state}{since}{late}", Tone.DIM)
+    return Cell(f"{state}{error}{f', connected{since}{late}' if since else ''}", Tone.WARN)
 
 
 def _entry(entry: Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed) -> Iterator[Cell]:
@@ -86,18 +86,18 @@ def _entry(entry: Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | 
             yield _heading(entry.at, "a tool returned whose call is not known", Tone.WARN)
             yield from _lines(entry.output, OUTPUT, Tone.BAD if entry.is_error else Tone.DIM)
         case UserSaid():
-            yield from _said("to the model", entry.text, entry.at)
+            yield from _message("to the model", entry.text, entry.at)
         case Retried():
             answer = f"HTTP {entry.status}" if entry.status else "a broken connection"
             yield _heading(entry.at, f"request repeated after {answer}", Tone.WARN)
         case Denied():
             yield _heading(entry.at, f"denied: {visible(entry.tool)}, {sentence(entry.reason)}", Tone.WARN)
         case HookRan():
-            told = f"hook {visible(entry.name)} on {visible(entry.event)}: {visible(entry.outcome)}"
-            yield _heading(entry.at, told, Tone.DIM)
+            text = f"hook {visible(entry.name)} on {visible(entry.event)}: {visible(entry.outcome)}"
+            yield _heading(entry.at, text, Tone.DIM)
             yield from _lines(entry.output, OUTPUT, Tone.DIM)
         case Noticed():
-            yield from _said(visible(entry.kind), entry.text, entry.at)
+            yield from _message(visible(entry.kind), entry.text, entry.at)
 
 
 def _turn(turn: Turn) -> Iterator[Cell]:
@@ -115,8 +115,8 @@ def _turn(turn: Turn) -> Iterator[Cell]:
 def _call(call: ToolCall) -> Iterator[Cell]:
     yield Cell(f"  > {visible(call.name)}", Tone.WARN)
     for key, value in call.input.items():
-        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *rest = _split(shown) or [""]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *rest = _split(text) or [""]
         yield Cell(f"      {visible(key)}: {first}")
         yield from (Cell(f"        {line}") for line in rest)
     if call.output is None:
@@ -125,9 +125,9 @@ def _call(call: ToolCall) -> Iterator[Cell]:
         yield from _lines(call.output, OUTPUT, Tone.BAD if call.is_error else Tone.DIM)
 
 
-def _said(who: str, text: str, at: float | None = None) -> Iterator[Cell]:
-    yield Cell("") if at is None else _heading(at, who, Tone.DIM)
-    if at is None:
+def _message(who: str, text: str, seconds: float | None = None) -> Iterator[Cell]:
+    yield Cell("") if seconds is None else _heading(seconds, who, Tone.DIM)
+    if seconds is None:
         yield Cell(who, Tone.GOOD)
     yield from _lines(text, "  ")
 
@@ -140,8 +140,8 @@ def _end(transcript: SessionTranscript) -> Iterator[Cell]:
         yield Cell(sentence(transcript.reason), Tone.BAD)
 
 
-def _heading(at: float, text: str, tone: Tone) -> Cell:
-    return Cell(f"[{clock(at)}] {text}", tone)
+def _heading(seconds: float, text: str, tone: Tone) -> Cell:
+    return Cell(f"[{clock(seconds)}] {text}", tone)
 
 
 def _lines(text: str, prefix: str, tone: Tone = Tone.NEUTRAL) -> Iterable[Cell]:

@@ -31,14 +31,14 @@ class Used:
 def used(run: RunResult) -> Used | None:
     """What the session used; absent where it never reached the model."""
     if details := read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails):
-        cost, known, models = details.cost_usd, details.cost_known, details.models
-        return Used(details.usage, models, cost, known, details.api_seconds, details.api_retries, details)
+        cost, is_known, models = details.cost_usd, details.cost_known, details.models
+        return Used(details.usage, models, cost, is_known, details.api_seconds, details.api_retries, details)
     if not run.api.requests:
         return None
     models = run.api.models
-    known = all(model.cost_known for model in models.values())
+    is_known = all(model.cost_known for model in models.values())
     tokens = sum(models.values(), Usage())
-    return Used(tokens, models, run.api.cost_usd, known, run.api.api_seconds, run.api.retries, None)
+    return Used(tokens, models, run.api.cost_usd, is_known, run.api.api_seconds, run.api.retries, None)
 
 
 def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
@@ -111,10 +111,10 @@ def _tools(calls: Mapping[str, int]) -> tuple[Cell, ...]:
     """All calls, then the tools, the most used first."""
     ranked = sorted(calls.items(), key=lambda item: (-item[1], item[0]))
     total = Cell(numbers.format_count(sum(calls.values()), "call"))
-    shown = [Cell(f"{visible(name, 80)} {numbers.whole(times)}", Tone.DIM) for name, times in ranked[:MAX_TOOLS]]
-    if rest := len(ranked) - len(shown):
-        shown.append(Cell(f"and {numbers.format_count(rest, 'more tool')}", Tone.DIM))
-    return (total, *shown)
+    cells = [Cell(f"{visible(name, 80)} {numbers.whole(times)}", Tone.DIM) for name, times in ranked[:MAX_TOOLS]]
+    if rest := len(ranked) - len(cells):
+        cells.append(Cell(f"and {numbers.format_count(rest, 'more tool')}", Tone.DIM))
+    return (total, *cells)
 
 
 def _errors(run: RunResult, use: Used) -> tuple[Cell, ...]:
@@ -126,8 +126,8 @@ def _errors(run: RunResult, use: Used) -> tuple[Cell, ...]:
     ]
     cells = [Cell(numbers.format_count(*counted), Tone.WARN) for counted in counts if counted[0]]
     for status, times in sorted(run.api.errors.items()):
-        what = f"HTTP {status} answer" if status.isdigit() else f"{visible(status)} error"
-        cells.append(Cell(numbers.format_count(times, what), Tone.WARN))
+        kind = f"HTTP {status} answer" if status.isdigit() else f"{visible(status)} error"
+        cells.append(Cell(numbers.format_count(times, kind), Tone.WARN))
     return tuple(cells) or (Cell("none", Tone.DIM),)
 
 

@@ -42,8 +42,8 @@ GUTTER = "│ "
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_SPINNER = "|/-\\"
 
+# For terminals that know less than Unicode.
 SPARE = str.maketrans({"✓": "+", "✗": "x", "·": "|", "│": "|", "…": "..."})
-"""For terminals that know less than Unicode."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Style:
 
     @classmethod
     def of(cls, console: Console) -> "Style":
-        """Ink for what the console's stream can encode."""
+        """Styles for what the console's stream can encode."""
         return cls(console.encoding)
 
     @property

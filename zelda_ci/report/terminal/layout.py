@@ -9,12 +9,12 @@ from rich.text import Text
 from zelda_ci.report.model import Cell, Column, Row, Table, TableRow, Tone
 from zelda_ci.report.terminal.console import DIM, GUTTER, LABEL, SEPARATOR, Style
 
+# Columns that text gets even where the terminal has fewer.
 NARROWEST = 24
-"""Columns that text gets even where the terminal has fewer."""
 
 
+# Indent of what belongs to a label that stands alone.
 ALONE = 8
-"""Indent of what belongs to a label that stands alone."""
 
 
 class Page:
@@ -23,7 +23,7 @@ class Page:
     def __init__(self, console: Console, *, width: int | None = None) -> None:
         self.console = console
         self.width = width or console.width
-        self.ink = Style.of(console)
+        self.style = Style.of(console)
         self.lines: list[Text] = []
 
     def show(self) -> None:
@@ -62,14 +62,14 @@ class Page:
 
     def row(self, row: Row, *, indent: int, label_width: int) -> None:
         """A labelled row."""
-        label = self.ink.write(row.label.ljust(label_width), LABEL)
+        label = self.style.write(row.label.ljust(label_width), LABEL)
         self.beside(Text(" " * indent) + label + "  ", row.cells, lines=row.lines)
 
     def quote(self, lines: Iterable[str], *, indent: int) -> None:
         """Output of a program, behind a gutter that it cannot cross."""
-        gutter = Text(" " * indent) + self.ink.write(GUTTER, DIM)
+        gutter = Text(" " * indent) + self.style.write(GUTTER, DIM)
         for line in lines:
-            for text in self._wrapped(self.ink.write(line), self._room(gutter.cell_len)):
+            for text in self._wrapped(self.style.write(line), self._room(gutter.cell_len)):
                 self.line(gutter + text)
 
     def _room(self, indent: int) -> int:
@@ -77,10 +77,10 @@ class Page:
 
     def _flow(self, cells: Sequence[Cell], indent: int) -> Iterator[Text]:
         """Lines of cells; a cell goes to the next line whole, and is broken only where a line is too short for it."""
-        room, separator = self._room(indent), self.ink.write(SEPARATOR, DIM)
+        room, separator = self._room(indent), self.style.write(SEPARATOR, DIM)
         line = Text()
         for cell in cells:
-            for text in [self.ink.cell(cell)] if cell.whole else self._wrapped(self.ink.cell(cell), room):
+            for text in [self.style.cell(cell)] if cell.whole else self._wrapped(self.style.cell(cell), room):
                 if not line:
                     line = text
                 elif line.cell_len + separator.cell_len + text.cell_len <= room:
@@ -96,8 +96,8 @@ class Page:
 
 
 GAP = 2
+# Indent of what belongs to the line above.
 STEP = 2
-"""Indent of what belongs to the line above."""
 
 
 def print_table(page: Page, table: Table, *, indent: int = 0, one_line: bool = False) -> None:
@@ -121,14 +121,14 @@ def print_table(page: Page, table: Table, *, indent: int = 0, one_line: bool = F
 
 def write_table(console: Console, table: Table) -> None:
     """Write each row on one line, without colours: ten thousand rows are no matter then."""
-    ink, widths = Style.of(console), _widths(table, range(len(table.columns)))
+    style, widths = Style.of(console), _widths(table, range(len(table.columns)))
     rows = [_headings(table.columns), *(line.cells for line in table.lines)]
     texts = (
         (" " * GAP).join(_padded(row[index].text, width, table.columns[index]) for index, width in widths.items())
         for row in rows
     )
     plain = "".join(f"{text.rstrip()}\n" for text in texts)
-    console.file.write(plain if ink.unicode else ink.write(plain).plain)
+    console.file.write(plain if style.unicode else style.write(plain).plain)
 
 
 def _padded(text: str, width: int, column: Column) -> str:
@@ -148,24 +148,24 @@ def _two_lines(page: Page, table: Table, columns: Sequence[int], indent: int) ->
     widths = _widths(table, columns)
     page.line(_row(page, _headings(table.columns), table.columns, widths, indent + STEP))
     for line in table.lines:
-        _lead(page, table, line, indent)
+        _print_leading_cell(page, table, line, indent)
         page.line(_row(page, line.cells, table.columns, widths, indent + STEP))
         _notes(page, line, indent + STEP)
 
 
 def _flowing(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
     for line in table.lines:
-        _lead(page, table, line, indent)
-        facts = [_labelled(table.columns[index], line.cells[index]) for index in columns if _tells(line.cells[index])]
+        _print_leading_cell(page, table, line, indent)
+        facts = [_labelled(table.columns[index], line.cells[index]) for index in columns if _is_set(line.cells[index])]
         page.beside(Text(" " * (indent + STEP)), facts)
         _notes(page, line, indent + STEP)
 
 
-def _lead(page: Page, table: Table, line: TableRow, indent: int) -> None:
+def _print_leading_cell(page: Page, table: Table, line: TableRow, indent: int) -> None:
     page.beside(Text(" " * indent), (line.cells[table.leading],))
 
 
-def _tells(cell: Cell) -> bool:
+def _is_set(cell: Cell) -> bool:
     return cell.text not in {"", "-"}
 
 
@@ -185,7 +185,7 @@ def _notes(page: Page, line: TableRow, indent: int) -> None:
 def _row(page: Page, cells: Sequence[Cell], columns: Sequence[Column], widths: dict[int, int], indent: int) -> Text:
     row = Text(" " * indent)
     for index, width in widths.items():
-        text = page.ink.cell(cells[index])
+        text = page.style.cell(cells[index])
         blanks = " " * max(width - text.cell_len, 0)
         row = row + (Text(blanks) + text if columns[index].right else text + blanks) + " " * GAP
     return row
@@ -212,7 +212,7 @@ def print_lines(console: Console, lines: Iterable[Cell]) -> None:
     """Print each line as it is: a terminal wraps what is longer than it is wide."""
     for cell in lines:
         page = Page(console)
-        page.line(page.ink.cell(cell) if cell.text else Text())
+        page.line(page.style.cell(cell) if cell.text else Text())
         if console.color_system:
             page.show()
         else:

@@ -68,28 +68,28 @@ def _suite(page: Page, suite: SuiteView) -> None:
         print_title(page, suite.spread.title)
         _spread(page, suite.spread.rows)
     print_title(page, "Trials")
-    told = ""
+    last_sentence = ""
     for run in suite.runs:
-        mark = Text("    ") + page.ink.mark(run.outcome, run.verdict) + f" {run.trial}  "
+        mark = Text("    ") + page.style.mark(run.outcome, run.verdict) + f" {run.trial}  "
         page.beside(mark, run.facts)
         if run.problem:
-            why = "" if run.problem.sentence == told else run.problem.sentence
+            why = "" if run.problem.sentence == last_sentence else run.problem.sentence
             print_rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
-            told = run.problem.sentence
+            last_sentence = run.problem.sentence
         elif run.files:
             page.beside(Text(" " * 6), run.files[0].cells)
 
 
 def _head(page: Page, subject: RunView | SuiteView) -> None:
     name = subject.suite if isinstance(subject, RunView) else subject.name
-    badge = page.ink.badge(subject.outcome, subject.verdict)
-    page.beside(Text(" ") + badge + " " + page.ink.write(name, TITLE) + "  ", subject.facts)
+    badge = page.style.badge(subject.outcome, subject.verdict)
+    page.beside(Text(" ") + badge + " " + page.style.write(name, TITLE) + "  ", subject.facts)
 
 
 def print_title(page: Page, title: str) -> None:
     """A title, with room above."""
     page.blank()
-    page.line(Text("  ") + page.ink.write(title, TITLE))
+    page.line(Text("  ") + page.style.write(title, TITLE))
 
 
 def print_rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
@@ -119,8 +119,8 @@ def _scores(page: Page, scores: Sequence[MetricRow]) -> None:
     label_width = max(len(row.label) for row in scores)
     score_width = max(len(row.score.text) for row in scores)
     for row in scores:
-        label = page.ink.write(row.label.ljust(label_width), LABEL)
-        score = page.ink.cell(row.score)
+        label = page.style.write(row.label.ljust(label_width), LABEL)
+        score = page.style.cell(row.score)
         score.pad_left(score_width - len(row.score.text))
         page.beside(Text("    ") + label + "  " + score + "  ", (row.note,))
 
@@ -129,7 +129,7 @@ def _spread(page: Page, rows: Sequence[SpreadRow]) -> None:
     label_width = max(len(row.label) for row in rows)
     mean_width = max(len(row.mean) for row in rows)
     for row in rows:
-        label = page.ink.write(row.label.ljust(label_width), LABEL)
+        label = page.style.write(row.label.ljust(label_width), LABEL)
         page.beside(Text("    ") + label + f"  {row.mean.rjust(mean_width)}  ", row.span)
 
 
@@ -137,7 +137,7 @@ def _summary(page: Page, summary: ReportSummary) -> None:
     if summary.troubles:
         print_title(page, "What went wrong")
     for trouble in summary.troubles:
-        mark = page.ink.mark(trouble.outcome, trouble.verdict)
+        mark = page.style.mark(trouble.outcome, trouble.verdict)
         page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
         print_rows(page, _problem_rows(trouble.problem), indent=6)
     print_title(page, "Summary")
@@ -148,7 +148,7 @@ def print_calibration(console: Console, view: CalibrationView) -> None:
     """Print both tables and the remarks."""
     page = Page(console)
     page.line(Text())
-    page.beside(Text(" ") + page.ink.write(view.suite, TITLE) + "  ", view.facts)
+    page.beside(Text(" ") + page.style.write(view.suite, TITLE) + "  ", view.facts)
     for table in (view.criteria, view.measures):
         if table.lines:
             page.blank()
@@ -163,7 +163,7 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
     """Print every suite, the overall numbers, how sure all of it is, and the gate."""
     page = Page(console)
     page.line(Text())
-    verdict = page.ink.cell(view.verdict)
+    verdict = page.style.cell(view.verdict)
     verdict.stylize(TITLE)
     page.line(Text(" ") + verdict)
     print_rows(page, view.sides, indent=4)
@@ -180,7 +180,7 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
 
 
 def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
-    label = Text(" ") + page.ink.write(suite.name, TITLE) + "  "
+    label = Text(" ") + page.style.write(suite.name, TITLE) + "  "
     page.beside(label, (suite.verdict, *suite.facts))
     for remark in suite.remarks:
         page.beside(Text("    "), (remark,))

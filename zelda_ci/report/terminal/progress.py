@@ -32,21 +32,21 @@ def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
             _finished(page, event, label)
         case Warned():
             about = f"{label}: " if label else ""
-            mark = page.ink.write("warning ", STYLES[Tone.WARN])
+            mark = page.style.write("warning ", STYLES[Tone.WARN])
             page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
     page.show()
 
 
 def _finished(page: Page, event: RunFinished, label: str) -> None:
     outcome = run_outcome(event.result)
-    mark = page.ink.mark(outcome, VERDICTS[outcome])
-    page.beside(Text(" ") + mark + " " + page.ink.write(label) + "  ", run_facts(event.result))
+    mark = page.style.mark(outcome, VERDICTS[outcome])
+    page.beside(Text(" ") + mark + " " + page.style.write(label) + "  ", run_facts(event.result))
     if trouble := run_problem(event.result, RunFiles()):
         page.beside(Text("   "), (Cell(trouble.sentence, Tone.DIM),))
 
 
+# Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
-"""Arguments that say best what a tool call is about, the best first."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class ProgressState:
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
 
-    def take(self, event: Event, now: float) -> None:
+    def record(self, event: Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
             case BatchStarted():
@@ -161,29 +161,29 @@ def _doing(record: SessionRecord) -> str:
 
 def _call(record: ToolCalled) -> str:
     values = (record.input.get(key) for key in TELLING)
-    told = next((value for value in values if value and isinstance(value, str)), "")
+    argument = next((value for value in values if value and isinstance(value, str)), "")
     name = visible(record.name, 60)
-    return f"{name} {sentence(told, 60)}" if told else name
+    return f"{name} {sentence(argument, 60)}" if argument else name
 
 
 REDRAW_SECONDS = 0.125
 SPINS_PER_SECOND = 10
+# Phase, time, turns and cost keep their places, so that nothing dances.
 COLUMNS = ("<10", ">5", ">9", ">9")
-"""Phase, time, turns and cost keep their places, so that nothing dances."""
 
 
 class LiveProgress:
     """A context manager that takes events.
 
-    Events only change the board; a thread redraws it a few times a second, however many events arrive. The cursor stays
+    Events only change the state; a thread redraws it a few times a second, however many events arrive. The cursor stays
     visible, so that a Zelda that is killed leaves the terminal as it was.
     """
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
-        self._ink = Style.of(console)
+        self._style = Style.of(console)
         self._clock = clock
-        self._board = ProgressState()
+        self._state = ProgressState()
         self._lock = threading.Lock()
         self._live = Live(
             console=console,
@@ -210,9 +210,9 @@ class LiveProgress:
     def __call__(self, event: Event) -> None:
         """Note the event; what shall stay on the screen is printed above the lines that move."""
         with self._lock:
-            label = self._board.subject(event)
-            self._board.take(event, self._clock())
-            alone = self._board.planned == 1
+            label = self._state.subject(event)
+            self._state.record(event, self._clock())
+            alone = self._state.planned == 1
         match event:
             # Of a single run the report follows at once.
             case RunFinished() if not alone:
@@ -232,26 +232,26 @@ class LiveProgress:
 
     def _lines(self) -> Iterator[Text]:
         """As many lines as the screen can hold, the rest counted: what scrolls away could not be redrawn."""
-        now, board = self._clock(), self._board
+        now, state = self._clock(), self._state
         most = max(self._console.height - 3, 1)
-        shown = list(board.running.values())[:most]
-        width = max((len(activity.label) for activity in shown), default=0)
-        for activity in shown:
+        activities = list(state.running.values())[:most]
+        width = max((len(activity.label) for activity in activities), default=0)
+        for activity in activities:
             yield self._line(activity, now, min(width, self._console.width // 3))
-        hidden = len(board.running) - len(shown)
-        if board.planned > 1:
+        hidden = len(state.running) - len(activities)
+        if state.planned > 1:
             more = f", {hidden} more under way" if hidden else ""
-            yield self._fitted(Text("   ") + self._ink.write(board.progress() + more, DIM))
+            yield self._fitted(Text("   ") + self._style.write(state.progress() + more, DIM))
 
     def _line(self, activity: Activity, now: float, label_width: int) -> Text:
-        frames = self._ink.spinner
-        label = self._ink.write(activity.label)
+        frames = self._style.spinner
+        label = self._style.write(activity.label)
         label.truncate(label_width, overflow="crop", pad=True)
-        line = Text(" ") + self._ink.write(frames[int(now * SPINS_PER_SECOND) % len(frames)], LABEL) + " " + label
+        line = Text(" ") + self._style.write(frames[int(now * SPINS_PER_SECOND) % len(frames)], LABEL) + " " + label
         for cell, column in zip_longest(activity.facts(now), COLUMNS):
             if cell is None:
                 break
-            text = self._ink.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
+            text = self._style.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
             if column and line.cell_len + 2 + text.cell_len >= self._console.width:
                 break  # half a number misleads
             line = line + "  " + text
@@ -263,8 +263,8 @@ class LiveProgress:
 
 
 HEARTBEAT_SECONDS = 30.0
+# Columns of a log: searching it line by line must find everything that belongs together.
 UNBROKEN = 100_000
-"""Columns of a log: searching it line by line must find everything that belongs together."""
 
 
 class PlainProgress:
@@ -279,7 +279,7 @@ class PlainProgress:
     ) -> None:
         self._console = console
         self._clock = clock
-        self._board = ProgressState()
+        self._state = ProgressState()
         self._lock = threading.Lock()
         self._heard: dict[str, float] = {}
         self._heartbeat_seconds = heartbeat_seconds
@@ -297,16 +297,16 @@ class PlainProgress:
     def __call__(self, event: Event) -> None:
         """Note the event and print what is worth a line."""
         with self._lock:
-            now, label = self._clock(), self._board.subject(event)
-            self._board.take(event, now)
+            now, label = self._clock(), self._state.subject(event)
+            self._state.record(event, now)
             match event:
                 case BatchStarted():
-                    self._say("", Cell(self._board.plan()))
+                    self._say("", Cell(self._state.plan()))
                     if event.isolation:
                         self._say("", Cell(sentence(event.isolation), Tone.DIM))
                 case PhaseStarted():
                     self._heard[event.run_id] = now
-                    self._say(self._board.label(event.run_id), Cell(str(event.phase)))
+                    self._say(self._state.label(event.run_id), Cell(str(event.phase)))
                 case RunFinished() | Warned():
                     announce(self._page(), event, label)
                 case _:
@@ -316,14 +316,14 @@ class PlainProgress:
         """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""
         with self._lock:
             now = self._clock()
-            for run_id, activity in self._board.running.items():
+            for run_id, activity in self._state.running.items():
                 if now - self._heard.get(run_id, activity.since) >= self._heartbeat_seconds:
                     self._heard[run_id] = now
                     self._say(activity.label, *activity.facts(now))
 
     def _say(self, label: str, *cells: Cell) -> None:
         page = self._page()
-        page.beside(Text("   ") + page.ink.write(f"{label}  " if label else "", LABEL), cells)
+        page.beside(Text("   ") + page.style.write(f"{label}  " if label else "", LABEL), cells)
         page.show()
 
     def _page(self) -> Page:

@@ -23,7 +23,7 @@ def test_a_rendering_is_never_shorter_than_its_texts() -> None:
 
 
 def test_the_reasons_of_the_gate_stay_until_the_end() -> None:
-    kept = [{fold.worth for fold in reduced(VIEW, step).folds} for step in STEPS]
+    kept = [{entry.priority for entry in reduced(VIEW, step).details} for step in STEPS]
     assert [Priority.GATE in found for found in kept] == [True] * 9 + [False]
     assert kept[0] >= {Priority.GATE, Priority.FAILED, Priority.CHANGED, Priority.ABOUT, Priority.RUN_FAILED}
     assert kept[6] == {Priority.GATE}
@@ -31,7 +31,7 @@ def test_the_reasons_of_the_gate_stay_until_the_end() -> None:
 
 def test_rows_beyond_the_limit_are_counted() -> None:
     view = ci_view(REPORTS["crowd"]())
-    gate = reduced(view, STEPS[6]).folds[0]
+    gate = reduced(view, STEPS[6]).details[0]
     rows = gate.sections[0].rows
     assert len(rows) == 21
     assert rows[-1].cells[0].text == "and 11 more"
