@@ -14,15 +14,15 @@ from urllib.parse import unquote
 
 import re2
 
-SHORTEST, LONGEST = 8, 2_000
+MIN_LENGTH, MAX_LENGTH = 8, 2_000
 MAX_RUN_LENGTH = 500
 MIN_IN_ADDRESS_LENGTH = 6
 MAX_NAMES_IN_A_RUN = 16
+# That are looked at in one text.
 MAX_NAMES = 100_000
-"""That are looked at in one text."""
-LEAST_RANDOM = 8
-LEAST_BITS = 2.4
-"""Per character of what is random; hexadecimal digits have up to 4."""
+MIN_RANDOM_LENGTH = 8
+# Per character of what is random; hexadecimal digits have up to 4.
+MIN_BITS = 2.4
 
 _PASS = r"[_.-]pass(?:w(?:or)?d|phrase|code)?|pass(?:w(?:or)?d|wort|phrase|code)|pwd"  # noqa: S105 - a pattern
 _KEYS = (
@@ -40,6 +40,7 @@ _BREAK = r"(?:\r?\n|\\r\\n|\\n)"
 _TYPES = (
     r"(?:str|string|bytes|text|&(?:'static )?str|secretstr|optional\[str\]|str ?\| ?none|string\?|final(?:\[str\])?)"
 )
+# What comes between a name and its value: that of a type, a block, `name:`/`value:` pairs, arguments, elements.
 _SEPARATOR = "|".join(
     (
         rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}{_TYPES}{_BLANK}={_BLANK}",
@@ -51,13 +52,12 @@ _SEPARATOR = "|".join(
         r">",
     )
 )
-"""What comes between a name and its value: that of a type, a block, `name:`/`value:` pairs, arguments, elements."""
 
 _SPACED = re.compile(
     rb"(?:-[a-z-]{1,40}|-|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})$", re.IGNORECASE
 )
+# Before a name after which a blank is enough.
 _SPACED_HINT = re.compile(rb"-|env|arg|set|login", re.IGNORECASE)
-"""Before a name after which a blank is enough."""
 
 _OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
 _LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % MAX_RUN_LENGTH)
@@ -66,8 +66,8 @@ _PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % MAX_RUN_LENGTH)
 _LINE_END = re.compile(rb"[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)")
 _QUERY = re.compile(rb"[?&][\w.-]*$")
 _ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
+# As in a shell and in `.env`, where nothing but a value can follow.
 _PLAINLY_PASSWORD = re.compile(rb"[A-Z0-9_]*(?:PASS|PWD|SECRET)[A-Z0-9_]*=")
-"""As in a shell and in `.env`, where nothing but a value can follow."""
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[\w.]*(?:Private|Public)Key\b")
 _EXPRESSION = (b"(", b"[", b"{")
 _NOT_SECRET = re.compile(
@@ -89,6 +89,7 @@ _ADDRESS_DUMMIES = re.compile(
     r"test|user|example|changeme|foo|bar|baz|key|credentials?|rabbitmq|mongo|redis|x-oauth-basic)[-_]?\d{0,4}",
     re.IGNORECASE,
 )
+# Of these alone nobody makes a password that is worth hiding.
 _USUAL = frozenset(
     re.findall(
         "[a-z]+",
@@ -99,7 +100,6 @@ _USUAL = frozenset(
         "please x xx xxx",
     )
 )
-"""Of these alone nobody makes a password that is worth hiding."""
 _RUNS = re.compile(r"[A-Za-z]+|\d+")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _UNPRONOUNCEABLE = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}|[aeiou]{4}", re.IGNORECASE)
@@ -116,8 +116,8 @@ def _compile(pattern: str) -> Any:
 
 _FINDER = _compile(rf"authorization|{_WORD}{_TAIL}")
 _BETWEEN = re.compile(_SEPARATOR.encode(), re.IGNORECASE)
+# What a separator can begin with.
 _FIRST = frozenset(b":=-!>(,'\"`\\&]) \t\r\n|")
-"""What a separator can begin with."""
 _SCHEME = re.compile(rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]".encode(), re.IGNORECASE)
 
 
@@ -127,16 +127,17 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     Names are found first, and only what follows one is looked at: at most a few thousand bytes, and mostly two.
     """
     runs = Counter[int]()
+    # Bounded, because a hostile text can be nothing but names.
     for match in islice(_FINDER.finditer(data), MAX_NAMES):
         start, end = match.span()
-        at = _value_start(data, start, end) if end < len(data) and data[end] in _FIRST else None
-        if at and (found := _value(data, start, at, runs)):
-            yield found
-    at = data.find(b"://")
-    while at >= 0:
-        if found := _in_address(data, at + 3):
-            yield found
-        at = data.find(b"://", at + 3)
+        position = _value_start(data, start, end) if end < len(data) and data[end] in _FIRST else None
+        if position and (span := _value(data, start, position, runs)):
+            yield span
+    colon = data.find(b"://")
+    while colon >= 0:
+        if span := _in_address(data, colon + 3):
+            yield span
+        colon = data.find(b"://", colon + 3)
 
 
 def _value_start(data: bytes, start: int, end: int) -> int | None:
@@ -162,81 +163,86 @@ def values(text: str) -> Iterator[str]:
 def is_named(key: str, value: str) -> bool:
     """Whether a key of an object names its value a secret, and the value may be one."""
     data = key[:200].encode("utf-8", "replace")
-    named = any(match.end() == len(data) and not _is_harmless(data, match.start()) for match in _FINDER.finditer(data))
-    return named and looks_secret(value)
+    is_secret_name = any(
+        match.end() == len(data) and not _is_harmless(data, match.start()) for match in _FINDER.finditer(data)
+    )
+    return is_secret_name and looks_secret(value)
 
 
 def _is_harmless(data: bytes, start: int) -> bool:
     return bool(_NOT_SECRET.search(data[max(0, start - 20) : start]))
 
 
-def _value(data: bytes, start: int, at: int, runs: Counter[int]) -> tuple[int, int] | None:
-    quoted = _quoted(data, at)
-    found = quoted or _bare(data, at, data[max(0, start - 80) : start], runs)
-    if not found or found[1] - found[0] < SHORTEST or _is_harmless(data, start):
+def _value(data: bytes, start: int, position: int, runs: Counter[int]) -> tuple[int, int] | None:
+    quoted = _quoted(data, position)
+    span = quoted or _bare(data, position, data[max(0, start - 80) : start], runs)
+    if not span or span[1] - span[0] < MIN_LENGTH or _is_harmless(data, start):
         return None
-    value = data[slice(*found)].decode("utf-8", "replace")
-    if _PLAINLY_PASSWORD.fullmatch(data, start, at):
-        return found if looks_secret(value) or _is_chosen(value) else None
-    return found if looks_secret(value) and (quoted or not _CODE.match(data, at)) else None
+    value = data[slice(*span)].decode("utf-8", "replace")
+    if _PLAINLY_PASSWORD.fullmatch(data, start, position):
+        return span if looks_secret(value) or _is_chosen(value) else None
+    return span if looks_secret(value) and (quoted or not _CODE.match(data, position)) else None
 
 
-def _quoted(data: bytes, at: int) -> tuple[int, int] | None:
-    opening = _OPENING.match(data, at)
+def _quoted(data: bytes, position: int) -> tuple[int, int] | None:
+    opening = _OPENING.match(data, position)
     if not opening:
         return None
-    end = data.find(opening[1], opening.end(), opening.end() + LONGEST)
-    return (opening.end(), end) if end >= 0 and data.find(b"\n", opening.end(), end) < 0 else (at, at)
+    end = data.find(opening[1], opening.end(), opening.end() + MAX_LENGTH)
+    return (opening.end(), end) if end >= 0 and data.find(b"\n", opening.end(), end) < 0 else (position, position)
 
 
-def _bare(data: bytes, at: int, before: bytes, runs: Counter[int]) -> tuple[int, int] | None:
+def _bare(data: bytes, position: int, before: bytes, runs: Counter[int]) -> tuple[int, int] | None:
     """To the end of the line, where nothing else stands there; else to what ends a value in code, or in an address."""
-    if data[at - 1] in b"(":
+    # A call: what follows is an argument, and a value there is quoted.
+    if data[position - 1] in b"(":
         return None
     is_parameter = _QUERY.search(before)
-    line = None if is_parameter else _run(_LINE, data, at, runs)
+    line = None if is_parameter else _run(_LINE, data, position, runs)
     if line and _LINE_END.match(data, line.end()):
-        return at, at + len(line[0].rstrip(b",;)}]"))
-    token = _run(_PARAMETER if is_parameter else _TOKEN, data, at, runs)
+        return position, position + len(line[0].rstrip(b",;)}]"))
+    token = _run(_PARAMETER if is_parameter else _TOKEN, data, position, runs)
     if not token or data[token.end() : token.end() + 1] in _EXPRESSION:
         return None
     return token.span()
 
 
-def _run(shape: re.Pattern[bytes], data: bytes, at: int, runs: Counter[int]) -> re.Match[bytes] | None:
-    """A value without quotes. Many names in one run of characters would be read again and again."""
-    found = shape.match(data, at)
-    if not found or len(found[0]) == MAX_RUN_LENGTH:
+def _run(shape: re.Pattern[bytes], data: bytes, position: int, runs: Counter[int]) -> re.Match[bytes] | None:
+    """A value without quotes."""
+    match = shape.match(data, position)
+    if not match or len(match[0]) == MAX_RUN_LENGTH:
         return None
-    runs[found.end()] += 1
-    return found if runs[found.end()] <= MAX_NAMES_IN_A_RUN else None
+    # Many names in one run of characters would be read again and again.
+    runs[match.end()] += 1
+    return match if runs[match.end()] <= MAX_NAMES_IN_A_RUN else None
 
 
-def _in_address(data: bytes, at: int) -> tuple[int, int] | None:
-    found = _ADDRESS.match(data, at)
-    if not found:
+def _in_address(data: bytes, position: int) -> tuple[int, int] | None:
+    match = _ADDRESS.match(data, position)
+    if not match:
         return None
-    told = found[2].decode("utf-8", "replace")
-    if found[1] is None:
-        return found.span(2) if len(told) >= 2 * SHORTEST and looks_secret(told) else None
-    return found.span(2) if _is_password_of(found[1].decode("utf-8", "replace"), told) else None
+    password = match[2].decode("utf-8", "replace")
+    if match[1] is None:
+        return match.span(2) if len(password) >= 2 * MIN_LENGTH and looks_secret(password) else None
+    return match.span(2) if _is_password_of(match[1].decode("utf-8", "replace"), password) else None
 
 
-def _is_password_of(user: str, told: str) -> bool:
-    """In an address there is no doubt what it is: any password but those of examples."""
-    if len(told) < MIN_IN_ADDRESS_LENGTH or told.casefold() == user.casefold() or _PLACEHOLDER.search(told):
+def _is_password_of(user: str, password: str) -> bool:
+    # In an address there is no doubt what it is: any password but those of examples.
+    if len(password) < MIN_IN_ADDRESS_LENGTH or password.casefold() == user.casefold() or _PLACEHOLDER.search(password):
         return False
-    return not _ADDRESS_DUMMIES.fullmatch(told) and (not told.isalpha() or not _is_word(told))
+    return not _ADDRESS_DUMMIES.fullmatch(password) and (not password.isalpha() or not _is_word(password))
 
 
 def looks_secret(value: str) -> bool:
     """Whether a value is more than words, numbers and placeholders."""
-    if not SHORTEST <= len(value) <= LONGEST or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
         return False
+    # Taken out first, so that `password123456789` is not random for its digits.
     rest = _DUMMY.sub("-", value)
     random = "".join(part for part in re.findall(r"[A-Za-z0-9]+", rest) if not _is_wordy(part))
-    if len(random) >= LEAST_RANDOM:
-        return _bits(random) >= LEAST_BITS
+    if len(random) >= MIN_RANDOM_LENGTH:
+        return _bits(random) >= MIN_BITS
     classes = sum(bool(re.search(kind, rest)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
     return (
         rest == value and bool(_SYMBOLS.search(rest)) and classes >= 3 and "://" not in value and "=" not in value[:-2]
@@ -245,7 +251,7 @@ def looks_secret(value: str) -> bool:
 
 def _is_chosen(value: str) -> bool:
     """Whether a person may have chosen this as a password: words that say something else, or with digits."""
-    if not SHORTEST <= len(value) <= LONGEST or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
         return False
     words = [word for word in re.findall("[a-z]+", value.lower()) if word not in _USUAL]
     return bool(words) and (len(words) >= 3 or any(map(str.isdigit, value))) and "/" not in value
@@ -275,6 +281,6 @@ def _is_pronounceable(hump: str) -> bool:
 
 def _bits(text: str) -> float:
     """Of entropy per character; a run of neighbours in the alphabet has none."""
-    if sum(abs(ord(left) - ord(right)) <= 1 for left, right in pairwise(text)) > len(text) / 2:
+    if sum(abs(ord(previous) - ord(current)) <= 1 for previous, current in pairwise(text)) > len(text) / 2:
         return 0.0
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())

@@ -113,16 +113,17 @@ class Redactor:
             hint = "Pass large ones as files instead of environment variables."
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
-        known = map(re2.escape, sorted(forms, key=len, reverse=True))
-        self._known = _compile(known) if forms else None
+        spellings = map(re2.escape, sorted(forms, key=len, reverse=True))
+        self._secrets = _compile(spellings) if forms else None
         self._shapes = _compile(KEY_SHAPES)
 
     def __call__(self, text: str) -> SafeText:
         """Mask what must not be stored. Lone surrogates, which cannot be written as UTF-8, are replaced."""
+        # As bytes: RE2 works on them, and counts them in positions.
         data = text.encode("utf-8", "replace")
         spans = [match.span() for match in self._shapes.finditer(data)]
-        if self._known:
-            spans += _overlapping(self._known, data)
+        if self._secrets:
+            spans += _overlapping(self._secrets, data)
         if self._by_name:
             spans += named_secrets.spans(data)
         return SafeText(_masked(data, spans).decode())
@@ -145,9 +146,9 @@ class Redactor:
         paired = value.get("name") if value.keys() == {"name", "value"} else None
         for key, item in value.items():
             name = str(self(str(key)))
-            named = paired if key == "value" and isinstance(paired, str) else str(key)
+            field_name = paired if key == "value" and isinstance(paired, str) else str(key)
             # Two masked keys look alike, and neither may push out the other's value.
-            hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(named, item)
+            hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(field_name, item)
             safe[f"{name}#{len(safe)}" if name in safe else name] = MASK if hidden else self._tree(item, depth + 1)
         return safe
 
@@ -172,6 +173,7 @@ class Redactor:
         return [self._tree(item, depth + 1) for item in value]
 
     def _number(self, value: float) -> float | SafeText:
+        # A secret may consist of digits.
         safe = self(str(value))
         storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
         return value if storable and safe == str(value) else safe
@@ -185,6 +187,7 @@ def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
 def _compile(alternatives: Iterable[str]) -> Any:
     options = re2.Options()
     options.log_errors = False
+    # Hundreds of secrets in several spellings need more than the 8 MB that RE2 takes by default.
     options.max_mem = 256 << 20
     return re2.compile("|".join(alternatives).encode(), options)
 
@@ -194,17 +197,18 @@ def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
     start = 0
     while match := pattern.search(data, start):
         yield match.span()
+        # Not from the end of the match, where the head of the second secret would be gone.
         start = match.start() + 1
 
 
 def _masked(data: bytes, spans: list[tuple[int, int]]) -> bytes:
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     end = 0
     for start, stop in sorted(spans):
-        if start > end or not kept:
-            kept += [data[end:start], MASK.encode()]
+        if start > end or not pieces:
+            pieces += [data[end:start], MASK.encode()]
         end = max(end, stop)
-    return b"".join([*kept, data[end:]])
+    return b"".join([*pieces, data[end:]])
 
 
 def _as_text(value: Any) -> str:
