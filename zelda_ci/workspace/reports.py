@@ -128,7 +128,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os.DirEntry[str]"]]:
-    """Plain files, those near the top first, up to `MOST_ENTRIES`; a folder that cannot be read is passed over."""
+    """Plain files, those near the top first, up to `MAX_ENTRIES`; a folder that cannot be read is passed over."""
     budget = MAX_ENTRIES
     waiting: deque[Parts] = deque([()] if top is not None else [])
     while waiting:
