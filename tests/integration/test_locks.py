@@ -83,16 +83,16 @@ def test_a_wait_is_bounded_and_says_for_whom(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(locks, "NOTICE_SECONDS", 0.05)
 
     async def wait() -> None:
-        locks.listener.set(told.append)
-        async with locks.locked(place, timeout_seconds=0.3):
+        locks.tell.set(told.append)
+        async with locks.locked(place, patience=0.3):
             pass
 
     def in_a_thread() -> None:
-        with locks.held(place, timeout_seconds=0.3):
+        with locks.held(place, patience=0.3):
             pass
 
     async def wait_in_a_thread() -> None:
-        locks.listener.set(told.append)
+        locks.tell.set(told.append)
         await anyio.to_thread.run_sync(in_a_thread)
 
     with holder(place) as other:

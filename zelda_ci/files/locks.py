@@ -31,7 +31,7 @@ KINDS = {
     stat.S_IFREG: "a file",
 }
 
-listener: ContextVar[Callable[[str], None]] = ContextVar("listener", default=lambda _: None)
+tell: ContextVar[Callable[[str], None]] = ContextVar("tell", default=lambda _: None)
 """Hears, in a sentence, who is waited for."""
 
 
@@ -67,13 +67,13 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
 
 
 @contextmanager
-def held(path: Path, *, timeout_seconds: float = TIMEOUT_SECONDS, mode: int = 0o600) -> Iterator[int]:
+def held(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> Iterator[int]:
     """Hold the lock; for a thread, which leaves off waiting when the task that sent it is cancelled.
 
     Raises:
         LockError: As `try_lock`; or somebody else has held it for too long.
     """
-    waiting = _Waiting(path, timeout_seconds)
+    waiting = _Waiting(path, patience)
     while (descriptor := try_lock(path, mode=mode)) is None:
         waiting.go_on()
         with suppress(RuntimeError):  # no thread of an event loop
@@ -86,9 +86,9 @@ def held(path: Path, *, timeout_seconds: float = TIMEOUT_SECONDS, mode: int = 0o
 
 
 @asynccontextmanager
-async def locked(path: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> AsyncIterator[int]:
+async def locked(path: Path, *, patience: float = TIMEOUT_SECONDS) -> AsyncIterator[int]:
     """The same for a task; the wait can be cancelled."""
-    waiting = _Waiting(path, timeout_seconds)
+    waiting = _Waiting(path, patience)
     while (descriptor := try_lock(path)) is None:
         waiting.go_on()
         await anyio.sleep(POLL_SECONDS)
@@ -116,29 +116,29 @@ def is_held(path: Path) -> bool:
 class _Waiting:
     """For a lock that somebody else holds."""
 
-    def __init__(self, path: Path, timeout_seconds: float) -> None:
-        self._path, self._timeout, self._began, self._reported = path, timeout_seconds, time.monotonic(), False
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path, self._patience, self._began, self._told = path, patience, time.monotonic(), False
 
     def go_on(self) -> None:
         """Say for whom, once; give up in the end."""
         waited = time.monotonic() - self._began
-        if waited > self._timeout:
+        if waited > self._patience:
             raise LockError(
-                f"{self._path} has been locked by {_holder(self._path)} for more than {self._timeout:.0f} s.",
+                f"{self._path} has been locked by {_holder(self._path)} for more than {self._patience:.0f} s.",
                 hint="Wait until that is done, or end it, and start again.",
                 code="LOCK_HELD",
             )
-        if waited > NOTICE_SECONDS and not self._reported:
-            self._reported = True
-            _report(f"waiting for {_holder(self._path)}, which holds {self._path}")
+        if waited > NOTICE_SECONDS and not self._told:
+            self._told = True
+            _say(f"waiting for {_holder(self._path)}, which holds {self._path}")
 
 
-def _report(sentence: str) -> None:
-    report = listener.get()
+def _say(sentence: str) -> None:
+    hear = tell.get()
     try:
-        anyio.from_thread.run_sync(report, sentence)
+        anyio.from_thread.run_sync(hear, sentence)
     except RuntimeError:  # this is the thread of the event loop, or there is none
-        report(sentence)
+        hear(sentence)
 
 
 def _opened(path: Path, mode: int) -> int:
@@ -164,8 +164,8 @@ def _in_the_way(path: Path, reason: str) -> LockError:
 
 def _lies_at(path: Path, descriptor: int) -> bool:
     with suppress(OSError):
-        status, opened = path.lstat(), os.fstat(descriptor)
-        return (status.st_dev, status.st_ino) == (opened.st_dev, opened.st_ino)
+        there, opened = path.lstat(), os.fstat(descriptor)
+        return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)
     return False
 
 
@@ -174,8 +174,8 @@ def _holder(path: Path) -> str:
     with suppress(OSError, ValueError, IndexError):
         inode = str(path.lstat().st_ino)
         rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        holders = (row[4] for row in rows if "FLOCK" in row and "->" not in row and row[5].rpartition(":")[2] == inode)
-        for pid in holders:
+        found = (row[4] for row in rows if "FLOCK" in row and "->" not in row and row[5].rpartition(":")[2] == inode)
+        for pid in found:
             name = Path("/proc", pid, "comm").read_text().strip()
             return f"process {pid} ({name})"
     return "another process, which cannot be seen from here,"

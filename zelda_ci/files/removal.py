@@ -55,9 +55,9 @@ def _make(trash: Path) -> None:
 async def empty(trash: Path) -> None:
     """Delete all that lies in the trash, for a bounded time."""
     with anyio.move_on_after(DEADLINE_SECONDS):
-        remaining = await anyio.to_thread.run_sync(empty_now, trash, abandon_on_cancel=True)
-        if remaining:
-            log.warning("%d files of finished runs cannot be deleted; they lie in %s", remaining, trash)
+        left = await anyio.to_thread.run_sync(empty_now, trash, abandon_on_cancel=True)
+        if left:
+            log.warning("%d files of finished runs cannot be deleted; they lie in %s", left, trash)
         return
     log.warning("deleting %s takes too long; the next start goes on with it", trash)
 
@@ -111,8 +111,8 @@ def _delete(name: str, top: int, waiting: list[str]) -> int:
 def _emptied(folder: int, top: int) -> tuple[list[str], int]:
     """Unlink the files of a folder and move its subfolders to the top of the trash."""
     moved, stuck = [], 0
-    with os.scandir(folder) as listing:
-        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
+    with os.scandir(folder) as found:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
     for name, is_folder in entries:
         if not is_folder:
             stuck += _unlink(name, folder)

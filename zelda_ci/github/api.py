@@ -98,10 +98,10 @@ class Api:
         body = {"query": query, "variables": variables}
         repeatable = not query.lstrip().startswith("mutation")
         answer = self._send("POST", self._graphql, json=body, repeatable=repeatable)
-        reply = answer.json()
-        if not isinstance(reply, dict) or reply.get("errors") not in (None, []):
-            raise self._graphql_error(answer, reply)
-        return reply.get("data")
+        told = answer.json()
+        if not isinstance(told, dict) or told.get("errors") not in (None, []):
+            raise self._graphql_error(answer, told)
+        return told.get("data")
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
         """The archive of an artifact.
@@ -119,8 +119,8 @@ class Api:
             blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
         except GitHubError as exc:
             raise _unavailable(exc) from None
-        actual = f"sha256:{hashlib.sha256(blob).hexdigest()}"
-        if digest is not None and digest.lower() != actual:
+        found = f"sha256:{hashlib.sha256(blob).hexdigest()}"
+        if digest is not None and digest.lower() != found:
             message = f"Artifact {artifact_id} is not what was uploaded: its digest is another one."
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
@@ -135,7 +135,7 @@ class Api:
     def _follow(self, path: str, max_bytes: int) -> bytes:
         answer = self._send("GET", self._url(path), follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
-            raise GitHubError(f"{answer.request_line} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
+            raise GitHubError(f"{answer.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
         signed = answer.headers["location"]
         for signature in signatures(signed):
             self._mask(signature)
@@ -184,14 +184,14 @@ class Api:
             raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
         return url
 
-    def _graphql_error(self, answer: ApiResponse, reply: Any) -> GitHubError:
+    def _graphql_error(self, answer: ApiResponse, told: Any) -> GitHubError:
         """Of several errors, the one that says most about what to do."""
-        errors = reply.get("errors") if isinstance(reply, dict) else None
-        readable = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
-        codes = {_code(error): error for error in reversed(readable)}
-        code = next((candidate for candidate in _CODES.values() if candidate in codes), "GITHUB_REFUSED")
+        errors = told.get("errors") if isinstance(told, dict) else None
+        found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+        codes = {_code(each): each for each in reversed(found)}
+        code = next((known for known in _CODES.values() if known in codes), "GITHUB_REFUSED")
         detail = brief(str(codes.get(code, {}).get("message", "")), Redactor([self._token]))
-        message = f"{answer.request_line} was refused{f' ({detail})' if detail else ''}."
+        message = f"{answer.asked} was refused{f' ({detail})' if detail else ''}."
         return GitHubError(message, code=code, status=answer.status, detail=detail)
 
 
@@ -242,12 +242,10 @@ def _spelt(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _items(answer: ApiResponse, key: str | None) -> list[Any]:
-    reply = answer.json()
-    items = reply.get(key) if key and isinstance(reply, dict) else reply
+    told = answer.json()
+    items = told.get(key) if key and isinstance(told, dict) else told
     if not isinstance(items, list):
-        raise GitHubError(
-            f"The answer to {answer.request_line} is no list.", code="GITHUB_REFUSED", status=answer.status
-        )
+        raise GitHubError(f"The answer to {answer.asked} is no list.", code="GITHUB_REFUSED", status=answer.status)
     return items
 
 

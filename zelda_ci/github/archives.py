@@ -70,21 +70,21 @@ def _check_end(blob: bytes, max_members: int) -> None:
     end = blob[-END.size :]
     if len(end) < END.size or end[:4] != END_SIGNATURE:
         _refuse("it is no zip archive, or not a whole one")
-    _, disk, first_disk, entries_here, entries, size, _, comment = END.unpack(end)
+    _, disk, first_disk, here, entries, size, _, comment = END.unpack(end)
     large = blob[-END.size - LOCATOR_BYTES : -END.size].startswith(LARGE_LOCATOR)
-    if disk or first_disk or entries_here != entries or comment or large:
+    if disk or first_disk or here != entries or comment or large:
         _refuse("it is a zip archive of an unusual kind")
     if entries > max_members or size > max_members * MAX_BYTES_PER_ENTRY:
         _refuse(f"it holds more than {max_members} files")
 
 
 def _members(archive: zipfile.ZipFile, wanted: Collection[str], max_members: int) -> list[zipfile.ZipInfo]:
-    infos = archive.infolist()
-    if len(infos) > max_members:
+    everything = archive.infolist()
+    if len(everything) > max_members:
         _refuse(f"it holds more than {max_members} files")
-    if len({member.filename for member in infos}) != len(infos):
+    if len({member.filename for member in everything}) != len(everything):
         _refuse("two files in it have the same name")
-    members = [member for member in infos if member.filename in wanted]
+    members = [member for member in everything if member.filename in wanted]
     for member in members:
         if member.flag_bits & REFUSED_FLAGS:
             _refuse(f"{member.filename} is encrypted")
@@ -123,11 +123,11 @@ INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 def artifact_name(text: str) -> str:
     """A legal name for any text; one that had to be changed ends in a hash, so that two texts stay two names."""
-    legal = "".join(char if _is_legal(char) else "-" for char in text)[:MAX_ARTIFACT_NAME_LENGTH].strip(" .-")
-    if text and legal == text:
+    kept = "".join(char if _is_legal(char) else "-" for char in text)[:MAX_ARTIFACT_NAME_LENGTH].strip(" .-")
+    if text and kept == text:
         return text
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
-    return f"{legal[: MAX_ARTIFACT_NAME_LENGTH - HASH_LENGTH - 1] or 'artifact'}-{mark}"
+    return f"{kept[: MAX_ARTIFACT_NAME_LENGTH - HASH_LENGTH - 1] or 'artifact'}-{mark}"
 
 
 def is_artifact_name(name: str) -> bool:

@@ -58,10 +58,10 @@ class Twirp:
             repeatable=True,
             redirects=False,
         )
-        reply = answer.json()
-        if not isinstance(reply, dict):
-            raise GitHubError(f"The answer to {answer.request_line} is no object.", code="GITHUB_REFUSED")
-        return TwirpReply(reply)
+        told = answer.json()
+        if not isinstance(told, dict):
+            raise GitHubError(f"The answer to {answer.asked} is no object.", code="GITHUB_REFUSED")
+        return TwirpReply(told)
 
     def demand(self, method: str, request: Mapping[str, Any]) -> "TwirpReply":
         """A reply that says `ok`: refusals come with HTTP 200, too.
@@ -79,27 +79,27 @@ class Twirp:
 class TwirpReply:
     """An object of the service: GitHub writes snake_case, other servers of the protocol camelCase."""
 
-    content: Mapping[str, Any]
+    told: Mapping[str, Any]
 
     def field(self, name: str) -> Any:
         """The value of a field, whatever it is; None where there is none."""
         head, *tail = name.split("_")
-        return self.content.get(name, self.content.get(head + "".join(word.capitalize() for word in tail)))
+        return self.told.get(name, self.told.get(head + "".join(word.capitalize() for word in tail)))
 
     def text(self, name: str) -> str:
         """Empty where there is none."""
-        value = self.field(name)
-        return value if isinstance(value, str) else ""
+        found = self.field(name)
+        return found if isinstance(found, str) else ""
 
     def number(self, name: str) -> int | None:
         """64-bit numbers travel as text."""
-        value = str(self.field(name))
-        return int(value) if value.isascii() and value.isdecimal() and len(value) < 20 else None
+        found = str(self.field(name))
+        return int(found) if found.isascii() and found.isdecimal() and len(found) < 20 else None
 
     def items(self, name: str) -> list["TwirpReply"]:
         """The objects of a list."""
-        value = self.field(name)
-        return [TwirpReply(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+        found = self.field(name)
+        return [TwirpReply(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def backend_of(token: Secret) -> Backend:
@@ -119,10 +119,10 @@ def backend_of(token: Secret) -> Backend:
 def _claims(token: Secret) -> dict[str, Any]:
     payload = f"{token.reveal()}..".split(".")[1]
     try:
-        claims = schemas.parse_strict(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        told = schemas.parse_strict(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (binascii.Error, ValueError):
         return {}
-    return claims if isinstance(claims, dict) else {}
+    return told if isinstance(told, dict) else {}
 
 
 BLOCK_BYTES = 8 * 1024 * 1024

@@ -117,10 +117,10 @@ class ArtifactService:
             return self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
         except GitHubError as exc:
             # A second attempt is refused where the first was heard and its answer lost.
-            newest = self._newest(name) if exc.status in REFUSED_TWICE else None
-            if newest is None or newest.text("digest") != stored.digest:
+            found = self._newest(name) if exc.status in REFUSED_TWICE else None
+            if found is None or found.text("digest") != stored.digest:
                 raise
-            return newest.number("database_id")
+            return found.number("database_id")
 
     def _create(self, name: str, retention_days: int | None) -> TwirpReply:
         request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
@@ -134,7 +134,7 @@ class ArtifactService:
         try:
             return self._twirp.demand("CreateArtifact", request)
         except GitHubError as exc:
-            raise (_name_conflict(name) if exc.status == CONFLICT else exc) from None
+            raise (_taken(name) if exc.status == CONFLICT else exc) from None
 
     def _make_room(self, name: str) -> None:
         """Remove what has our name, unless it is another job's."""
@@ -142,7 +142,7 @@ class ArtifactService:
         owner = self._twirp.backend if newest is None else _owner(newest)
         # A job that is run again has another id in the new attempt, but the name is still its own.
         if owner != self._twirp.backend and self._attempt == 1:
-            raise _name_conflict(name)
+            raise _taken(name)
         try:
             self._twirp.call("DeleteArtifact", {"name": name}, backend=owner)
         except GitHubError as exc:
@@ -151,8 +151,8 @@ class ArtifactService:
                 raise
 
     def _newest(self, name: str) -> TwirpReply | None:
-        listed = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
-        return max(listed, key=lambda item: item.number("database_id") or 0, default=None)
+        found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
+        return max(found, key=lambda item: item.number("database_id") or 0, default=None)
 
     def _expiry(self, retention_days: int | None) -> dict[str, str]:
         if retention_days is None:
@@ -175,7 +175,7 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
     return int(value) if value.isascii() and value.isdecimal() and int(value) > 0 else None
 
 
-def _name_conflict(name: str) -> ArtifactError:
+def _taken(name: str) -> ArtifactError:
     return ArtifactError(
         f"An artifact called {name!a} already exists in this run of the workflow.",
         hint="Give each job of a matrix an `artifact-name` of its own.",

@@ -31,13 +31,13 @@ def after_answer(answer: ApiResponse, attempt: int, now: float) -> float | None:
         attempt: How many there were before this one.
         now: Unix time, for limits that end at a certain time.
     """
-    if (answer.status < 400 and not answer.is_limited) or QUOTA_WORDS in answer.server_message.lower():
+    if (answer.status < 400 and not answer.is_limited) or QUOTA_WORDS in answer.said.lower():
         return None
-    retry_after = _retry_after(answer.headers.get("retry-after", ""), now)
+    told = _retry_after(answer.headers.get("retry-after", ""), now)
     if answer.is_limited:
-        return _limit_pause(answer, attempt, now) if retry_after is None else retry_after
+        return _limit_pause(answer, attempt, now) if told is None else told
     if answer.status in PASSING:
-        return after_silence(attempt) if retry_after is None else retry_after
+        return after_silence(attempt) if told is None else told
     return None
 
 
@@ -52,7 +52,7 @@ def _limit_pause(answer: ApiResponse, attempt: int, now: float) -> float:
         # A second more, since clocks differ.
         return max(0.0, int(reset[:15]) - now) + 1
     exponential = SECONDARY_PAUSE * 2.0**attempt
-    secondary = RATE_LIMIT_WORDS in answer.server_message.lower() or answer.status == 403
+    secondary = RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403
     return exponential if secondary else min(exponential, after_silence(attempt + 2))
 
 
@@ -99,7 +99,7 @@ class Http:
         self._sleep = sleep
         self._clock = clock
         self._patience = patience_seconds
-        self._remaining = patience_seconds
+        self._left = patience_seconds
         self._stop = stop
         self._session: requests.Session | None = None
 
@@ -153,10 +153,10 @@ class Http:
             outcome = self._attempt(request)
             if isinstance(outcome, ApiResponse) and outcome.status < 400 and not outcome.is_limited:
                 return self._unless_moved(outcome, request)
-            self._remaining -= max(0.0, self._clock() - started)
+            self._left -= max(0.0, self._clock() - started)
             error, pause = self._judge(outcome, request, attempt)
             attempt += 1
-            if pause is None or pause > self._remaining or attempt == MAX_ATTEMPTS:
+            if pause is None or pause > self._left or attempt == MAX_ATTEMPTS:
                 raise error
             self._wait(pause)
 
@@ -164,7 +164,7 @@ class Http:
         if request.redirects or answer.status < 300:
             return answer
         to = brief(answer.target, request.redactor)
-        message = f"{answer.request_line} is redirected ({answer.status}) to {to}, which is not followed."
+        message = f"{answer.asked} is redirected ({answer.status}) to {to}, which is not followed."
         raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
 
     def close(self) -> None:
@@ -187,20 +187,20 @@ class Http:
 
     def _wait(self, seconds: float) -> None:
         """Sleep in slices short enough to notice the end of the process."""
-        self._remaining -= seconds
+        self._left -= seconds
         while seconds > 0:
-            self._check_stop()
+            self._heed_stop()
             self._sleep(min(seconds, POLL_SECONDS))
             seconds -= POLL_SECONDS
-        self._check_stop()
+        self._heed_stop()
 
-    def _check_stop(self) -> None:
+    def _heed_stop(self) -> None:
         if self._stop():
             raise GitHubError("Stopped while GitHub was being waited for.", code="GITHUB_CANCELLED")
 
     def _attempt(self, request: "_Request") -> "ApiResponse | _Silence":
         """One attempt, in a thread that can be left behind: a read from a silent server cannot be interrupted."""
-        self._check_stop()
+        self._heed_stop()
         self._session = session = self._session or _new_session()
         outcome: list[ApiResponse | _Silence] = []
         worker = threading.Thread(target=lambda: outcome.append(request.send_by(session)), daemon=True)
@@ -210,7 +210,7 @@ class Http:
             worker.join(POLL_SECONDS)
             if worker.is_alive() and (self._stop() or time.monotonic() > deadline):
                 self._session = None
-                self._check_stop()
+                self._heed_stop()
                 return _Silence("it took too long")
         return outcome[0] if outcome else _Silence("it broke off", final=True)
 
@@ -230,11 +230,11 @@ class _Silence:
         if lost and self.code == "GITHUB_UNREACHABLE":
             return _lost(request, self.why)
         hint = "Check the network and the proxy settings of the runner." if not self.final else None
-        return GitHubError(f"{request.request_line} got no answer: {self.why}.", hint=hint, code=self.code)
+        return GitHubError(f"{request.asked} got no answer: {self.why}.", hint=hint, code=self.code)
 
 
 def _lost(request: "_Request", why: str, status: int | None = None) -> GitHubError:
-    message = f"{request.request_line} may have been carried out, but its answer was lost: {why}."
+    message = f"{request.asked} may have been carried out, but its answer was lost: {why}."
     return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
 
 
@@ -262,7 +262,7 @@ class _Request:
         return self.timeout if large else min(CONNECT_SECONDS, self.timeout), self.timeout
 
     @property
-    def request_line(self) -> str:
+    def asked(self) -> str:
         try:
             parts = urlsplit(self.url)
         except ValueError:
@@ -291,7 +291,7 @@ class _Request:
             return _Silence(f"it is not proper HTTP ({type(exc).__name__})", final=True)
 
     def _read(self, response: "requests.Response") -> ApiResponse | _Silence:
-        body = bytearray()
+        kept = bytearray()
         size = 0
         # A refusal is worth reading, but not worth much memory, and no part of the file.
         target = self.stream_to if response.status_code < 300 else None
@@ -302,11 +302,11 @@ class _Request:
             size += len(chunk)
             if size > self.max_bytes:
                 return _Silence(f"it is larger than {self.max_bytes} bytes", final=True, code="GITHUB_TOO_LARGE")
-            body += b"" if target else chunk
+            kept += b"" if target else chunk
             if target:
                 target.write(chunk)
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return ApiResponse(response.status_code, headers, bytes(body), self.request_line)
+        return ApiResponse(response.status_code, headers, bytes(kept), self.asked)
 
 
 def _silence(exc: "requests.RequestException") -> _Silence:
@@ -325,8 +325,8 @@ def _silence(exc: "requests.RequestException") -> _Silence:
         (requests.exceptions.ProxyError, _Silence("the proxy of the runner does not let it through")),
         (requests.Timeout, _Silence("it timed out")),
     )
-    matching = (silence for kind, silence in kinds if isinstance(exc, kind))
-    return next(matching, _Silence("the connection broke off"))
+    found = (silence for kind, silence in kinds if isinstance(exc, kind))
+    return next(found, _Silence("the connection broke off"))
 
 
 def _new_session() -> "requests.Session":

@@ -145,10 +145,10 @@ def _finite(text: str) -> float:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
         raise NotStrictJsonError("a key stands twice in one object")
-    return members
+    return found
 
 
 def _depth(value: Any) -> int:
@@ -156,11 +156,7 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while containers := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [
-            item
-            for container in containers
-            for item in (container.values() if isinstance(container, dict) else container)
-        ]
+        level = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
     return depth
 
 
@@ -177,7 +173,7 @@ class ApiResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
-    request_line: str
+    asked: str
     """Method and address without the query, for messages."""
 
     def json(self) -> Any:
@@ -189,21 +185,21 @@ class ApiResponse:
         try:
             return parse_strict(self.body)
         except NotStrictJsonError as exc:
-            message = f"The answer to {self.request_line} cannot be used: {exc}."
+            message = f"The answer to {self.asked} cannot be used: {exc}."
             hint = "Something between here and GitHub, like a proxy, may have answered instead."
             raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
 
     @property
-    def server_message(self) -> str:
+    def said(self) -> str:
         """What the server says went wrong, in its own words; outside text."""
         try:
-            content = parse_strict(self.body)
+            told = parse_strict(self.body)
         except NotStrictJsonError:
             return ""
-        if not isinstance(content, dict):
+        if not isinstance(told, dict):
             return ""
-        more = [error.get("message") for error in _errors(content)]
-        return ": ".join(part for part in (content.get("message"), content.get("msg"), *more) if isinstance(part, str))
+        more = [each.get("message") for each in _errors(told)]
+        return ": ".join(part for part in (told.get("message"), told.get("msg"), *more) if isinstance(part, str))
 
     @property
     def target(self) -> str:
@@ -219,9 +215,7 @@ class ApiResponse:
         if self.status == 429:
             return True
         signs = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-        return (
-            self.status == 403 and (signs or RATE_LIMIT_WORDS in self.server_message.lower())
-        ) or self._is_limited_query
+        return (self.status == 403 and (signs or RATE_LIMIT_WORDS in self.said.lower())) or self._is_limited_query
 
     @property
     def _is_limited_query(self) -> bool:
@@ -229,25 +223,25 @@ class ApiResponse:
         if self.status != 200 or b'"errors"' not in self.body:
             return False
         try:
-            content = parse_strict(self.body)
+            told = parse_strict(self.body)
         except NotStrictJsonError:
             return False
         return any(
-            error.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(error.get("message")).lower()
-            for error in _errors(content)
+            each.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(each.get("message")).lower()
+            for each in _errors(told)
         )
 
 
-def _errors(content: Any) -> list[dict[str, Any]]:
-    errors = content.get("errors") if isinstance(content, dict) else None
-    return [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+def _errors(told: Any) -> list[dict[str, Any]]:
+    errors = told.get("errors") if isinstance(told, dict) else None
+    return [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
 
 
 def refusal(answer: ApiResponse, redact: Redactor) -> GitHubError:
     """The refusal in an answer of status 400 or more, or in a limited query, as an error that says what to do."""
     code, hint = _meaning(answer)
-    detail = brief(answer.server_message, redact)
-    message = f"{answer.request_line} was answered with {answer.status}{f' ({detail})' if detail else ''}."
+    detail = brief(answer.said, redact)
+    message = f"{answer.asked} was answered with {answer.status}{f' ({detail})' if detail else ''}."
     return GitHubError(message, hint=hint, code=code, status=answer.status, detail=detail)
 
 
@@ -275,9 +269,9 @@ def _when(answer: ApiResponse) -> str:
 
 
 def _permission_hint(answer: ApiResponse) -> str:
-    permissions = answer.headers.get("x-accepted-github-permissions", "")
+    wanted = answer.headers.get("x-accepted-github-permissions", "")
     # One of several sets is enough (";"), and each is a list (",").
-    lists = [part.strip().replace("=", ": ").replace(",", " and ") for part in permissions.split(";") if part.strip()]
+    lists = [part.strip().replace("=", ": ").replace(",", " and ") for part in wanted.split(";") if part.strip()]
     # From outside, and about to be printed: it names permissions, so it has no other characters.
     safe = [text for text in lists if text.replace("_", "").replace(":", "").replace(" ", "").isalnum()]
     if not safe:

@@ -139,7 +139,7 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
     """
     stores = project_home / "stores"
     folder = stores / order.name
-    async with locks.locked(_lock(stores), timeout_seconds=FETCH_SECONDS) as number:
+    async with locks.locked(_lock(stores), patience=FETCH_SECONDS) as number:
         store = await anyio.to_thread.run_sync(_complete, folder)
         if store is None:
             await anyio.to_thread.run_sync(_clear, stores)
@@ -163,7 +163,7 @@ async def prune(project_home: Path) -> None:
     """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
     stores = project_home / "stores"
     if _exists(stores):
-        async with locks.locked(_lock(stores), timeout_seconds=FETCH_SECONDS):
+        async with locks.locked(_lock(stores), patience=FETCH_SECONDS):
             await anyio.to_thread.run_sync(_clear, stores)
             await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
 
