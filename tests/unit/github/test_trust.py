@@ -84,7 +84,7 @@ def test_a_repository_may_have_been_renamed_since() -> None:
         ({"repository_id": FORK}, "another repository"),
         ({"run_id": 8}, "another run"),
         ({"sha": "b" * 40}, "another commit"),
-        ({"complete": False}, "cut short"),
+        ({"complete": False}, "interrupted"),
     ],
 )
 def test_a_provenance_that_lies_is_not_believed(lie: dict[str, Any], reason: str) -> None:
