@@ -23,10 +23,11 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.comparison import NOISE, ComparisonView, comparison_view
+from zelda_ci.report.builders.comparison import NOISE, comparison_view
 from zelda_ci.report.builders.history import calibration_view, history_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.markdown import render_comparison
+from zelda_ci.report.model import ComparisonView
 from zelda_ci.report.terminal.layout import print_lines
 from zelda_ci.report.terminal.pages import print_calibration, print_comparison, print_history
 

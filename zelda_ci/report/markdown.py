@@ -8,8 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from zelda_ci.report.builders.ci import STEPS, least_size, reduced
-from zelda_ci.report.builders.comparison import ComparisonView
-from zelda_ci.report.model import Cell, CiView, Link, Tone
+from zelda_ci.report.model import Cell, CiView, ComparisonView, Link, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html
 
 Filters = Mapping[str, Callable[..., Any]]

@@ -245,3 +245,47 @@ def spoken(row: Row) -> str:
     """A row as a part of a sentence."""
     text = ", ".join(cell.text for cell in row.cells)
     return f"{row.label} {text}".strip()
+
+
+@dataclass(frozen=True)
+class SuiteComparisonView:
+    """One suite on both sides; tables without lines are left out by whoever prints."""
+
+    name: str
+    verdict: Cell
+    facts: tuple[Cell, ...]
+    remarks: tuple[Cell, ...]
+    measures: Table
+    criteria: Table
+    tools: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class ComparisonView:
+    """Everything that is said about two sides."""
+
+    verdict: Cell
+    sides: tuple[Row, ...]
+    overall: Table
+    suites: tuple[SuiteComparisonView, ...]
+    certainty: Section
+    gate: Section
+
+
+@dataclass(frozen=True)
+class CalibrationView:
+    """Criteria and metrics in a table each, and what is to be said about them."""
+
+    suite: str
+    facts: tuple[Cell, ...]
+    criteria: Table
+    measures: Table
+    remarks: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class HistoryView:
+    """A table of runs, and what else is to be said."""
+
+    table: Table
+    remarks: tuple[Cell, ...]

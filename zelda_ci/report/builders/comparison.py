@@ -1,7 +1,6 @@
 """A comparison as a report."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from zelda_ci.domain.comparison import (
     Calibration,
@@ -24,7 +23,7 @@ from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import gate_sentence
-from zelda_ci.report.model import Cell, Column, Row, Section, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 VERDICTS = {
@@ -143,31 +142,6 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
 
 NOISE = "1 trial: differences may be noise"
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
-
-
-@dataclass(frozen=True)
-class SuiteComparisonView:
-    """One suite on both sides; tables without lines are left out by whoever prints."""
-
-    name: str
-    verdict: Cell
-    facts: tuple[Cell, ...]
-    remarks: tuple[Cell, ...]
-    measures: Table
-    criteria: Table
-    tools: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class ComparisonView:
-    """Everything that is said about two sides."""
-
-    verdict: Cell
-    sides: tuple[Row, ...]
-    overall: Table
-    suites: tuple[SuiteComparisonView, ...]
-    certainty: Section
-    gate: Section
 
 
 def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str) -> ComparisonView:

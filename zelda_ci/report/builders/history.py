@@ -1,7 +1,6 @@
 """Stored runs as a table, and the noise of a suite as a report."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC
 
 from zelda_ci.domain import numbers
@@ -11,7 +10,7 @@ from zelda_ci.domain.measures import LISTED, MEASURES, SCORES, Measure
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import amount, difference
 from zelda_ci.report.builders.correctness import STATUS_WORDS
-from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.model import CalibrationView, Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 TRIALS = (1, 3, 5, 10)
@@ -24,17 +23,6 @@ EXPLANATION = (
     "Flips: pairs of equal runs that disagree. By 1, 3, 5, 10: the smallest worsening that so many trials per side can "
     "tell from noise; a dash where there is none, `any` where equal runs never differed."
 )
-
-
-@dataclass(frozen=True)
-class CalibrationView:
-    """Criteria and metrics in a table each, and what is to be said about them."""
-
-    suite: str
-    facts: tuple[Cell, ...]
-    criteria: Table
-    measures: Table
-    remarks: tuple[Cell, ...]
 
 
 def calibration_view(calibration: Calibration, stored: str) -> CalibrationView:
@@ -127,14 +115,6 @@ OUTCOMES = {
     "interrupted": Cell("interrupted", Tone.WARN),
 }
 NOT_SCORED = Cell("-", Tone.DIM)
-
-
-@dataclass(frozen=True)
-class HistoryView:
-    """A table of runs, and what else is to be said."""
-
-    table: Table
-    remarks: tuple[Cell, ...]
 
 
 def history_view(history: History, *, of: int) -> HistoryView:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from zelda_ci.report.builders.comparison import ComparisonView, SuiteComparisonView
-from zelda_ci.report.builders.history import CalibrationView, HistoryView
 from zelda_ci.report.model import (
+    CalibrationView,
     Cell,
+    ComparisonView,
+    HistoryView,
     MetricRow,
     Problem,
     ReportSummary,
@@ -17,6 +18,7 @@ from zelda_ci.report.model import (
     Row,
     RunView,
     SpreadRow,
+    SuiteComparisonView,
     SuiteView,
 )
 from zelda_ci.report.terminal.console import LABEL, TITLE
