@@ -38,7 +38,7 @@ def list_runs(
     history = RunHistory(results_folder(project)).overview()
     chosen = [run for run in history.runs if not suites or run.suite in suites]
     recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
-    found = history.model_copy(update={"runs": tuple(recent)})
+    found = history.replace(runs=tuple(recent))
     if as_json:
         click.echo(found.model_dump_json(by_alias=True, exclude_none=True, indent=2))
         return

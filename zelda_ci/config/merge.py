@@ -73,8 +73,8 @@ def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
     known = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
     known |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
     resolved = ResolvedSuite.model_validate(known)
-    judge = resolved.judge.model_copy(update={"model": resolved.judge_model})
-    return LoadedSuite(resolved.model_copy(update={"judge": judge}), dict(_origins(identity, layers)))
+    judge = resolved.judge.replace(model=resolved.judge_model)
+    return LoadedSuite(resolved.replace(judge=judge), dict(_origins(identity, layers)))
 
 
 _RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())

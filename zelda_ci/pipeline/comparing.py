@@ -73,10 +73,7 @@ def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
 def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:
     """The runs under today's gate: its tolerance is part of the comparison."""
     return tuple(
-        run.model_copy(update={"config": run.config.model_copy(update={"gate": gates[run.suite]})})
-        if run.suite in gates
-        else run
-        for run in runs
+        run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run for run in runs
     )
 
 
