@@ -79,7 +79,12 @@ def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], 
     if error["type"] in _OUR_OWN:
         return f"{_name(path)} {error['msg']}"
     schema = fragment(model, path)
-    return f"{_name(path)} must be {expected(schema)}{_but(node, schema)}"
+    return f"{_name(path)} {requirement(schema, error)}{_but(node, schema)}"
+
+
+def requirement(schema: dict[str, Any], error: Any) -> str:
+    """What a value must be."""
+    return str(error["msg"]) if error["type"] in _OUR_OWN else f"must be {expected(schema)}"
 
 
 def _name(path: tuple[int | str, ...]) -> str:

@@ -118,6 +118,14 @@ class ExecutionSettings(Setting):
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
     )
+    max_thinking_tokens: int | None = Field(
+        None,
+        ge=1024,
+        le=128_000,
+        description="Thinking budget of each response in tokens. Only models with a fixed budget heed it, such as "
+        "claude-haiku-4-5; newer ones choose their own.",
+        examples=[8000],
+    )
     permission_mode: PermissionMode = Field(
         "bypassPermissions",
         description="Claude Code's permission mode. Nobody can answer a question, so what would ask is denied.",

@@ -14,13 +14,6 @@ from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
 
-def confined(suite: ResolvedSuite, level: str | None, require: IsolationLevel | None) -> ResolvedSuite:
-    """The suite with what was ordered in place of its own wishes."""
-    ordered = {"level": level, "require": require}
-    given = {name: value for name, value in ordered.items() if value is not None}
-    return suite.model_copy(update={"isolation": suite.isolation.model_copy(update=given)}) if given else suite
-
-
 def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) -> str:
     """For the log, before anything is spent."""
     why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
@@ -51,7 +44,7 @@ def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
 def _enter(ledger: RunState, **facts: object) -> None:
     known = ledger.known.isolation
     if known:
-        ledger.update(isolation=known.model_copy(update=facts))
+        ledger.update(isolation=known.replace(**facts))
 
 
 MAX_NAMED = 5
