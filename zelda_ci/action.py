@@ -119,8 +119,8 @@ def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> A
 
 def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     project = anyio.run(head_commit, settings.project, environ)
-    found = anyio.run(head_commit, settings.context.workspace, environ) or project
-    return Checkout(found[0], merge_parents(found[1]), project[0] if project else None) if found else Checkout()
+    head = anyio.run(head_commit, settings.context.workspace, environ) or project
+    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None) if head else Checkout()
 
 
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
@@ -136,9 +136,9 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
     summary, outputs = (
         Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
     )
-    told = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
+    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
     for write in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{told}\n"),
+        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
         partial(OutputFile(outputs).write, "verdict", verdict),
     ):
         try:

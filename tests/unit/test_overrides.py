@@ -54,9 +54,9 @@ def test_the_nearest_way_of_giving_wins_and_each_value_keeps_its_origin() -> Non
     )
 
 
-WHOLE = "a whole number from 1 to 1000"
-ADDRESS = "an http:// or https:// address without user name, query and fragment"
-KINDS = "a list of items, each regression or evaluation, or never alone"
+WHOLE = "be a whole number from 1 to 1000"
+ADDRESS = "be an http:// or https:// address without user name, query and fragment"
+KINDS = "be a list of items, each regression or evaluation, or never alone"
 WRONG: list[tuple[str, Given[Any], str]] = [
     ("trials", Given(0, "option", "--trials"), f"The option --trials is '0', which|{WHOLE}"),
     ("trials", Given(1001, "input", "trials"), f"The input trials is '1001', which|{WHOLE}"),
@@ -64,23 +64,28 @@ WRONG: list[tuple[str, Given[Any], str]] = [
     (
         "max_thinking_tokens",
         Given(1000, "option", "--max-thinking-tokens"),
-        "The option --max-thinking-tokens is '1000', which|a whole number from 1024 to 128000",
+        "The option --max-thinking-tokens is '1000', which|be a whole number from 1024 to 128000",
     ),
-    ("max_cost_usd", Given(float("nan"), "input", "cost"), "The input cost is 'nan', which|a number above 0"),
+    ("max_cost_usd", Given(float("nan"), "input", "cost"), "The input cost is 'nan', which|be a number above 0"),
     (
         "isolation",
         Given("iron", "option", "--isolation"),
-        "The option --isolation is 'iron', which|one of auto, full, namespaces, uid, landlock, degraded, none",
+        "The option --isolation is 'iron', which|be one of auto, full, namespaces, uid, landlock, degraded, none",
     ),
     (
         "judge_model",
         Given("a\x1b ", "option", "-m"),
-        "The option -m is 'a\\x1b ', which|the id of a model, without blanks",
+        "The option -m is 'a\\x1b ', which|be the id of a model, without blanks",
     ),
     (
         "fail_on",
         Given(("never", "regression"), "input", "fail-on"),
         f"The input fail-on is 'never, regression', which|{KINDS}",
+    ),
+    (
+        "gateway_url",
+        Given("https://x:99999", "input", "at"),
+        "The input at is 'https://x:99999', which|have a port from 1 to 65535, or none",
     ),
     ("gateway_url", Given("https://me:hunter2@x", "variable", "GATE"), f"The environment variable GATE|{ADDRESS}"),
 ]
@@ -92,7 +97,7 @@ def test_a_value_that_the_files_would_not_allow_is_named_with_its_origin(
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         apply(SUITE, Overrides(**{field: given}))
-    assert caught.value.message == " cannot be used: it must be ".join(parts.split("|")) + "."
+    assert caught.value.message == " cannot be used: it must ".join(parts.split("|")) + "."
     assert caught.value.exit_code == 2
 
 

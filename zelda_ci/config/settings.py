@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from zelda_ci.domain.suite import WEB_ADDRESS
+from zelda_ci.domain.suite import WEB_ADDRESS, has_port
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
@@ -88,7 +88,7 @@ def key_problem(value: str) -> str | None:
 def _address_problem(value: str) -> str | None:
     if value != value.strip():
         return "begins or ends with blanks or a line break, as after a careless paste"
-    if not re.fullmatch(WEB_ADDRESS, value) or not _has_port(value):
+    if not re.fullmatch(WEB_ADDRESS, value) or not has_port(value):
         return "is not an http:// or https:// address without user name, query and fragment"
     return None
 
@@ -117,14 +117,6 @@ def _problems(environ: Mapping[str, str]) -> Iterator[str]:
         wrong = check(value) if value else None
         if wrong:
             yield f"The environment variable {name} {wrong}."
-
-
-def _has_port(address: str) -> bool:
-    """Whether the port, where one is given, exists."""
-    try:
-        return urlsplit(address).port != 0
-    except ValueError:
-        return False
 
 
 def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
@@ -42,6 +43,20 @@ def _inside(path: str) -> str:
     return path
 
 
+def has_port(address: str) -> bool:
+    """Whether the port of an address, where one is given, exists."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
+
+
+def _reachable(address: str) -> str:
+    if not has_port(address):
+        raise PydanticCustomError("no_port", "must have a port from 1 to 65535, or none")
+    return address
+
+
 def _listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -66,7 +81,7 @@ Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Name = Annotated[str, Field(pattern=NAME)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
-WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
 Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
 ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
 Globs = Annotated[

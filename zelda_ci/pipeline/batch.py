@@ -24,8 +24,8 @@ from zelda_ci.workspace import folder
 async def recover(tools: Tools, emit: Emit) -> None:
     """Clean up after every dead Zelda process of this project; live ones are not touched."""
     await tools.workspaces.sweep()
-    with closing(tools.store.unfinished()) as found:
-        while remains := await anyio.to_thread.run_sync(next, found, None):
+    with closing(tools.store.unfinished()) as unfinished:
+        while remains := await anyio.to_thread.run_sync(next, unfinished, None):
             await _recovered(remains, tools, emit)
 
 

@@ -42,9 +42,9 @@ def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
 
 
 def _enter(ledger: RunState, **facts: object) -> None:
-    known = ledger.known.isolation
-    if known:
-        ledger.update(isolation=known.replace(**facts))
+    report = ledger.known.isolation
+    if report:
+        ledger.update(isolation=report.replace(**facts))
 
 
 MAX_NAMED = 5
@@ -63,14 +63,14 @@ async def check_checkout(watched: WatchedCheckout | None, tools: Tools, ledger: 
     """Look again, and tell what is different."""
     if watched is None:
         return
-    found = await anyio.to_thread.run_sync(watched.compare, tools.redact)
-    enter_tripwire(ledger, found)
-    if found.changes:
-        emit(Warned(_told(found), ledger.folder.run_id))
+    tripwire = await anyio.to_thread.run_sync(watched.compare, tools.redact)
+    enter_tripwire(ledger, tripwire)
+    if tripwire.changes:
+        emit(Warned(_told(tripwire), ledger.folder.run_id))
 
 
-def _told(found: Tripwire) -> str:
-    named = ", ".join(f"{change.path} ({change.kind})" for change in found.changes[:MAX_NAMED])
-    others = len(found.changes) - MAX_NAMED + found.more
+def _told(tripwire: Tripwire) -> str:
+    named = ", ".join(f"{change.path} ({change.kind})" for change in tripwire.changes[:MAX_NAMED])
+    others = len(tripwire.changes) - MAX_NAMED + tripwire.more
     more = f" and {others} more" if others > 0 else ""
     return f"your own files changed while the run was under way, by the run or by somebody else: {named}{more}"

@@ -30,8 +30,8 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunState) -> Eval
         result = await run_evaluator(evaluator, context, tools.redact)
         context = replace(context, earlier={**context.earlier, evaluator.metric: result})
         _keep([result], ledger)
-    found = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
-    return replace(context, checks=(*context.checks, *found))
+    outputs = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
+    return replace(context, checks=(*context.checks, *outputs))
 
 
 async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> None:
@@ -49,8 +49,8 @@ async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState
 
 
 def _keep(results: Iterable[EvalResult], ledger: RunState) -> None:
-    known = ledger.known.evaluations | {result.metric: result for result in results}
-    ledger.update(evaluations={metric: known[metric] for metric in Metric if metric in known})
+    evaluations = ledger.known.evaluations | {result.metric: result for result in results}
+    ledger.update(evaluations={metric: evaluations[metric] for metric in Metric if metric in evaluations})
 
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
@@ -173,12 +173,12 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
     if run.changes is None:
         return None
-    known = run.changes
+    summary = run.changes
     return Changes(
-        files=known.files,
-        insertions=known.insertions,
-        deletions=known.deletions,
+        files=summary.files,
+        insertions=summary.insertions,
+        deletions=summary.deletions,
         patch=stored.patch_file,
-        patch_bytes=known.patch_bytes,
-        truncated=known.truncated,
+        patch_bytes=summary.patch_bytes,
+        truncated=summary.truncated,
     )
