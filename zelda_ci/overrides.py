@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
+from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names
 from zelda_ci.config.validation import requirement
 from zelda_ci.domain.base import Record
@@ -19,7 +20,6 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor
 
 T = TypeVar("T")
-MAX_SHOWN_LENGTH = 60
 Kind = Literal["option", "input", "variable"]
 NAMES: dict[Kind, str] = {"option": "option", "input": "input", "variable": "environment variable"}
 
@@ -187,11 +187,10 @@ def _problem(row: Override, given: Given[Any]) -> str | None:
     except ValidationError as exc:
         wanted = requirement(row.schema, exc.errors()[0]) + (f", or {row.none} alone" if row.none else "")
         # A variable may hold a secret that was meant for another.
-        shown = "" if given.kind == "variable" else f" is {_shown(given.value)}, which"
-        return f"{given}{shown} cannot be used: it {wanted}."
+        value = "" if given.kind == "variable" else f" is {_shown(given.value)}, which"
+        return f"{given}{value} cannot be used: it {wanted}."
     return None
 
 
 def _shown(value: Any) -> str:
-    text = Redactor()(", ".join(value) if isinstance(value, tuple) else str(value))
-    return ascii(str(text if len(text) <= MAX_SHOWN_LENGTH else f"{text[: MAX_SHOWN_LENGTH - 3]}..."))
+    return ascii(shown(Redactor()(", ".join(value) if isinstance(value, tuple) else str(value))))
