@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import anyio
 
@@ -14,11 +13,8 @@ from zelda_ci.app import RunOrder
 from zelda_ci.ci import comment_mode, evaluate, publish
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Checkout, Decision, decide
-from zelda_ci.ci.settings import ActionSettings, credentials, read_action_settings
-from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api
@@ -66,20 +62,17 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
-    loaded = _configured(app.load(settings.project), settings)
-    required = settings.isolation_require
+    loaded = app.load(settings.project)
     order = RunOrder(
         names=settings.suites,
-        trials=settings.trials,
+        overrides=settings.overrides,
         jobs=settings.jobs,
         replay=settings.replay,
-        isolation=settings.isolation_level.value if settings.isolation_level else None,
-        require_isolation=cast("IsolationLevel", required.value) if required else None,
         conclusion_seconds=CONCLUSION_SECONDS,
     )
 
     def run() -> BatchResult:
-        return app.run(loaded, order, credentials(environ, settings), emit)
+        return app.run(loaded, order, environment(environ, settings), emit)
 
     return evaluate.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
 
@@ -126,29 +119,8 @@ def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> A
 
 def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     project = anyio.run(head_commit, settings.project, environ)
-    found = anyio.run(head_commit, settings.context.workspace, environ) or project
-    return Checkout(found[0], merge_parents(found[1]), project[0] if project else None) if found else Checkout()
-
-
-def _configured(loaded: LoadedProject, settings: ActionSettings) -> LoadedProject:
-    """The suites with what the workflow says above what they say."""
-    return replace(loaded, suites=tuple(_overridden(suite, settings) for suite in loaded.suites))
-
-
-def _overridden(suite: LoadedSuite, settings: ActionSettings) -> LoadedSuite:
-    return replace(suite, resolved=_with_inputs(suite.resolved, settings))
-
-
-def _with_inputs(suite: ResolvedSuite, settings: ActionSettings) -> ResolvedSuite:
-    groups: dict[str, dict[str, Any]] = {
-        "execution": {"max_cost_usd": settings.max_cost_usd},
-        "gate": {"fail_on": settings.fail_on},
-    }
-    changed = {
-        name: getattr(suite, name).model_copy(update={key: value for key, value in group.items() if value is not None})
-        for name, group in groups.items()
-    }
-    return suite.model_copy(update=changed)
+    head = anyio.run(head_commit, settings.context.workspace, environ) or project
+    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None) if head else Checkout()
 
 
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
@@ -164,9 +136,9 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
     summary, outputs = (
         Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
     )
-    told = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
+    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
     for write in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{told}\n"),
+        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
         partial(OutputFile(outputs).write, "verdict", verdict),
     ):
         try:

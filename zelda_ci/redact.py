@@ -83,7 +83,7 @@ PyPI, JWT, PEM and PGP."""
 
 
 class Secret:
-    """A value that never prints itself; `reveal` is the only way to it."""
+    """A value that never prints itself. Only what sends it somewhere may `reveal` it."""
 
     __slots__ = ("_value",)
 
@@ -91,8 +91,14 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, for the one place that sends it."""
+        """The value itself."""
         return self._value
+
+    def mask(self, text: str) -> str:
+        """Text without the value, of which one like "Bearer x" can be quoted without its scheme."""
+        for part in (self._value, self._value.rpartition(" ")[2]):
+            text = text.replace(part, MASK) if part else text
+        return text
 
     def __repr__(self) -> str:
         return f"Secret({MASK})"

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Level, Mode
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Mode
+from zelda_ci.config.schema import choices
+from zelda_ci.overrides import ROWS
 
 REPOSITORY = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())
@@ -41,9 +43,16 @@ def test_the_action_has_the_outputs_that_are_written() -> None:
     assert tuple(ACTION["outputs"]) == OUTPUTS
 
 
-@pytest.mark.parametrize(("name", "kind"), [("comment", CommentWhen), ("mode", Mode), ("isolation-level", Level)])
+LEVELS = choices(ROWS["isolation"].schema)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("comment", CommentWhen), ("mode", Mode), ("isolation-level", LEVELS)])
 def test_the_words_that_an_input_allows_are_in_its_description(name: str, kind: Any) -> None:
     assert [word for word in kind if word not in ACTION["inputs"][name]["description"]] == []
+
+
+def test_every_input_of_an_override_is_an_input_of_the_action() -> None:
+    assert {row.input for row in ROWS.values() if row.input} <= set(INPUTS)
 
 
 def test_the_reference_has_every_input_with_its_default() -> None:

@@ -241,6 +241,31 @@ def test_suites_are_chosen_by_name_and_tag_and_repeated(tmp_path: Path) -> None:
     assert [(result["suite"], result["trial"]) for result in results(project)] == [("b", 1), ("b", 2)]
 
 
+THINKING = """\
+prompt: Say hello.
+metrics: {{toolUsage: false}}
+execution: {{model: {model}, maxThinkingTokens: {budget}}}
+"""
+
+
+def test_the_thinking_budget_of_a_suite_reaches_the_api_and_the_option_replaces_it(tmp_path: Path) -> None:
+    """Models that choose their own do not heed it: Claude Code sends them none."""
+    files = {
+        "zelda/test-fixed.yaml": THINKING.format(model="claude-haiku-4-5", budget=2048),
+        "zelda/test-own.yaml": THINKING.format(model="claude-sonnet-5-5", budget=2048),
+    }
+    project = repository(tmp_path, {"README.md": "# Sample\n", **files})
+    with ScriptedApi(lambda _: text("Hello.")) as api:
+        code, output = untouched_after_run(project, api=api)
+        assert code == 0, output
+        code, output = untouched_after_run(project, "fixed", "--max-thinking-tokens", "4096", api=api)
+        assert code == 0, output
+    thinking = [(request.body["model"], request.body["thinking"].get("budget_tokens")) for request in api.requests]
+    assert thinking == [("claude-haiku-4-5", 2048), ("claude-sonnet-5-5", None), ("claude-haiku-4-5", 4096)]
+    budgets = [result["config"]["execution"]["maxThinkingTokens"] for result in results(project)]
+    assert sorted(budgets) == [2048, 2048, 4096]
+
+
 def test_two_invocations_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     project = four_suites(tmp_path)
     before = project.fingerprint()
@@ -293,6 +318,9 @@ REFUSALS = {
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
     "no such isolation": (SUITE, ["run", "--isolation", "perfect"], "--isolation"),
     "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
+    "trials": (SUITE, ["run", "--trials", "1001"], "'--trials': 1001 is not in the range 1<=x<=1000"),
+    "thinking": (SUITE, ["run", "--max-thinking-tokens", "5"], "'--max-thinking-tokens': 5 is not in the range 1024"),
+    "judge's model": (SUITE, ["rejudge", "latest", "--judge-model", "a b"], "--judge-model is 'a b', which cannot be"),
 }
 
 

@@ -94,7 +94,7 @@ def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult) -> B
     names = {run.suite for run in batch.runs}
     chosen = tuple(run for run in baseline.results.runs if run.suite in names)
     if chosen:
-        return replace(baseline, results=baseline.results.model_copy(update={"runs": chosen}))
+        return replace(baseline, results=baseline.results.replace(runs=chosen))
     return StoredBaseline(words.of_other_suites(baseline.origin), None)
 
 
@@ -119,4 +119,4 @@ def _counted(baseline: BatchBaseline) -> BatchBaseline:
     if baseline.results is None:
         return baseline
     trials = max(Counter(run.suite for run in baseline.results.runs).values())
-    return replace(baseline, origin=baseline.origin.model_copy(update={"trials": trials}))
+    return replace(baseline, origin=baseline.origin.replace(trials=trials))

@@ -1,6 +1,5 @@
 """The action's inputs and outputs: one table, with which action.yml and its documentation have to agree."""
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,18 +27,6 @@ class CommentWhen(StrEnum):
     CHANGES = "changes"
     FAILURES = "failures"
     OFF = "off"
-
-
-class Level(StrEnum):
-    """How strictly session and commands are confined, as in a suite's `isolation.level`."""
-
-    AUTO = "auto"
-    FULL = "full"
-    NAMESPACES = "namespaces"
-    UID = "uid"
-    LANDLOCK = "landlock"
-    DEGRADED = "degraded"
-    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -91,8 +78,6 @@ OUTPUTS: tuple[str, ...] = (
     "baseline-sha",
 )
 
-FINDINGS = ("regression", "evaluation")
-NEVER = "never"
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
@@ -154,18 +139,6 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def amount(text: str) -> float:
-    """An amount of money above zero."""
-    allowed = "allowed are numbers above 0, such as 2.5"
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(allowed) from None
-    if not math.isfinite(value) or value <= 0:
-        raise ValueError(allowed)
-    return value
-
-
 def boolean(text: str) -> bool:
     """A truth value as YAML 1.2 spells it."""
     if text not in _BOOLEANS:
@@ -178,24 +151,11 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
 
 
-def findings(text: str) -> tuple[str, ...]:
-    """The kinds of finding that turn the check red; none for `never`."""
-    kinds = words(text)
-    if set(kinds) - {*FINDINGS, NEVER} or (NEVER in kinds and len(kinds) > 1):
-        raise ValueError("allowed are regression, evaluation, both of them as a list, or never alone")
-    return tuple(kind for kind in FINDINGS if kind in kinds)
-
-
 def artifact_name(name: str) -> str:
     """A name that GitHub accepts for an artifact."""
     if len(name) > 128 or not name.isprintable() or not is_artifact_name(name):
         raise ValueError('allowed are up to 128 printable characters without " : < > | * ? \\ /')
     return name
-
-
-def is_credential(text: str) -> bool:
-    """Whether a key or token can be sent in a header."""
-    return re.fullmatch(r"[!-~]+", text) is not None
 
 
 def label(text: str) -> str:
@@ -211,13 +171,6 @@ def branch(text: str) -> str:
     if not name or len(name) > 255 or not name.isprintable() or re.search(r"[\s~^:?*\[\\]|\.\.|^-", name):
         raise ValueError("allowed are names of branches, such as main")
     return name
-
-
-def web_address(text: str) -> str:
-    """Where a gateway lives."""
-    if not re.fullmatch(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?", text):
-        raise ValueError("allowed are http:// and https:// addresses without user name, query and fragment")
-    return text
 
 
 def _member(kind: type[E], text: str) -> E:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Level, Mode
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode
+from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
+from zelda_ci.overrides import Overrides, read
 from zelda_ci.redact import Secret
 
 __all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_action_settings"]
@@ -62,10 +64,9 @@ class ActionSettings:
     anthropic_api_key: Secret | None
     portkey_api_key: Secret | None
     github_token: Secret | None
-    gateway_url: str | None
-    trials: int | None
+    overrides: Overrides
+    """What the inputs say above the suites."""
     jobs: int
-    max_cost_usd: float | None
     baseline_branch: str | None
     baseline: Path | None
     """A file to compare with, in place of what GitHub stores."""
@@ -74,12 +75,8 @@ class ActionSettings:
     retention_days: int | None
     comment: CommentWhen
     comment_id: str
-    fail_on: tuple[str, ...] | None
-    """Kinds of finding that turn the check red, whatever the suites say; empty: none does."""
     junit_path: Path | None
     include_transcripts: bool
-    isolation_level: Level | None
-    isolation_require: Level | None
     replay: Path | None
     context: Context
     event: Mapping[str, Any]
@@ -125,6 +122,8 @@ def _settings(
     places = _SettingSources(step_inputs, context.workspace)
     comment_id = step_inputs.take("comment-id", inputs.label) or ""
     baseline = step_inputs.text("baseline")
+    overrides = read("input", step_inputs.text)
+    step_inputs.problems += overrides.problems()
     return ActionSettings(
         mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
         suites=step_inputs.take("suites", inputs.words) or (),
@@ -132,10 +131,8 @@ def _settings(
         anthropic_api_key=_secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
         github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
-        gateway_url=step_inputs.take("gateway-url", inputs.web_address),
-        trials=step_inputs.take("trials", inputs.whole(1, 1000)),
+        overrides=overrides,
         jobs=step_inputs.take("jobs", inputs.whole(1, 64)) or 1,
-        max_cost_usd=step_inputs.take("max-cost-usd", inputs.amount),
         baseline_branch=step_inputs.take("baseline-branch", inputs.branch),
         baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
         compare=baseline != "none",
@@ -143,11 +140,8 @@ def _settings(
         retention_days=step_inputs.take("retention-days", inputs.whole(1, 400)),
         comment=step_inputs.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
         comment_id=comment_id,
-        fail_on=step_inputs.take("fail-on", inputs.findings),
         junit_path=places.inside("junit-path", exists=False),
         include_transcripts=step_inputs.take("include-transcripts", inputs.boolean) is not False,
-        isolation_level=step_inputs.choose("isolation-level", Level),
-        isolation_require=_required_level(step_inputs),
         replay=places.inside("replay", exists=True),
         context=context,
         event=event,
@@ -159,18 +153,11 @@ def _artifact(comment_id: str) -> str:
     return artifact_name(f"zelda-results-{comment_id}") if comment_id else "zelda-results"
 
 
-def _required_level(step_inputs: Inputs) -> Level | None:
-    level = step_inputs.choose("isolation-require", Level)
-    if level is Level.AUTO:
-        allowed = ", ".join(choice for choice in Level if choice is not Level.AUTO)
-        step_inputs.reject("isolation-require", f"allowed are {allowed}", level)
-    return level
-
-
 def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
     value = step_inputs.text(name) or environ.get(fallback, "").strip()
-    if value and not inputs.is_credential(value):
-        step_inputs.reject(name, "it holds blanks or characters that no key has; store the secret again", "")
+    problem = key_problem(value) if value else None
+    if problem:
+        step_inputs.reject(name, f"it {problem}; store the secret again", "")
         return None
     return Secret(value) if value else None
 
@@ -287,16 +274,18 @@ def _number(name: str, value: str, problems: list[str]) -> int:
     return 0
 
 
-def credentials(environ: Mapping[str, str], settings: ActionSettings) -> dict[str, str]:
-    """The environment with inputs in the places where the rest of Zelda looks for them.
+def environment(environ: Mapping[str, str], settings: ActionSettings) -> EnvironmentSettings:
+    """What runs get to know of the environment: all but the inputs, and the credentials in place of the variables.
 
-    The token keeps a name that no suite asks for, so that no session gets it; it is there to be masked.
+    The token is there to be masked.
+
+    Raises:
+        ConfigError: Variables that cannot be used.
     """
-    inherited = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
-    secrets = {
+    variables = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
+    credentials = {
         "ANTHROPIC_API_KEY": settings.anthropic_api_key,
         "PORTKEY_API_KEY": settings.portkey_api_key,
-        "ZELDA_ACTION_TOKEN": settings.github_token,
+        "GITHUB_TOKEN": settings.github_token,
     }
-    address = {"PORTKEY_GATEWAY_URL": settings.gateway_url} if settings.gateway_url else {}
-    return {**inherited, **address, **{name: secret.reveal() for name, secret in secrets.items() if secret}}
+    return read_environment(variables, {name: secret for name, secret in credentials.items() if secret})

@@ -2,8 +2,8 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,8 +11,10 @@ from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
 from zelda_ci.config.project import results_folder, select
+from zelda_ci.config.settings import read_environment
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import calibrate_suite, stored_trials
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.history import calibration_view
@@ -35,9 +37,21 @@ ENOUGH = 10
 @click.option("--stored", is_flag=True, help="Run nothing: take the stored runs of the newest run's commit.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder.")
-@options.isolation
+@options.overrides("calibrate")
+@options.unsafe
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
-def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessions: Any) -> None:
+def calibrate(  # noqa: PLR0913 - its options
+    overrides: Overrides,
+    *,
+    suite: str,
+    project: Path,
+    trials: int | None,
+    stored: bool,
+    jobs: int,
+    replay: Path | None,
+    unsafe: bool,
+    as_json: bool,
+) -> None:
     """Measure how much a suite varies when nothing changes.
 
     Runs SUITE several times on one commit. Reports how often each criterion flips, how far each number spreads, and
@@ -47,13 +61,15 @@ def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessi
     Each trial is a session: it needs ANTHROPIC_API_KEY and costs money. --stored needs neither.
     """
     if stored:
-        if sessions["trials"] or sessions["replay"]:
+        if trials or replay:
             hint = "Give --stored to run nothing, or the others to run."
             raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
         results_dir = results_folder(project)
         runs = stored_trials(RunHistory(results_dir), suite)
     else:
-        suite, results_dir, runs = _run(project, _order(suite, **sessions), as_json=as_json)
+        overrides = replace(overrides, trials=Given(trials or ENOUGH, "option", "--trials"))
+        order = RunOrder([suite], overrides=overrides, jobs=jobs, replay=replay, unsafe=unsafe)
+        suite, results_dir, runs = _run(project, order, as_json=as_json)
     calibration = calibrate_suite(suite, runs)
     path = Calibrations(results_dir).save(calibration)
     if as_json:
@@ -63,18 +79,14 @@ def calibrate(*, suite: str, project: Path, stored: bool, as_json: bool, **sessi
         print_calibration(terminal.open_console(sys.stdout), view)
 
 
-def _order(suite: str, *, trials: int | None, **order: Any) -> RunOrder:
-    return RunOrder(names=[suite], trials=trials or ENOUGH, **order)
-
-
 def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, tuple[RunResult, ...]]:
     """The suite's name, the results folder and the new runs."""
     loaded = app.load(project)
-    names = [found.resolved.name for found in select(loaded.suites, order.names)]
+    names = [chosen.resolved.name for chosen in select(loaded.suites, order.names)]
     if len(names) != 1:
         raise ConfigError(f"{order.names[0]} is more than one suite.", hint="Calibrate one at a time.", code="USAGE")
     with report.progress(as_json=as_json) as emit:
-        batch = app.run(loaded, order, os.environ, emit)
+        batch = app.run(loaded, order, read_environment(os.environ), emit)
     if batch.interrupted:
         click.echo("Nothing was calibrated; what was finished is stored, and --stored takes it.", err=True)
         raise KeyboardInterrupt

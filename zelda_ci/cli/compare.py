@@ -44,10 +44,10 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     gates, results_dir = _gates(project), results_folder(project)
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
-    found = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
-    view = comparison_view(found.comparison, found.gate, baseline=sides[0].name, candidate=sides[1].name)
+    compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
+    view = comparison_view(compared.comparison, compared.gate, baseline=sides[0].name, candidate=sides[1].name)
     if as_json:
-        click.echo(found.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        click.echo(compared.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
@@ -55,7 +55,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
         click.echo(render_comparison(view), nl=False)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
-    return _exit_code(found, told=not (as_json or markdown))
+    return _exit_code(compared, told=not (as_json or markdown))
 
 
 def _gates(project: Path) -> Mapping[str, GateSettings]:
@@ -72,14 +72,14 @@ def _gates(project: Path) -> Mapping[str, GateSettings]:
     return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
 
 
-def _exit_code(found: Compared, *, told: bool) -> int:
+def _exit_code(compared: Compared, *, told: bool) -> int:
     if not told:
-        for reason in gate_sentences(found.gate):
+        for reason in gate_sentences(compared.gate):
             click.echo(f"gate: {reason}", err=True)
-    if found.empty:
+    if compared.empty:
         hint = "Run the candidate again; `zelda show` says why its runs failed."
         raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
-    if found.broken:
+    if compared.broken:
         hint = "Run the candidate again; `zelda show` says what went wrong."
-        raise StorageError(f"{', '.join(found.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
-    return found.gate.exit_code
+        raise StorageError(f"{', '.join(compared.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
+    return compared.gate.exit_code

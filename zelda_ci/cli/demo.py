@@ -13,6 +13,7 @@ import click
 from zelda_ci import app, process
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import report
+from zelda_ci.config.settings import read_environment
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "demo_project"
@@ -37,7 +38,8 @@ def demo(*, keep: bool, jobs: int) -> int:
     with _project(keep=keep) as project:
         loaded = app.load(project)
         with report.progress(as_json=False) as emit:
-            batch = app.run(loaded, RunOrder(jobs=jobs, replay=CASSETTES, unsafe=True), os.environ, emit)
+            order = RunOrder(jobs=jobs, replay=CASSETTES, unsafe=True)
+            batch = app.run(loaded, order, read_environment(os.environ), emit)
         code = report.show(batch, loaded.results_dir if keep else None, as_json=False)
     if keep:
         click.echo(f"\nThe project and its results are kept in {project}")

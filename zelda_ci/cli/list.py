@@ -38,14 +38,14 @@ def list_runs(
     history = RunHistory(results_folder(project)).overview()
     chosen = [run for run in history.runs if not suites or run.suite in suites]
     recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
-    found = history.model_copy(update={"runs": tuple(recent)})
+    listed = history.replace(runs=tuple(recent))
     if as_json:
-        click.echo(found.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        click.echo(listed.model_dump_json(by_alias=True, exclude_none=True, indent=2))
         return
     console = terminal.open_console(sys.stdout)
     # Of a table that programs read, remarks are no part.
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    view = history_view(found, of=len(history.runs))
+    view = history_view(listed, of=len(history.runs))
     print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 

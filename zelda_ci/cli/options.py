@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.config.schema import alternatives_of, choices
+from zelda_ci.overrides import ROWS, Given, Override, Overrides
 
 project = click.option(
     "--project",
@@ -19,27 +21,51 @@ project = click.option(
 )
 
 
-def isolation(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How strictly sessions are confined."""
-    levels = get_args(IsolationLevel)
-    added = [
-        click.option(
-            "--isolation",
-            type=click.Choice(["auto", *levels]),
-            metavar="LEVEL",
-            help=f"Isolation level, overrides the suites: auto, {', '.join(levels)}.",
-        ),
-        click.option(
-            "--require-isolation",
-            type=click.Choice(levels),
-            metavar="LEVEL",
-            help="Refuse to run below this level, before anything is spent.",
-        ),
-        click.option("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights."),
-    ]
-    for option in reversed(added):
-        command = option(command)
-    return command
+unsafe = click.option("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
+
+
+def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options of a command that go above the suites; its function takes them as one `Overrides`."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = click.make_pass_decorator(Overrides, ensure=True)(function)
+        for field, row in reversed(ROWS.items()):
+            if row.option and command in row.commands:
+                function = _option(field, row.option, row)(function)
+        return function
+
+    return add
+
+
+def _option(field: str, name: str, row: Override) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.obj = replace(ctx.obj or Overrides(), **{field: Given(value, "option", name)})
+
+    kind, metavar = _type(row.schema), name.rpartition("-")[2].upper()
+    return click.option(
+        name,
+        type=kind,
+        metavar=metavar if kind is click.STRING else None,
+        help=row.help or row.place.field.description,
+        expose_value=False,
+        callback=keep,
+    )
+
+
+def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
+    """What a value looks like on the command line, as far as click can say it."""
+    (alternative,) = alternatives_of(schema)
+    least, most = alternative.get("minimum"), alternative.get("maximum")
+    if words := choices(schema):
+        return click.Choice(words)
+    match alternative["type"]:
+        case "integer":
+            return click.IntRange(least, most)
+        case "number":
+            return click.FloatRange(least, most)
+        case _:
+            return click.STRING
 
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

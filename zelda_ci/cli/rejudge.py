@@ -7,6 +7,8 @@ import click
 
 from zelda_ci import app
 from zelda_ci.cli import options, report
+from zelda_ci.config.settings import read_environment
+from zelda_ci.overrides import Overrides
 
 
 @click.command(
@@ -15,9 +17,9 @@ from zelda_ci.cli import options, report
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @options.project
-@click.option("--judge-model", metavar="MODEL", help="Ask this model instead of the one the run was configured with.")
+@options.overrides("rejudge")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def rejudge(*, runs: tuple[str, ...], project: Path, judge_model: str | None, as_json: bool) -> int:
+def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
     RUN is the id of a run (a folder in .zelda/runs), the beginning of one, or `latest`. The judge reads transcript and
@@ -28,5 +30,5 @@ def rejudge(*, runs: tuple[str, ...], project: Path, judge_model: str | None, as
     """
     loaded = app.load(project)
     with report.progress(as_json=as_json) as emit:
-        batch = app.rejudge(loaded, app.RejudgeOrder(runs, judge_model), os.environ, emit)
+        batch = app.rejudge(loaded, runs, overrides, read_environment(os.environ), emit)
     return report.show(batch, loaded.results_dir, as_json=as_json)

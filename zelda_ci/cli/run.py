@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
+from zelda_ci.config.settings import read_environment
+from zelda_ci.overrides import Overrides
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -20,15 +21,26 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 @options.project
 @click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
-@click.option("--trials", type=click.IntRange(min=1), help="Run each suite this often; overrides the suite.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
     "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
-@options.isolation
+@options.overrides("run")
+@options.unsafe
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
-def run(*, project: Path, as_json: bool, **order: Any) -> int:
+def run(  # noqa: PLR0913 - its options
+    overrides: Overrides,
+    *,
+    names: tuple[str, ...],
+    project: Path,
+    tags: tuple[str, ...],
+    jobs: int,
+    record: Path | None,
+    replay: Path | None,
+    unsafe: bool,
+    as_json: bool,
+) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
     SUITE is the name of a suite or the path of its file. Without SUITE, all suites run. Each session works in a private
@@ -37,6 +49,7 @@ def run(*, project: Path, as_json: bool, **order: Any) -> int:
     A session needs ANTHROPIC_API_KEY and costs money; --replay needs neither.
     """
     loaded = app.load(project)
+    order = RunOrder(names, tags, overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe)
     with report.progress(as_json=as_json) as emit:
-        batch = app.run(loaded, RunOrder(**order), os.environ, emit)
+        batch = app.run(loaded, order, read_environment(os.environ), emit)
     return report.show(batch, loaded.results_dir, as_json=as_json)

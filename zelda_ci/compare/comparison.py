@@ -206,7 +206,7 @@ def _only(measure: Measure, suites: Sequence[SuiteComparison]) -> MeasureDelta |
     """The row of the one suite that can be compared; the gate already counts it there."""
     rows = (delta for suite in suites for delta in suite.measures if delta.measure is measure)
     only = next((row for row in rows if row.change is not None), None)
-    return only.model_copy(update={"gates": False}) if only else None
+    return only.replace(gates=False) if only else None
 
 
 def compare(
@@ -237,7 +237,7 @@ def compare(
         counts=_counts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(question.sample.mixed and question.sample.obstacles for question in questions.values()),
-        family=family.model_copy(update={"detectable_drop": _smallest(suites)}),
+        family=family.replace(detectable_drop=_smallest(suites)),
         overall=rows,
         suites=suites,
     )

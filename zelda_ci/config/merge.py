@@ -70,11 +70,11 @@ def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
     values: dict[str, Any] = {}
     for layer in reversed(layers):
         values = _merged(values, _one_judge_model(layer.values()))
-    known = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
-    known |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
-    resolved = ResolvedSuite.model_validate(known)
-    judge = resolved.judge.model_copy(update={"model": resolved.judge_model})
-    return LoadedSuite(resolved.model_copy(update={"judge": judge}), dict(_origins(identity, layers)))
+    settled = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
+    settled |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
+    resolved = ResolvedSuite.model_validate(settled)
+    judge = resolved.judge.replace(model=resolved.judge_model)
+    return LoadedSuite(resolved.replace(judge=judge), dict(_origins(identity, layers)))
 
 
 _RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())
@@ -108,5 +108,5 @@ def _origins(identity: Identity, layers: tuple[Layer, ...]) -> Iterator[tuple[st
 
 def _nearest(key: str, layers: tuple[Layer, ...]) -> Origin:
     spellings = ("judgeModel", "judge.model") if key in {"judgeModel", "judge.model"} else (key,)
-    found = (layer.origin(spelling) for layer in layers for spelling in spellings)
-    return next((origin for origin in found if origin), DEFAULT)
+    origins = (layer.origin(spelling) for layer in layers for spelling in spellings)
+    return next((origin for origin in origins if origin), DEFAULT)

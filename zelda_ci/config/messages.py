@@ -56,13 +56,13 @@ def config_problem(file: str, at: Position | None, message: str) -> ConfigProble
 def ordered(problems: Iterable[ConfigProblem]) -> tuple[ConfigProblem, ...]:
     """By file, then by place; each once, and no file takes the whole screen."""
     ranked = sorted(set(problems), key=lambda it: (it.file, it.line or 0, it.column or 0, it.message))
-    return tuple(it for file, found in groupby(ranked, attrgetter("file")) for it in _first(file, list(found)))
+    return tuple(it for file, problems in groupby(ranked, attrgetter("file")) for it in _first(file, list(problems)))
 
 
-def _first(file: str, found: list[ConfigProblem]) -> Iterator[ConfigProblem]:
-    yield from found[:MAX_PER_FILE]
-    if len(found) > MAX_PER_FILE:
-        yield ConfigProblem(file, None, None, f"has {len(found) - MAX_PER_FILE} more problems")
+def _first(file: str, problems: list[ConfigProblem]) -> Iterator[ConfigProblem]:
+    yield from problems[:MAX_PER_FILE]
+    if len(problems) > MAX_PER_FILE:
+        yield ConfigProblem(file, None, None, f"has {len(problems) - MAX_PER_FILE} more problems")
 
 
 def shown(text: str) -> str:

@@ -42,11 +42,11 @@ def find_root(folder: Path) -> Path:
 def misnamed_config(root: Path) -> ConfigProblem | None:
     """A file that was probably meant to be the project's configuration; it would silently be ignored."""
     names = (name for name in _names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE)
-    found = next(names, None)
-    if found is None:
+    name = next(names, None)
+    if name is None:
         return None
     advice = f"rename it to {CONFIG_FILE}, or, if it is not Zelda's, put an empty {CONFIG_FILE} beside it"
-    return config_problem(found, None, f"is not read: {advice}")
+    return config_problem(name, None, f"is not read: {advice}")
 
 
 def suite_files(root: Path, test_dir: str) -> list[Path]:
@@ -264,6 +264,6 @@ def _stranger(name: str, suites: Sequence[LoadedSuite]) -> str:
 
 
 def _unknown_tag(tag: str, suites: Sequence[LoadedSuite]) -> str:
-    known = sorted({tag for suite in suites for tag in suite.resolved.tags})
-    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
+    tags = sorted({tag for suite in suites for tag in suite.resolved.tags})
+    there = f"; there are {', '.join(tags)}" if tags else "; no suite has tags"
     return f'No suite has the tag "{printable(shown(tag))}"{there}.'

@@ -311,8 +311,8 @@ def _range(schema: dict[str, Any]) -> str:
 def _inside(schema: dict[str, Any], step: int | str, model: type[Config]) -> dict[str, Any]:
     schema = _resolved(schema, model)
     if isinstance(step, str):
-        found: dict[str, Any] = schema["properties"][step]
-        return found
+        member: dict[str, Any] = schema["properties"][step]
+        return member
     lists = (one["items"] for one in alternatives_of(schema) if one.get("type") == "array")
     return next(lists)
 

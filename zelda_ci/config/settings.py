@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from zelda_ci.domain.suite import WEB_ADDRESS
+from zelda_ci.domain.suite import WEB_ADDRESS, has_port
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
@@ -17,7 +17,6 @@ _AWS_HARMLESS = re.compile(
     r"|ROLE_\w+|\w+_(MODE|ATTEMPTS|DISABLED|FILE|ENV|TIMEOUT|CONFIG)|STS_REGIONAL_ENDPOINTS)"
 )
 _ROUTING = {"PORTKEY_PROVIDER": "provider", "PORTKEY_VIRTUAL_KEY": "virtual-key", "PORTKEY_CONFIG": "config"}
-_NO = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,12 @@ class EnvironmentSettings:
     anthropic_api_key: Secret | None
     anthropic_base_url: str | None
     portkey_api_key: Secret | None
-    portkey_gateway_url: str | None
     portkey_routing: Mapping[str, str]
     """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
-    workspaces: Path | None
-    no_color: bool
-    ci: bool
+    unsafe: bool
+    """Whether runs without isolation are allowed on this machine."""
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    """All variables: what suites, git and proxies may ask for."""
     _secrets: tuple[Secret, ...]
 
     def secrets(self) -> tuple[Secret, ...]:
@@ -40,27 +39,30 @@ class EnvironmentSettings:
         return self._secrets
 
 
-def read_environment(environ: Mapping[str, str]) -> EnvironmentSettings:
+def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | None = None) -> EnvironmentSettings:
     """Read the settings.
+
+    Args:
+        environ: The environment.
+        passed: Credentials that came in another way, by the variable that each stands for, which is then not read.
 
     Raises:
         ConfigError: values that cannot be used, all at once; the values themselves are not shown.
     """
-    problems = [*_problems(environ)]
+    passed = passed or {}
+    problems = [*_problems({name: value for name, value in environ.items() if name not in passed})]
     if problems:
         raise ConfigError(
             "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
         )
     return EnvironmentSettings(
-        anthropic_api_key=_secret(environ, "ANTHROPIC_API_KEY"),
+        anthropic_api_key=passed.get("ANTHROPIC_API_KEY") or _secret(environ, "ANTHROPIC_API_KEY"),
         anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
-        portkey_api_key=_secret(environ, "PORTKEY_API_KEY"),
-        portkey_gateway_url=_address(environ, "PORTKEY_GATEWAY_URL"),
+        portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
         portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
-        workspaces=Path(environ["ZELDA_WORKSPACES"]) if environ.get("ZELDA_WORKSPACES") else None,
-        no_color=bool(environ.get("NO_COLOR")),
-        ci=environ.get("CI", "").lower() not in _NO,
-        _secrets=tuple(map(Secret, dict.fromkeys(_worth_masking(environ)))),
+        unsafe=environ.get("ZELDA_UNSAFE") == "1",
+        environ=environ,
+        _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
     )
 
 
@@ -72,7 +74,8 @@ def _address(environ: Mapping[str, str], name: str) -> str | None:
     return environ.get(name, "").rstrip("/") or None
 
 
-def _key_problem(value: str) -> str | None:
+def key_problem(value: str) -> str | None:
+    """What makes a text unfit to be sent as a key; None where nothing does."""
     if value != value.strip():
         return "begins or ends with blanks or a line break, as after a careless paste"
     if value[0] == value[-1] and value[0] in "'\"":
@@ -85,7 +88,7 @@ def _key_problem(value: str) -> str | None:
 def _address_problem(value: str) -> str | None:
     if value != value.strip():
         return "begins or ends with blanks or a line break, as after a careless paste"
-    if not re.fullmatch(WEB_ADDRESS, value) or not _has_port(value):
+    if not re.fullmatch(WEB_ADDRESS, value) or not has_port(value):
         return "is not an http:// or https:// address without user name, query and fragment"
     return None
 
@@ -97,13 +100,13 @@ def _folder_problem(value: str) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[str], str | None]] = {
-    "ANTHROPIC_API_KEY": _key_problem,
+    "ANTHROPIC_API_KEY": key_problem,
     "ANTHROPIC_BASE_URL": _address_problem,
-    "PORTKEY_API_KEY": _key_problem,
+    "PORTKEY_API_KEY": key_problem,
     "PORTKEY_GATEWAY_URL": _address_problem,
-    "PORTKEY_PROVIDER": _key_problem,
-    "PORTKEY_VIRTUAL_KEY": _key_problem,
-    "PORTKEY_CONFIG": _key_problem,
+    "PORTKEY_PROVIDER": key_problem,
+    "PORTKEY_VIRTUAL_KEY": key_problem,
+    "PORTKEY_CONFIG": key_problem,
     "ZELDA_WORKSPACES": _folder_problem,
 }
 
@@ -114,14 +117,6 @@ def _problems(environ: Mapping[str, str]) -> Iterator[str]:
         wrong = check(value) if value else None
         if wrong:
             yield f"The environment variable {name} {wrong}."
-
-
-def _has_port(address: str) -> bool:
-    """Whether the port, where one is given, exists."""
-    try:
-        return urlsplit(address).port != 0
-    except ValueError:
-        return False
 
 
 def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:

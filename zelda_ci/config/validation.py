@@ -70,7 +70,7 @@ def _told(layer: Layer, why: str) -> Iterator[ConfigProblem]:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")
 
 
-_OUR_OWN = ("model_credential", "outside", "no_program")
+_OUR_OWN = ("model_credential", "outside", "no_program", "no_port")
 """Errors of our own validators: their message is a sentence already."""
 
 
@@ -79,7 +79,12 @@ def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], 
     if error["type"] in _OUR_OWN:
         return f"{_name(path)} {error['msg']}"
     schema = fragment(model, path)
-    return f"{_name(path)} must be {expected(schema)}{_but(node, schema)}"
+    return f"{_name(path)} {requirement(schema, error)}{_but(node, schema)}"
+
+
+def requirement(schema: dict[str, Any], error: Any) -> str:
+    """What a value must be."""
+    return str(error["msg"]) if error["type"] in _OUR_OWN else f"must be {expected(schema)}"
 
 
 def _name(path: tuple[int | str, ...]) -> str:
@@ -138,17 +143,17 @@ class ValidatedTree(Generic[Model]):
 
 
 def validate_tree(
-    model: type[Model], node: MappingNode, file: str, told: Collection[ConfigProblem] = ()
+    model: type[Model], node: MappingNode, file: str, reported: Collection[ConfigProblem] = ()
 ) -> ValidatedTree[Model]:
-    """Validate a file's tree. An unknown key about which a problem is told already is not reported again."""
+    """Validate a file's tree. An unknown key about which a problem is reported already is not reported again."""
     values: Any = value_of(node)
     config, errors = _validate(model, values)
-    places = {(it.line, it.column) for it in told}
-    found = (*_problems(model, node, file, errors, places), *_two_judges(node, file))
+    places = {(it.line, it.column) for it in reported}
+    problems = (*_problems(model, node, file, errors, places), *_two_judges(node, file))
     if config is None:
         faulty = {_path_to(model, node, error["loc"])[:1] for error in errors}
         config, _ = _validate(model, {key: value for key, value in values.items() if (key,) not in faulty})
-    return ValidatedTree(config or model(), found)
+    return ValidatedTree(config or model(), problems)
 
 
 def _validate(model: type[Model], values: Any) -> tuple[Model | None, list[Any]]:
@@ -159,12 +164,12 @@ def _validate(model: type[Model], values: Any) -> tuple[Model | None, list[Any]]
 
 
 def _problems(
-    model: type[Config], node: MappingNode, file: str, errors: list[Any], told: Collection[object]
+    model: type[Config], node: MappingNode, file: str, errors: list[Any], reported: Collection[object]
 ) -> Iterator[ConfigProblem]:
     for path, error in _deepest({_path_to(model, node, error["loc"]): error for error in errors}):
         if error["type"] == "extra_forbidden":
             at = _key_place(node, path)
-            if (at.line, at.column) not in told:
+            if (at.line, at.column) not in reported:
                 yield config_problem(file, at, schema.unknown(str(path[-1]), _level(path), model))
         else:
             culprit = at_path(node, path)

@@ -1,5 +1,7 @@
 """What every stored value has in common."""
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -12,3 +14,12 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    def replace(self, **values: object) -> Self:
+        """A copy with other values in some fields, validated like those of a new record.
+
+        Raises:
+            ValueError: A field does not exist, or a value is not one of its type and range.
+        """
+        kept = {name: getattr(self, name) for name in self.model_fields_set}
+        return self.model_validate({**kept, **values}, extra="forbid", by_name=True, by_alias=False)

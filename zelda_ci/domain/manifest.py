@@ -159,11 +159,11 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     the session touched. Without an init message nothing was loaded.
     """
     if transcript.started is None:
-        untold = {"loaded": False, "reason": redact("the session never came up")}
-        return manifest.model_copy(update={"items": tuple(item.model_copy(update=untold) for item in manifest.items)})
+        why = redact("the session never came up")
+        return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
     session = _SessionAccount(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
-    items = tuple(item.model_copy(update=_settled(item, session, redact)) for item in manifest.items)
-    return manifest.model_copy(update={"items": items})
+    items = tuple(item.replace(**_settled(item, session, redact)) for item in manifest.items)
+    return manifest.replace(items=items)
 
 
 @dataclass(frozen=True)

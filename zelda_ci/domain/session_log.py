@@ -151,7 +151,7 @@ class _Log:
                 news.setdefault("error", None)
             if server.status == "connected" and before.connected_at is None:
                 news |= {"connected_at": seconds, "late": self.started is not None}
-            self.servers[server.name] = before.model_copy(update=news)
+            self.servers[server.name] = before.replace(**news)
 
     def entries(self) -> tuple[Entry, ...]:
         """Everything that was heard; turns are numbered in this order."""

@@ -6,6 +6,7 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
@@ -42,6 +43,20 @@ def _inside(path: str) -> str:
     return path
 
 
+def has_port(address: str) -> bool:
+    """Whether the port of an address, where one is given, exists."""
+    try:
+        return urlsplit(address).port != 0
+    except ValueError:
+        return False
+
+
+def _reachable(address: str) -> str:
+    if not has_port(address):
+        raise PydanticCustomError("no_port", "must have a port from 1 to 65535, or none")
+    return address
+
+
 def _listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
@@ -66,7 +81,7 @@ Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Name = Annotated[str, Field(pattern=NAME)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
-WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
 Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
 ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
 Globs = Annotated[
@@ -117,6 +132,14 @@ class ExecutionSettings(Setting):
     )
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
+    )
+    max_thinking_tokens: int | None = Field(
+        None,
+        ge=1024,
+        le=128_000,
+        description="Thinking budget of each response in tokens. Only models with a fixed budget heed it, such as "
+        "claude-haiku-4-5; newer ones choose their own.",
+        examples=[8000],
     )
     permission_mode: PermissionMode = Field(
         "bypassPermissions",

@@ -37,7 +37,7 @@ class CommandResult(Record):
     def in_brief(self, redact: Redactor) -> "CommandResult":
         """With the last lines of the output only, as it is stored."""
         lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
-        return self.model_copy(update={"output": redact("\n".join(lines)), "gap": None})
+        return self.replace(output=redact("\n".join(lines)), gap=None)
 
 
 class RunnerCounts(Record):

@@ -164,7 +164,7 @@ class Translator:
     def _is_news(self, started: Started) -> bool:
         """Every turn repeats the init message; it is worth recording where something changed."""
         before, self._started = self._started, started
-        return before is None or before != started.model_copy(update={"at": before.at})
+        return before is None or before != started.replace(at=before.at)
 
     def _result(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         # Deny rules and hooks refuse without a message of their own: only the result tells.

@@ -11,7 +11,7 @@ from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github import artifact_protocol
 from zelda_ci.github.api import no_mask, signatures
 from zelda_ci.github.archives import artifact_name, is_artifact_name, packed
-from zelda_ci.github.artifact_protocol import Backend, Twirp, TwirpReply
+from zelda_ci.github.artifact_protocol import Backend, Twirp, TwirpReply, backend_of
 from zelda_ci.github.http import Http
 from zelda_ci.github.schemas import QUOTA_WORDS
 from zelda_ci.redact import Secret
@@ -74,7 +74,8 @@ class ArtifactService:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
             hint = "Inside a GitHub Actions job they are there for actions, but not for `run` steps."
             raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
-        twirp = Twirp(http, origin=f"{results.scheme}://{results.netloc}", token=Secret(token))
+        origin = f"{results.scheme}://{results.netloc}"
+        twirp = Twirp(http, origin=origin, token=Secret(token), backend=backend_of(token))
         days, attempt = _number(environ, "GITHUB_RETENTION_DAYS"), _number(environ, "GITHUB_RUN_ATTEMPT")
         return cls(twirp, http, longest_days=days, attempt=attempt or 1, mask=mask)
 

@@ -83,7 +83,7 @@ def _compared(details: EfficiencyDetails, parts: list[_Part], remark: str) -> Ou
     if not parts:
         return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
     mean = sum(part.score for part in parts) / len(parts)
-    scored = details.model_copy(update={"parts": {part.name: part.score for part in parts}})
+    scored = details.replace(parts={part.name: part.score for part in parts})
     return Scored(mean, f"{', '.join(map(str, parts))}.{remark}", scored)
 
 

@@ -185,7 +185,7 @@ class ToolUsage:
         except JudgeError as problem:
             return Unscored(problem.message, details, failed=True)
         judge = JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION)
-        return self._scored(conclusion, context, manifest, details.model_copy(update={"judge": judge}))
+        return self._scored(conclusion, context, manifest, details.replace(judge=judge))
 
     async def _ask(
         self, context: EvalContext, manifest: ToolsManifest, details: ToolUsageDetails
@@ -212,14 +212,12 @@ class ToolUsage:
     ) -> Scored:
         claims = conclusion.value
         checked = tool_claims.check(claims, manifest, details.used, context.transcript, self._redact)
-        judged = details.model_copy(
-            update={
-                "missed": checked.missed,
-                "misused": checked.misused,
-                "rules": checked.rules,
-                "parts": conclusion.parts,
-                "notes": (*details.notes, *map(self._redact, conclusion.notes), *checked.notes),
-            }
+        judged = details.replace(
+            missed=checked.missed,
+            misused=checked.misused,
+            rules=checked.rules,
+            parts=conclusion.parts,
+            notes=(*details.notes, *map(self._redact, conclusion.notes), *checked.notes),
         )
         return Scored(claims.effectiveness, claims.reasoning, judged)
 

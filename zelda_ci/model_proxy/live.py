@@ -26,7 +26,6 @@ from zelda_ci.model_proxy.wire import (
     error_body,
     send_whole,
 )
-from zelda_ci.redact import MASK
 
 
 def open_client(upstream: Upstream, limits: Limits) -> httpx2.AsyncClient:
@@ -346,9 +345,7 @@ class LiveSource(AnswerSource):
 
     def _masked(self, text: str) -> str:
         for secret in self._upstream.headers.values():
-            # A value like "Bearer x" can be quoted without its scheme.
-            for part in {secret.reveal(), secret.reveal().rsplit(" ", 1)[-1]}:
-                text = text.replace(part, MASK) if part else text
+            text = secret.mask(text)
         return text
 
 

@@ -24,8 +24,8 @@ from zelda_ci.workspace import folder
 async def recover(tools: Tools, emit: Emit) -> None:
     """Clean up after every dead Zelda process of this project; live ones are not touched."""
     await tools.workspaces.sweep()
-    with closing(tools.store.unfinished()) as found:
-        while remains := await anyio.to_thread.run_sync(next, found, None):
+    with closing(tools.store.unfinished()) as unfinished:
+        while remains := await anyio.to_thread.run_sync(next, unfinished, None):
             await _recovered(remains, tools, emit)
 
 
@@ -48,7 +48,7 @@ async def _finish(remains: InterruptedRun, tools: Tools) -> None:
         context = EvalContext(run.config, None, transcript, run.api, None)
         results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
         evaluations = {result.metric: result for result in results}
-        run = run.model_copy(update={"finished_at": remains.last_heard, "evaluations": evaluations})
+        run = run.replace(finished_at=remains.last_heard, evaluations=evaluations)
     await anyio.to_thread.run_sync(remains.folder.finish, run, transcript)
 
 

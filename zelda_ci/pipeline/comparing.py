@@ -35,7 +35,7 @@ class Compared:
 def compare_sides(
     baseline: SideReference,
     candidate: SideReference,
-    known: Calibrations,
+    calibrations: Calibrations,
     gates: Mapping[str, GateSettings],
     *,
     allow_mixed: bool = False,
@@ -45,7 +45,7 @@ def compare_sides(
     Args:
         baseline: What the candidate is measured against.
         candidate: What is judged.
-        known: Where calibrations lie.
+        calibrations: Where calibrations lie.
         gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
         allow_mixed: Show deltas even where the sides differ in more than the steering files.
 
@@ -57,7 +57,7 @@ def compare_sides(
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
     runs = _gated(candidate.runs, gates)
     suites = {run.suite for run in (*baseline.runs, *runs)}
-    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=known.read(suites))
+    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=calibrations.read(suites))
     settings = recorded_settings(runs)
     reasons = (*gate(comparison, settings).reasons, *gate(_batch(runs), settings).reasons)
     return Compared(comparison, GateResult(reasons=reasons), _broken(runs))
@@ -67,16 +67,13 @@ def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
     outcomes: dict[str, list[Outcome]] = {}
     for run in runs:
         outcomes.setdefault(run.suite, []).append(run_outcome(run))
-    return tuple(sorted(suite for suite, found in outcomes.items() if min(found) >= Outcome.INCOMPLETE))
+    return tuple(sorted(suite for suite, reached in outcomes.items() if min(reached) >= Outcome.INCOMPLETE))
 
 
 def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:
     """The runs under today's gate: its tolerance is part of the comparison."""
     return tuple(
-        run.model_copy(update={"config": run.config.model_copy(update={"gate": gates[run.suite]})})
-        if run.suite in gates
-        else run
-        for run in runs
+        run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run for run in runs
     )
 
 
@@ -111,14 +108,14 @@ def calibrate_suite(suite: str, runs: Sequence[RunResult]) -> Calibration:
     Raises:
         StorageError: Fewer than two of the runs count.
     """
-    found = next(iter(calibrate(run for run in runs if run.suite == suite)), None)
-    valid = found.trials.valid if found else 0
-    if found is None or valid < MIN_RUNS:
+    calibration = next(iter(calibrate(run for run in runs if run.suite == suite)), None)
+    valid = calibration.trials.valid if calibration else 0
+    if calibration is None or valid < MIN_RUNS:
         counted = f"{len(runs)} run{'' if len(runs) == 1 else 's'}, of which {valid} count"
         hint = "Run it more often. Failed and interrupted runs do not count; `zelda show latest` says what happened."
         message = f"Noise shows between two runs at least; there are {counted}{'s' if valid == 1 else ''}."
         raise StorageError(message, hint=hint, code="TOO_FEW_TRIALS")
-    return found
+    return calibration
 
 
 def _of_one_commit(runs: Sequence[StoredRun]) -> list[StoredRun]:

@@ -14,13 +14,6 @@ from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
 
-def confined(suite: ResolvedSuite, level: str | None, require: IsolationLevel | None) -> ResolvedSuite:
-    """The suite with what was ordered in place of its own wishes."""
-    ordered = {"level": level, "require": require}
-    given = {name: value for name, value in ordered.items() if value is not None}
-    return suite.model_copy(update={"isolation": suite.isolation.model_copy(update=given)}) if given else suite
-
-
 def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) -> str:
     """For the log, before anything is spent."""
     why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
@@ -49,9 +42,9 @@ def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
 
 
 def _enter(ledger: RunState, **facts: object) -> None:
-    known = ledger.known.isolation
-    if known:
-        ledger.update(isolation=known.model_copy(update=facts))
+    report = ledger.known.isolation
+    if report:
+        ledger.update(isolation=report.replace(**facts))
 
 
 MAX_NAMED = 5
@@ -70,14 +63,14 @@ async def check_checkout(watched: WatchedCheckout | None, tools: Tools, ledger: 
     """Look again, and tell what is different."""
     if watched is None:
         return
-    found = await anyio.to_thread.run_sync(watched.compare, tools.redact)
-    enter_tripwire(ledger, found)
-    if found.changes:
-        emit(Warned(_told(found), ledger.folder.run_id))
+    tripwire = await anyio.to_thread.run_sync(watched.compare, tools.redact)
+    enter_tripwire(ledger, tripwire)
+    if tripwire.changes:
+        emit(Warned(_told(tripwire), ledger.folder.run_id))
 
 
-def _told(found: Tripwire) -> str:
-    named = ", ".join(f"{change.path} ({change.kind})" for change in found.changes[:MAX_NAMED])
-    others = len(found.changes) - MAX_NAMED + found.more
+def _told(tripwire: Tripwire) -> str:
+    named = ", ".join(f"{change.path} ({change.kind})" for change in tripwire.changes[:MAX_NAMED])
+    others = len(tripwire.changes) - MAX_NAMED + tripwire.more
     more = f" and {others} more" if others > 0 else ""
     return f"your own files changed while the run was under way, by the run or by somebody else: {named}{more}"

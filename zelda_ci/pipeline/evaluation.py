@@ -15,6 +15,7 @@ from zelda_ci.domain.workspace import Changes
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.tools import JudgeFactory, Tools
 from zelda_ci.redact import Redactor, SafeText, joined
@@ -29,8 +30,8 @@ async def evaluate(context: EvalContext, tools: Tools, ledger: RunState) -> Eval
         result = await run_evaluator(evaluator, context, tools.redact)
         context = replace(context, earlier={**context.earlier, evaluator.metric: result})
         _keep([result], ledger)
-    found = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
-    return replace(context, checks=(*context.checks, *found))
+    outputs = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
+    return replace(context, checks=(*context.checks, *outputs))
 
 
 async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> None:
@@ -48,8 +49,8 @@ async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState
 
 
 def _keep(results: Iterable[EvalResult], ledger: RunState) -> None:
-    known = ledger.known.evaluations | {result.metric: result for result in results}
-    ledger.update(evaluations={metric: known[metric] for metric in Metric if metric in known})
+    evaluations = ledger.known.evaluations | {result.metric: result for result in results}
+    ledger.update(evaluations={metric: evaluations[metric] for metric in Metric if metric in evaluations})
 
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
@@ -125,10 +126,8 @@ def _protecting_told(restored: tuple[SafeText, ...], tools: Tools) -> tuple[Safe
     return (tools.redact(f"{sentence}{names}{more}."),)
 
 
-async def rejudge(
-    stored: FinishedRun, judging: JudgeFactory, emit: Emit, *, judge_model: str | None = None
-) -> RunResult:
-    """Judge a run again by its own configuration, and put the new verdicts in the place of the old ones.
+async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overrides: Overrides) -> RunResult:
+    """Judge a run again by its configuration and the overrides; the new verdicts take the place of the old ones.
 
     A verdict that could not be had again does not replace one that is there.
 
@@ -137,13 +136,10 @@ async def rejudge(
 
     Raises:
         StorageError: The run cannot be read, or its result not be written.
+        ConfigError: An override cannot be used.
     """
     run = stored.result()
-    if judge_model:
-        judge = run.config.judge.model_copy(update={"model": judge_model})
-        run = run.model_copy(
-            update={"config": run.config.model_copy(update={"judge_model": judge_model, "judge": judge})}
-        )
+    run = run.replace(config=apply(run.config, overrides))
     transcript, offered = stored.transcript(), stored_manifest(stored.path)
     context = EvalContext(
         run.config,
@@ -159,11 +155,11 @@ async def rejudge(
     for notice in judge_run.notices:
         emit(Warned(notice, run.run_id))
     fresh = {result.metric: result for result in judge_run.results}
-    judged = run.model_copy(update={"judge": judge_run.usage() or run.judge, "evaluations": run.evaluations | fresh})
+    judged = run.replace(judge=judge_run.usage() or run.judge, evaluations=run.evaluations | fresh)
     kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
     if kept:
-        stored.rewrite(judged.model_copy(update={"evaluations": _ordered(run.evaluations | kept)}))
-    return judged.model_copy(update={"evaluations": _ordered(judged.evaluations)})
+        stored.rewrite(judged.replace(evaluations=_ordered(run.evaluations | kept)))
+    return judged.replace(evaluations=_ordered(judged.evaluations))
 
 
 def _is_worse(new: EvalResult, old: EvalResult | None) -> bool:
@@ -177,12 +173,12 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
     if run.changes is None:
         return None
-    known = run.changes
+    summary = run.changes
     return Changes(
-        files=known.files,
-        insertions=known.insertions,
-        deletions=known.deletions,
+        files=summary.files,
+        insertions=summary.insertions,
+        deletions=summary.deletions,
         patch=stored.patch_file,
-        patch_bytes=known.patch_bytes,
-        truncated=known.truncated,
+        patch_bytes=summary.patch_bytes,
+        truncated=summary.truncated,
     )

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from zelda_ci import ownership
 from zelda_ci.domain.run import Failure, RunResult
@@ -121,9 +120,9 @@ class RunState:
         """Model responses of the main thread so far."""
         return len(self._responses)
 
-    def update(self, **facts: Any) -> None:
+    def update(self, **facts: object) -> None:
         """Replace fields of the result by what is known now."""
-        self.known = self.known.model_copy(update=facts)
+        self.known = self.known.replace(**facts)
 
     def record(self, record: SessionRecord) -> None:
         """Take a record of the session: to disk first.
@@ -136,7 +135,7 @@ class RunState:
         self.records.append(record)
         match record:
             case Started():
-                self.update(versions=self.known.versions.model_copy(update={"cli": record.cli_version}))
+                self.update(versions=self.known.versions.replace(cli=record.cli_version))
             case AssistantSaid() | ToolCalled() if record.parent_tool_call_id is None and record.model != "<synthetic>":
                 self._responses.add(record.message_id)
             case _:

@@ -183,7 +183,7 @@ def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:
 def _sum(first: RunnerCounts, second: RunnerCounts) -> RunnerCounts:
     parts = ("passed", "failed", "errored", "skipped", "flaky")
     total = {part: getattr(first, part) + getattr(second, part) for part in parts}
-    return first.model_copy(update={**total, "failures": (*first.failures, *second.failures)[:NAMES_KEPT]})
+    return first.replace(**total, failures=(*first.failures, *second.failures)[:NAMES_KEPT])
 
 
 def from_output(lines: Lines) -> tuple[list[SourcedTally], list[str]]:

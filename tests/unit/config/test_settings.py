@@ -1,12 +1,10 @@
 """What is read from the environment, and what of it must never be shown."""
 
-from pathlib import Path
-
 import pytest
 
 from zelda_ci.config import settings
 from zelda_ci.errors import ConfigError
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, Secret
 
 KEY = "sk-ant-fake0123456789"
 PASTE = "begins or ends with blanks or a line break, as after a careless paste"
@@ -15,14 +13,13 @@ ADDRESS = "is not an http:// or https:// address without user name, query and fr
 
 def test_an_empty_environment_has_nothing():
     read = settings.read_environment({})
-    assert (read.anthropic_api_key, read.portkey_api_key, read.workspaces) == (None, None, None)
-    assert (read.anthropic_base_url, read.portkey_gateway_url) == (None, None)
-    assert (read.no_color, read.ci, read.secrets()) == (False, False, ())
+    assert (read.anthropic_api_key, read.portkey_api_key, read.anthropic_base_url) == (None, None, None)
+    assert (read.unsafe, read.secrets()) == (False, ())
 
 
 def test_an_empty_value_counts_as_not_set():
     names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PORTKEY_API_KEY", "PORTKEY_GATEWAY_URL", "ZELDA_WORKSPACES")
-    assert settings.read_environment(dict.fromkeys([*names, "NO_COLOR", "CI"], "")) == settings.read_environment({})
+    assert settings.read_environment(dict.fromkeys([*names, "ZELDA_UNSAFE"], "")) == settings.read_environment({})
 
 
 def test_values_are_read():
@@ -31,23 +28,21 @@ def test_values_are_read():
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/",
             "PORTKEY_API_KEY": "pk-fake-1234",
-            "PORTKEY_GATEWAY_URL": "https://api.portkey.ai/v1",
-            "ZELDA_WORKSPACES": "/var/tmp/z",
-            "NO_COLOR": "1",
-            "CI": "true",
+            "ZELDA_UNSAFE": "1",
         }
     )
     assert read.anthropic_api_key is not None
     assert read.anthropic_api_key.reveal() == KEY
     assert read.portkey_api_key is not None
     assert read.portkey_api_key.reveal() == "pk-fake-1234"
-    assert (read.anthropic_base_url, read.portkey_gateway_url) == ("http://127.0.0.1:8080", "https://api.portkey.ai/v1")
-    assert (read.workspaces, read.no_color, read.ci) == (Path("/var/tmp/z"), True, True)
+    assert (read.anthropic_base_url, read.unsafe) == ("http://127.0.0.1:8080", True)
 
 
-@pytest.mark.parametrize(("value", "is_ci"), [("1", True), ("true", True), ("false", False), ("0", False)])
-def test_ci_can_be_denied(value, is_ci):
-    assert settings.read_environment({"CI": value}).ci is is_ci
+def test_a_credential_that_came_in_another_way_stands_for_its_variable():
+    read = settings.read_environment({"ANTHROPIC_API_KEY": "'old-key-1234'"}, {"ANTHROPIC_API_KEY": Secret(KEY)})
+    assert read.anthropic_api_key is not None
+    assert read.anthropic_api_key.mask(f"{KEY} is sent") == "*** is sent"
+    assert Redactor(read.secrets())(f"{KEY} 'old-key-1234'") == "*** ***"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Level, Mode
-from zelda_ci.ci.settings import ActionSettings, credentials, read_action_settings
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Mode
+from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
+from zelda_ci.overrides import Given, Overrides
+from zelda_ci.redact import Redactor
 
 TOKEN = "ghs_faketoken0123456789012345678901234567"
 
@@ -34,7 +36,7 @@ def settings(workspace: Path, event: object = None, **inputs: str) -> ActionSett
 def test_without_inputs_everything_has_its_default(tmp_path: Path) -> None:
     found = settings(tmp_path)
     assert (found.mode, found.comment, found.jobs) == (Mode.AUTO, CommentWhen.ALWAYS, 1)
-    assert (found.suites, found.trials, found.fail_on, found.baseline, found.compare) == ((), None, None, None, True)
+    assert (found.suites, found.overrides, found.baseline, found.compare) == ((), Overrides(), None, True)
     assert found.artifact_name == "zelda-results"
     assert found.include_transcripts
     assert found.project == tmp_path
@@ -72,12 +74,16 @@ def test_inputs_arrive(tmp_path: Path) -> None:
     assert found.project == tmp_path / "shop"
     assert found.anthropic_api_key
     assert found.anthropic_api_key.reveal() == "sk-ant-fake-key"
-    assert (found.trials, found.max_cost_usd, found.retention_days) == (3, 2.5, 14)
+    assert found.overrides == Overrides(
+        trials=Given(3, "input", "trials"),
+        max_cost_usd=Given(2.5, "input", "max-cost-usd"),
+        fail_on=Given(("regression",), "input", "fail-on"),
+        require_isolation=Given("landlock", "input", "isolation-require"),
+    )
+    assert found.retention_days == 14
     assert (found.baseline, found.compare) == (tmp_path / "shop/../main.json", True)
     assert found.artifact_name == artifact_name("zelda-results-node 20 / linux")
-    assert found.fail_on == ("regression",)
     assert found.replay == tmp_path / "shop/cassettes"
-    assert found.isolation_require is Level.LANDLOCK
     assert not found.include_transcripts
 
 
@@ -85,12 +91,12 @@ def test_inputs_arrive(tmp_path: Path) -> None:
     ("given", "kinds"),
     [
         ("never", ()),
-        ("evaluation\nregression", ("regression", "evaluation")),
+        ("evaluation\nregression", ("evaluation", "regression")),
         ("evaluation", ("evaluation",)),
     ],
 )
 def test_what_turns_the_check_red_can_be_chosen(tmp_path: Path, given: str, kinds: tuple[str, ...]) -> None:
-    assert settings(tmp_path, fail_on=given).fail_on == kinds
+    assert settings(tmp_path, fail_on=given).overrides.fail_on == Given(kinds, "input", "fail-on")
 
 
 def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path) -> None:
@@ -120,7 +126,15 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert len(lines) == len(wrong)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
     assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment." in lines
-    assert any(line.startswith("The input isolation-require is 'auto', which cannot") for line in lines)
+    assert (
+        "The input isolation-require is 'auto', which cannot be used: "
+        "it must be one of full, namespaces, uid, landlock, degraded, none."
+    ) in lines
+    assert "The input max-cost-usd is 'inf', which cannot be used: it must be a number above 0." in lines
+    assert (
+        "The input fail-on is 'never, regression', which cannot be used: "
+        "it must be a list of items, each regression or evaluation, or never alone."
+    ) in lines
     assert caught.value.code == "INPUT_INVALID"
 
 
@@ -132,7 +146,7 @@ def test_a_link_does_not_lead_out_of_the_workspace(tmp_path: Path) -> None:
 
 
 def test_hyphens_stay_in_the_names_of_inputs(tmp_path: Path) -> None:
-    assert read_action_settings(environ(tmp_path) | {"INPUT_FAIL-ON": "never"}, Path.read_bytes).fail_on == ()
+    assert read_action_settings(environ(tmp_path) | {"INPUT_FAIL-ON": "never"}, Path.read_bytes).overrides.fail_on
     with pytest.raises(ConfigError, match=r"INPUT_FAIL_ON is not read: .* \(INPUT_FAIL-ON\)"):
         read_action_settings(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes)
 
@@ -168,10 +182,16 @@ def test_credentials_go_where_zelda_looks_and_never_print(tmp_path: Path) -> Non
     found = read_action_settings(variables, Path.read_bytes)
     assert "sk-ant-fake" not in repr(found)
     assert TOKEN not in repr(found)
-    passed = credentials(variables, found)
-    assert passed["ANTHROPIC_API_KEY"] == "sk-ant-fake-from-input"
-    assert not [name for name in passed if name.startswith("INPUT_")]
-    assert TOKEN in passed.values()
+    passed = environment(variables, found)
+    assert passed.anthropic_api_key is found.anthropic_api_key
+    assert not [name for name in passed.environ if name.startswith("INPUT_")]
+    assert Redactor(passed.secrets())(f"{TOKEN} sk-ant-fake-from-input sk-ant-fake-from-environment") == "*** *** ***"
+    assert "sk-ant-fake" not in repr(passed)
+
+
+def test_a_key_in_quotes_is_refused_as_in_the_environment(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="input anthropic-api-key cannot be used: it is in quotes"):
+        settings(tmp_path, anthropic_api_key="'sk-ant-fake-key'")
 
 
 def test_the_table_of_outputs_has_no_duplicates() -> None:

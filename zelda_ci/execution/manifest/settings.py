@@ -188,14 +188,14 @@ KEYS = {
 
 
 @dataclass(frozen=True)
-class Overrides:
+class SettingOverrides:
     """What does not take effect, and the variables that have to be pinned for that."""
 
     findings: tuple[SettingFinding, ...] = ()
     variables: tuple[str, ...] = ()
 
 
-def find_overrides(workspace: Workspace, redact: Redactor) -> Overrides:
+def find_overrides(workspace: Workspace, redact: Redactor) -> SettingOverrides:
     """Read the settings that the session will meet; in a folder that is gone there are none."""
     try:
         with Tree(workspace.path) as tree:
@@ -208,7 +208,7 @@ def find_overrides(workspace: Workspace, redact: Redactor) -> Overrides:
         for file, setting, effect in overrides[:MAX_FINDINGS]
     ]
     variables = {setting.removeprefix("env.") for _, setting, _ in overrides if setting.startswith("env.")}
-    return Overrides(tuple(findings), tuple(sorted(variables)))
+    return SettingOverrides(tuple(findings), tuple(sorted(variables)))
 
 
 def is_ours(variable: str) -> bool:

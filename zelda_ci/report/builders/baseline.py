@@ -41,7 +41,7 @@ def from_file(name: str) -> str:
 def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
     """There are results, and none of them is of a suite that was run."""
     sentence = f"no baseline yet: the stored results ({origin.sentence}) are of other suites"
-    return origin.model_copy(update={"state": BaselineState.NONE_YET, "sentence": sentence, "commit": None})
+    return origin.replace(state=BaselineState.NONE_YET, sentence=sentence, commit=None)
 
 
 def never_stored(branch: str, base_commit: str | None) -> BaselineOrigin:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.support.claude_sessions import make_workspace
-from zelda_ci.execution.manifest.settings import Overrides, find_overrides
+from zelda_ci.execution.manifest.settings import SettingOverrides, find_overrides
 from zelda_ci.redact import Redactor, Secret
 
 REDACT = Redactor([Secret("hunter2-is-secret")])
 
 
-def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> Overrides:
+def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> SettingOverrides:
     text = settings if isinstance(settings, str) else json.dumps(settings)
     return find_overrides(make_workspace(tmp_path, {file: text}), REDACT)
 
@@ -50,7 +50,7 @@ def test_a_variable_on_the_way_to_the_model_is_found_and_pinned(tmp_path: Path, 
     ],
 )
 def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settings: Any) -> None:
-    assert find(tmp_path, settings) == Overrides()
+    assert find(tmp_path, settings) == SettingOverrides()
 
 
 @pytest.mark.parametrize("key", ["apiKeyHelper", "awsAuthRefresh", "otelHeadersHelper", "proxyAuthHelper", "sandbox"])
@@ -78,7 +78,7 @@ def test_thousands_of_variables_are_all_pinned_and_fifty_told(tmp_path: Path) ->
 def test_a_workspace_that_is_gone_has_no_settings(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     gone = dataclasses.replace(workspace, path=workspace.root / "gone")
-    assert find_overrides(gone, REDACT) == Overrides()
+    assert find_overrides(gone, REDACT) == SettingOverrides()
 
 
 @pytest.mark.parametrize("how", ["fifo", "link out", "folder"])
@@ -94,4 +94,4 @@ def test_a_trap_in_place_of_the_settings_is_no_setting(tmp_path: Path, how: str)
             file.mkdir()
         case _:
             file.symlink_to(tmp_path / "outside.json")
-    assert find_overrides(workspace, REDACT) == Overrides()
+    assert find_overrides(workspace, REDACT) == SettingOverrides()

@@ -1,0 +1,185 @@
+"""What is given above the suites, wherever it was given: one value, one function that applies it, one kind of error."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.errors import ConfigError
+from zelda_ci.overrides import ROWS, Given, Overrides, apply, read
+
+PACKAGE = Path(__file__).parents[2] / "zelda_ci"
+DOCS = (PACKAGE.parent / "docs" / "configuration.md").read_text()
+SUITE = ResolvedSuite(name="greeting", file="zelda/test-greeting.yaml", prompt="Greet.")
+
+
+def test_what_is_given_replaces_what_the_suite_says_and_nothing_else() -> None:
+    given = {
+        "trials": "3",
+        "max-cost-usd": "2.5",
+        "fail-on": "regression",
+        "isolation-level": "uid",
+        "isolation-require": "landlock",
+        "gateway-url": "https://gateway.example.com/v1",
+    }
+    suite = apply(SUITE, read("input", given.get))
+    assert suite.trials == 3
+    assert suite.execution.max_cost_usd == 2.5
+    assert suite.gate.fail_on == ("regression",)
+    assert (suite.isolation.level, suite.isolation.require) == ("uid", "landlock")
+    assert suite.gateway_url == "https://gateway.example.com/v1"
+    changed = {"trials", "execution", "gate", "isolation", "gateway_url", "judge"}
+    assert suite.model_dump(exclude=changed) == SUITE.model_dump(exclude=changed)
+    assert suite.execution.replace(max_cost_usd=None) == SUITE.execution
+
+
+def test_the_judge_is_one_whichever_spelling_the_suite_used() -> None:
+    suite = apply(SUITE, Overrides(judge_model=Given("claude-opus-5-5", "option", "--judge-model")))
+    assert (suite.judge_model, suite.judge.model) == ("claude-opus-5-5", "claude-opus-5-5")
+
+
+def test_the_nearest_way_of_giving_wins_and_each_value_keeps_its_origin() -> None:
+    environment = read("variable", {"PORTKEY_GATEWAY_URL": "https://a.example.com"}.get)
+    workflow = read("input", {"gateway-url": "https://b.example.com", "trials": "2"}.get)
+    both = workflow.above(environment)
+    assert both.gateway_url == Given("https://b.example.com", "input", "gateway-url")
+    assert (str(both.trials), str(environment.gateway_url)) == (
+        "The input trials",
+        "The environment variable PORTKEY_GATEWAY_URL",
+    )
+
+
+WHOLE = "be a whole number from 1 to 1000"
+ADDRESS = "be an http:// or https:// address without user name, query and fragment"
+KINDS = "be a list of items, each regression or evaluation, or never alone"
+WRONG: list[tuple[str, Given[Any], str]] = [
+    ("trials", Given(0, "option", "--trials"), f"The option --trials is '0', which|{WHOLE}"),
+    ("trials", Given(1001, "input", "trials"), f"The input trials is '1001', which|{WHOLE}"),
+    ("trials", Given(value=True, kind="input", name="trials"), f"The input trials is 'True', which|{WHOLE}"),
+    (
+        "max_thinking_tokens",
+        Given(1000, "option", "--max-thinking-tokens"),
+        "The option --max-thinking-tokens is '1000', which|be a whole number from 1024 to 128000",
+    ),
+    ("max_cost_usd", Given(float("nan"), "input", "cost"), "The input cost is 'nan', which|be a number above 0"),
+    (
+        "isolation",
+        Given("iron", "option", "--isolation"),
+        "The option --isolation is 'iron', which|be one of auto, full, namespaces, uid, landlock, degraded, none",
+    ),
+    (
+        "judge_model",
+        Given("a\x1b ", "option", "-m"),
+        "The option -m is 'a\\x1b ', which|be the id of a model, without blanks",
+    ),
+    (
+        "fail_on",
+        Given(("never", "regression"), "input", "fail-on"),
+        f"The input fail-on is 'never, regression', which|{KINDS}",
+    ),
+    (
+        "gateway_url",
+        Given("https://x:99999", "input", "at"),
+        "The input at is 'https://x:99999', which|have a port from 1 to 65535, or none",
+    ),
+    ("gateway_url", Given("https://me:hunter2@x", "variable", "GATE"), f"The environment variable GATE|{ADDRESS}"),
+]
+
+
+@pytest.mark.parametrize(("field", "given", "parts"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_value_that_the_files_would_not_allow_is_named_with_its_origin(
+    field: str, given: Given[Any], parts: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        apply(SUITE, Overrides(**{field: given}))
+    assert caught.value.message == " cannot be used: it must ".join(parts.split("|")) + "."
+    assert caught.value.exit_code == 2
+
+
+def test_all_wrong_values_are_told_at_once() -> None:
+    wrong = {row.input: "?" for row in ROWS.values() if row.input}
+    with pytest.raises(ConfigError) as caught:
+        apply(SUITE, read("input", wrong.get))
+    assert len(caught.value.message.splitlines()) == len(wrong)
+
+
+def test_a_key_like_value_is_not_shown() -> None:
+    key = "sk-ant-fake0123456789"
+    (problem,) = read("input", {"trials": key}.get).problems()
+    assert problem.startswith("The input trials is '***', which")
+
+
+def test_a_key_can_be_given_in_one_way_only_by_one_name() -> None:
+    for kind in ("option", "input", "variable"):
+        names = [name for row in ROWS.values() if (name := row.name(kind))]
+        assert len(names) == len(set(names))
+
+
+def test_the_docs_say_where_each_key_can_be_given() -> None:
+    for row in ROWS.values():
+        commands = ", ".join(f"`zelda {command}`" for command in row.commands)
+        option = f"`{row.option}` ({commands})" if row.option else ""
+        cells = [f"`{row.key}`", option, *(f"`{name}`" if name else "" for name in (row.input, row.variable))]
+        assert "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|" in DOCS
+
+
+NEW_KEY = {
+    "domain/suite.py": (
+        "    permission_mode: PermissionMode = Field(",
+        '    max_steps: PositiveInt | None = Field(None, le=9, description="Most steps.")\n',
+    ),
+    "overrides.py": (
+        "    max_cost_usd: Annotated[",
+        '    steps: Annotated[Given[int] | None, Override("execution.maxSteps", "--max-steps", "in", "VAR")] = None\n',
+    ),
+}
+"""File → what a line is put before, and the line."""
+
+USE = """
+import click
+from zelda_ci.cli import options
+from zelda_ci.config.schema import SuiteConfig, editor_schema
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.overrides import apply, read
+
+suite = ResolvedSuite(name="a", file="a", prompt="a", execution={"maxSteps": 2})
+
+@click.command()
+@options.overrides("run")
+def run(overrides):
+    ways = [overrides, read("input", {"in": "4"}.get), read("variable", {"VAR": "5"}.get)]
+    print(suite.execution.max_steps, *(apply(suite, way).execution.max_steps for way in ways))
+    print(read("input", {"in": "10"}.get).problems()[0])
+    print(editor_schema(SuiteConfig)["$defs"]["ExecutionSettings"]["properties"]["maxSteps"]["description"])
+
+run(["--max-steps", "3"])
+"""
+
+
+def test_a_new_key_needs_its_field_its_row_and_the_place_that_uses_it(tmp_path: Path) -> None:
+    """With them it is a key of the files, an option, an input and a variable, checked alike."""
+    copied = tmp_path / "zelda_ci"
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "demo_*"))
+    for name, (place, line) in NEW_KEY.items():
+        source = (copied / name).read_text()
+        assert source.count(place) == 1
+        (copied / name).write_text(source.replace(place, line + place))
+    done = subprocess.run(
+        [sys.executable, "-c", USE],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        "2 3 4 5",
+        "The input in is '10', which cannot be used: it must be a whole number from 1 to 9.",
+        "Most steps.",
+    ], done.stderr

@@ -1,0 +1,196 @@
+"""Settings that are given above the suites: on the command line, as inputs of a workflow, in the environment.
+
+A row of `Overrides` names a key and where it can be given. The options of the commands are made from the rows, `read`
+reads inputs and variables by them, and `apply` is the only way in which they change a suite.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+
+from pydantic import ValidationError
+
+from zelda_ci.config.messages import shown
+from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names
+from zelda_ci.config.validation import requirement
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.errors import ConfigError
+from zelda_ci.redact import Redactor
+
+T = TypeVar("T")
+Kind = Literal["option", "input", "variable"]
+NAMES: dict[Kind, str] = {"option": "option", "input": "input", "variable": "environment variable"}
+
+
+@dataclass(frozen=True)
+class Given(Generic[T]):
+    """A value, and where it was given."""
+
+    value: T
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"The {NAMES[self.kind]} {self.name}"
+
+
+@dataclass(frozen=True)
+class Override:
+    """A key that can be given above the suites: the names under which, as far as there are any, and the commands."""
+
+    key: str
+    option: str | None = None
+    input: str | None = None
+    variable: str | None = None
+    commands: tuple[str, ...] = ("run", "calibrate")
+    help: str | None = None
+    """Of the option, where the description of the key does not fit."""
+    none: str | None = None
+    """The word for an empty list."""
+
+    def name(self, kind: Kind) -> str | None:
+        return {"option": self.option, "input": self.input, "variable": self.variable}[kind]
+
+    @property
+    def place(self) -> ConfigKey:
+        """The key in the schema of the files."""
+        return next(key for key in keys(ProjectConfig) if key.dotted == self.key)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What the files allow as its value."""
+        return fragment(ProjectConfig, self.place.path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """What was given; a field is absent where the suites decide."""
+
+    trials: Annotated[
+        Given[int] | None,
+        Override(
+            "trials",
+            option="--trials",
+            input="trials",
+            commands=("run",),
+            help="Run each suite this often; overrides the suite.",
+        ),
+    ] = None
+    max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
+    max_thinking_tokens: Annotated[
+        Given[int] | None, Override("execution.maxThinkingTokens", option="--max-thinking-tokens")
+    ] = None
+    fail_on: Annotated[Given[tuple[str, ...]] | None, Override("gate.failOn", input="fail-on", none="never")] = None
+    isolation: Annotated[
+        Given[str] | None,
+        Override(
+            "isolation.level",
+            option="--isolation",
+            input="isolation-level",
+            help="Isolation level, overrides the suites.",
+        ),
+    ] = None
+    require_isolation: Annotated[
+        Given[str] | None, Override("isolation.require", option="--require-isolation", input="isolation-require")
+    ] = None
+    gateway_url: Annotated[
+        Given[str] | None, Override("gatewayUrl", input="gateway-url", variable="PORTKEY_GATEWAY_URL")
+    ] = None
+    judge_model: Annotated[
+        Given[str] | None,
+        Override(
+            "judgeModel",
+            option="--judge-model",
+            commands=("rejudge",),
+            help="Ask this model instead of the one the run was configured with.",
+        ),
+    ] = None
+
+    def above(self, other: "Overrides") -> "Overrides":
+        """Both; where both give a value, this one's."""
+        return replace(other, **{field: given for field, _, given in self.entries()})
+
+    def entries(self) -> Iterator[tuple[str, Override, Given[Any]]]:
+        """Field, row and value of what was given."""
+        for field, row in ROWS.items():
+            if given := getattr(self, field):
+                yield field, row, given
+
+    def problems(self) -> list[str]:
+        """A sentence about each value that the files would not allow either."""
+        return [problem for _, row, given in self.entries() if (problem := _problem(row, given))]
+
+
+ROWS: dict[str, Override] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Overrides, include_extras=True).items()
+}
+"""Field of `Overrides` → its row."""
+
+
+def read(kind: Kind, text: Callable[[str], str | None]) -> Overrides:
+    """What was given as inputs or variables.
+
+    Args:
+        kind: Which of them.
+        text: The text under a name; empty or absent where nothing was given.
+    """
+    names = [(field, row, name) for field, row in ROWS.items() if (name := row.name(kind))]
+    texts = [(field, row, name, text(name)) for field, row, name in names]
+    return Overrides(**{field: Given(_parsed(row, raw), kind, name) for field, row, name, raw in texts if raw})
+
+
+def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
+    """The suite with what was given in place of its own settings.
+
+    Raises:
+        ConfigError: Values that cannot be used, all of them at once.
+    """
+    problems = overrides.problems()
+    if problems:
+        raise ConfigError("\n".join(problems), hint="Nothing was run.", code="OVERRIDE_INVALID")
+    for _, row, given in overrides.entries():
+        suite = _with(suite, row.place.attributes, given.value)
+    # In a suite whose values are settled, both spellings of the judge's model say the same.
+    return suite.replace(judge=suite.judge.replace(model=suite.judge_model))
+
+
+R = TypeVar("R", bound=Record)
+
+
+def _with(record: R, path: tuple[str, ...], value: object) -> R:
+    field, *inner = path
+    return record.replace(**{field: _with(getattr(record, field), tuple(inner), value) if inner else value})
+
+
+def _parsed(row: Override, text: str) -> Any:
+    """The value that a text stands for; the text itself where it is none, which is then a problem."""
+    types = type_names(row.schema)
+    if "array" in types:
+        words = tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
+        return () if words == (row.none,) else words
+    if "integer" in types and re.fullmatch(r"[0-9]{1,9}", text):
+        return int(text)
+    try:
+        return float(text) if "number" in types else text
+    except ValueError:
+        return text
+
+
+def _problem(row: Override, given: Given[Any]) -> str | None:
+    values: Any = given.value
+    for step in reversed(row.place.path):
+        values = {step: values}
+    try:
+        ProjectConfig.model_validate(values, strict=True, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        wanted = requirement(row.schema, exc.errors()[0]) + (f", or {row.none} alone" if row.none else "")
+        # A variable may hold a secret that was meant for another.
+        value = "" if given.kind == "variable" else f" is {_shown(given.value)}, which"
+        return f"{given}{value} cannot be used: it {wanted}."
+    return None
+
+
+def _shown(value: Any) -> str:
+    return ascii(shown(Redactor()(", ".join(value) if isinstance(value, tuple) else str(value))))
