@@ -35,7 +35,7 @@ def socket_at(path: Path) -> None:
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "a folder": Path.mkdir,
-    "a pipe": os.mkfifo,
+    "a named pipe": os.mkfifo,
     "a symbolic link": lambda path: path.symlink_to("/dev/null"),
     "a socket": socket_at,
 }

@@ -5,6 +5,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pathspec.patterns.gitignore import GitIgnorePatternError
 
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import untrusted
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
@@ -96,16 +98,9 @@ def _patterns(text: bytes) -> Iterator[Any]:
 
 
 def _head(place: Path, size: int = HEAD_BYTES) -> bytes:
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):
+        return untrusted.read_head(place, size)
+    return b""
 
 
 MAX_FILES = 200_000
@@ -239,7 +234,7 @@ def _copy_tree(source: Path, target: Path, copy: _Copy) -> None:
         elif stat.S_ISLNK(status.st_mode):
             copy.count(status)
             twin.symlink_to(original.readlink())
-        elif stat.S_ISREG(status.st_mode):
+        elif untrusted.is_regular(status):
             copy.count(status)
             _copy_file(original, twin, copy)
         else:
