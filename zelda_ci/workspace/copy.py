@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.from_thread
 from pathspec import GitIgnoreSpec
-from pathspec.patterns.gitignore import GitIgnorePatternError
 
+from zelda_ci.domain.globs import gitignore_patterns
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
@@ -74,9 +73,9 @@ class Ignored:
 
     def inside(self, folder: Path) -> "Ignored":
         """With that of a folder below, if it has one."""
-        patterns = _head(folder / ".gitignore", MAX_LIST_BYTES)
-        spec = GitIgnoreSpec(tuple(_patterns(patterns)), backend="simple")
-        return Ignored(((folder, spec), *self.lists)) if patterns else self
+        text = os.fsdecode(_head(folder / ".gitignore", MAX_LIST_BYTES).removeprefix(b"\xef\xbb\xbf"))
+        patterns = gitignore_patterns(line.removesuffix("\r") for line in text.split("\n"))
+        return Ignored(((folder, GitIgnoreSpec(patterns, backend="simple")), *self.lists)) if text else self
 
     def names(self, place: Path, *, is_folder: bool) -> bool:
         """Whether git would ignore an entry of a folder that it does not ignore."""
@@ -86,15 +85,6 @@ class Ignored:
             if decided is not None:
                 return bool(decided)
         return False
-
-
-def _patterns(text: bytes) -> Iterator[Any]:
-    """Those that can be understood; git passes over the others too."""
-    for line in os.fsdecode(text.removeprefix(b"\xef\xbb\xbf")).split("\n"):
-        try:
-            yield from GitIgnoreSpec.from_lines([line.removesuffix("\r")]).patterns
-        except GitIgnorePatternError:
-            continue
 
 
 def _head(place: Path, size: int = HEAD_BYTES) -> bytes:
