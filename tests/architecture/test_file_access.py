@@ -37,6 +37,8 @@ def dangers(source: str) -> Iterator[str]:
                 yield name
             case ast.ImportFrom(module="os" | "stat" | "fcntl" | "tempfile", names=names):
                 yield from (alias.name for alias in names if alias.name in OPENING | LOCKING | REPLACING)
+            case _:
+                pass
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,8 @@ def _delete(name: str, top: int, waiting: list[str]) -> int:
 def _emptied(folder: int, top: int) -> tuple[list[str], int]:
     """Unlink the files of a folder and move its subfolders to the top of the trash."""
     moved, stuck = [], 0
-    with os.scandir(folder) as found:
-        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    with os.scandir(folder) as listing:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
     for name, is_folder in entries:
         if not is_folder:
             stuck += _unlink(name, folder)

@@ -42,13 +42,18 @@ def link_out(path: Path) -> None:
     path.symlink_to(outside)
 
 
+def link_to_a_pipe(path: Path) -> None:
+    os.mkfifo(f"{path}.pipe")
+    path.symlink_to(f"{path}.pipe")
+
+
 NOT_REGULAR: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (Path.mkdir, "a folder"),
     "pipe": (os.mkfifo, "a named pipe"),
     "socket": (socket_at, "a socket"),
     "device": (device_at, "a device"),
     "link out": (link_out, "a symbolic link"),
-    "link to a pipe": (lambda path: (os.mkfifo(f"{path}.pipe"), path.symlink_to(f"{path}.pipe")), "a symbolic link"),
+    "link to a pipe": (link_to_a_pipe, "a symbolic link"),
     "link to itself": (lambda path: path.symlink_to(path), "a symbolic link"),
     "link to nothing": (lambda path: path.symlink_to("nothing"), "a symbolic link"),
 }
