@@ -43,7 +43,7 @@ def ignore_draft(root: Path, results_dir: str) -> FileDraft | None:
     """`.gitignore` with a line for the results; absent when it has one."""
     draft = _draft(root, IGNORE_FILE, b"")
     with _explained(IGNORE_FILE):
-        content = draft.path.read_bytes() if draft.exists else b""
+        content = untrusted.read(draft.path) if draft.exists else b""
     if _is_ignored(content, results_dir):
         return None
     line_break = b"\r\n" if b"\r\n" in content else b"\n"
