@@ -21,8 +21,8 @@ TIMEOUT_SECONDS = 60.0
 NOTICE_SECONDS = 2.0
 """After so much waiting somebody wants to know for whom."""
 
-tell: ContextVar[Callable[[str], None]] = ContextVar("tell", default=lambda _: None)
-"""Hears, in a sentence, who is waited for."""
+on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambda _: None)
+"""Is given a sentence that says who is waited for."""
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
@@ -140,15 +140,15 @@ class _Waiting:
             )
         if waited > NOTICE_SECONDS and not self._announced:
             self._announced = True
-            _say(f"waiting for {_holder(self._path)}, which holds {self._path}")
+            _announce(f"waiting for {_holder(self._path)}, which holds {self._path}")
 
 
-def _say(sentence: str) -> None:
-    hear = tell.get()
+def _announce(sentence: str) -> None:
+    listener = on_wait.get()
     try:
-        anyio.from_thread.run_sync(hear, sentence)
+        anyio.from_thread.run_sync(listener, sentence)
     except RuntimeError:  # this is the thread of the event loop, or there is none
-        hear(sentence)
+        listener(sentence)
 
 
 def _opened(path: Path, mode: int) -> int:
