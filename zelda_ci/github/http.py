@@ -33,10 +33,10 @@ CHUNK = 1 << 16
 
 
 class GitHubRetry(Retry):
-    """urllib3's rules for sending something again, and what GitHub says of its limits.
+    """urllib3's rules for sending a request again, with GitHub's rate limits.
 
-    `Http` asks them about whole answers. urllib3 itself would ask before it reads a body, and there GitHub says that a
-    403 is a limit, or a 200 to a query; and a body may break off.
+    `Http` applies them to whole answers. urllib3 itself would apply them before it reads the body; but only the body says
+    that a 403 is a rate limit, or a 200 to a query, and a body may break off.
     """
 
     @classmethod
@@ -78,9 +78,9 @@ class GitHubRetry(Retry):
         if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
             # A second more, since clocks differ.
             return max(0.0, int(reset[:15]) - now) + 1
-        is_secondary = RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403
-        limits = {"backoff_factor": SECONDARY_PAUSE, "backoff_max": math.inf} if is_secondary else {}
-        return self.new(**{"backoff_factor": LIMIT_PAUSE, **limits}).get_backoff_time()
+        if RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403:
+            return self.new(backoff_factor=SECONDARY_PAUSE, backoff_max=math.inf).get_backoff_time()
+        return self.new(backoff_factor=LIMIT_PAUSE).get_backoff_time()
 
 
 class Http:
