@@ -35,8 +35,8 @@ CHUNK = 1 << 16
 class GitHubRetry(Retry):
     """urllib3's rules for sending a request again, with GitHub's rate limits.
 
-    `Http` applies them to whole answers. urllib3 itself would apply them before it reads the body; but only the body says
-    that a 403 is a rate limit, or a 200 to a query, and a body may break off.
+    `Http` applies them to whole answers. urllib3 itself would apply them before it reads the body; but only the body
+    says that a 403 is a rate limit, or a 200 to a query, and a body may break off.
     """
 
     @classmethod
