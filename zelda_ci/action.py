@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -19,13 +20,16 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.http import Http
 from zelda_ci.github.revisions import merge_parents
 from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.workspace.git import head_commit
+
+if TYPE_CHECKING:
+    from zelda_ci.github.http import Http
 
 TIMEOUT_SECONDS = 300.0
 
@@ -85,6 +89,9 @@ def _need_files(project: Path) -> None:
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
+    with one_at_a_time("requests"):
+        from zelda_ci.github.http import Http  # noqa: PLC0415 - a command that never asks GitHub need not wait for it
+
     http = Http(patience_seconds=TIMEOUT_SECONDS)
 
     def mask(value: str) -> None:
@@ -103,7 +110,7 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
     )
 
 
-def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> Api | None:
+def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) -> Api | None:
     context = settings.context
     if settings.github_token is None:
         return None

@@ -265,7 +265,7 @@ async def _run(
     # what the event loop imports by itself is no import of ours, and would not wait.
     preload.start()
     interruption = Interruption()
-    locks.tell.set(lambda sentence: emit(Warned(sentence)))
+    locks.on_wait.set(lambda sentence: emit(Warned(sentence)))
     async with anyio.create_task_group() as group:
         group.start_soon(interruption.heed_signals, emit)
         group.start_soon(interruption.hasten)

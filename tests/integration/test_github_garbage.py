@@ -10,6 +10,7 @@ import pytest
 from tests.support.github_clients import patient_http
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import GitHubError
+from zelda_ci.github.schemas import HttpRequest
 
 GARBAGE = {
     "another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -56,6 +57,6 @@ def saying(words: bytes) -> Iterator[str]:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_garbage_is_an_error_with_a_sentence(words: bytes, method: str) -> None:
     with saying(words) as url, pytest.raises(GitHubError) as caught:
-        patient_http().send(method, url, headers={}, data=b"x", timeout=PATIENCE).json()
+        patient_http().send(HttpRequest(method, url, {}, data=b"x", timeout=PATIENCE)).json()
     assert caught.value.message
     assert "secret" not in caught.value.user_message

@@ -1,7 +1,6 @@
 """Requests to a server that is slow, busy, broken or gone."""
 
 import gzip
-import io
 import logging
 import socket
 import threading
@@ -24,7 +23,7 @@ from tests.support.github_server import (
 )
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.http import Http
-from zelda_ci.github.schemas import ApiResponse
+from zelda_ci.github.schemas import ApiResponse, HttpRequest
 
 SIGNED = "sig=c2VjcmV0&token=abc"
 
@@ -53,12 +52,12 @@ def headers(github: GitHubServer) -> dict[str, str]:
 
 
 def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> ApiResponse:
-    return http.send("GET", f"{github.api_url}{path}", headers=headers(github), **more)  # type: ignore[arg-type]
+    return http.send(HttpRequest("GET", f"{github.api_url}{path}", headers(github), **more))  # type: ignore[arg-type]
 
 
 def post(github: GitHubServer, http: Http, **more: float) -> ApiResponse:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
-    return http.send("POST", url, headers=headers(github), json={"body": "hello"}, **more)  # type: ignore[arg-type]
+    return http.send(HttpRequest("POST", url, headers(github), json={"body": "hello"}, **more))  # type: ignore[arg-type]
 
 
 def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> GitHubError:
@@ -158,7 +157,7 @@ def test_what_was_refused_because_of_a_limit_is_done_again(github: GitHubServer)
 def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str) -> None:
     sleeper = Sleeper()
     with pytest.raises(GitHubError) as caught:
-        patient_http(sleeper).send(method, f"http://127.0.0.1:{dead_port}/x?{SIGNED}", headers={}, json={})
+        patient_http(sleeper).send(HttpRequest(method, f"http://127.0.0.1:{dead_port}/x?{SIGNED}", {}, json={}))
     assert caught.value.code == "GITHUB_UNREACHABLE"
     assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nothing listens there."
     assert sleeper.seconds == pytest.approx(1 + 2 + 4 + 8)
@@ -166,7 +165,7 @@ def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str)
 
 def test_a_name_that_does_not_exist_is_told() -> None:
     with pytest.raises(GitHubError) as caught:
-        patient_http().send("GET", f"http://nobody.invalid/?{SIGNED}", headers={})
+        patient_http().send(HttpRequest("GET", f"http://nobody.invalid/?{SIGNED}", {}))
     assert caught.value.code == "GITHUB_UNREACHABLE"
 
 
@@ -174,13 +173,13 @@ def test_a_name_that_does_not_exist_is_told() -> None:
 def test_an_address_that_is_none_is_told_without_trying_again(url: str) -> None:
     sleeper = Sleeper()
     with pytest.raises(GitHubError):
-        patient_http(sleeper).send("GET", url, headers={})
+        patient_http(sleeper).send(HttpRequest("GET", url, {}))
     assert sleeper.seconds == 0
 
 
 def test_a_token_with_a_line_break_is_not_told(github: GitHubServer) -> None:
     with pytest.raises(GitHubError) as caught:
-        patient_http().send("GET", github.url, headers={"Authorization": "Bearer fake\nsecret"})
+        patient_http().send(HttpRequest("GET", github.url, {"Authorization": "Bearer fake\nsecret"}))
     assert "secret" not in str(caught.value)
     assert github.requests == []
 
@@ -212,34 +211,10 @@ def test_a_server_that_drips_is_left_when_patience_ends() -> None:
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         with pytest.raises(GitHubError) as caught:
-            Http(patience_seconds=0.5).send("GET", url, headers={}, timeout=5)
+            Http(patience_seconds=0.5).send(HttpRequest("GET", url, {}, timeout=5))
         over.set()
         thread.join()
     assert caught.value.message == "GET 127.0.0.1/ got no answer: it took too long."
-
-
-def test_waiting_ends_at_once_when_the_process_is_told_to_stop(github: GitHubServer) -> None:
-    stopped = threading.Event()
-    github.script_failures([too_many_requests(retry_after=200)])
-    timer = threading.Timer(0.3, stopped.set)
-    timer.start()
-    assert error_of(github, Http(stop=stopped.is_set)).code == "GITHUB_CANCELLED"
-    timer.join()
-    assert len(github.requests) == 1
-
-
-def test_a_silent_server_is_left_at_once_when_the_process_is_told_to_stop(github: GitHubServer) -> None:
-    stopped = threading.Event()
-    github.script_failures([slow(60)])
-    timer = threading.Timer(0.3, stopped.set)
-    timer.start()
-    assert error_of(github, Http(stop=stopped.is_set)).code == "GITHUB_CANCELLED"
-    timer.join()
-
-
-def test_after_a_stop_nothing_is_sent(github: GitHubServer) -> None:
-    assert error_of(github, Http(stop=lambda: True)).code == "GITHUB_CANCELLED"
-    assert github.requests == []
 
 
 def test_a_large_answer_is_not_read_to_its_end(github: GitHubServer) -> None:
@@ -253,15 +228,6 @@ def test_a_bomb_is_not_unpacked(github: GitHubServer) -> None:
     bomb = gzip.compress(b"\0" * 20_000_000)
     github.script_failures([answered(200, bomb, headers={"content-encoding": "gzip"})])
     assert error_of(github, patient_http(), max_bytes=len(bomb) + 1).code == "GITHUB_TOO_LARGE"
-
-
-def test_an_answer_can_go_to_a_file_and_a_broken_attempt_leaves_nothing_there(github: GitHubServer) -> None:
-    github.script_failures([truncated()])
-    target = io.BytesIO()
-    url = f"{github.api_url}/rate_limit"
-    answer = patient_http().send("GET", url, headers=headers(github), stream_to=target)
-    assert answer.body == b""
-    assert ApiResponse(200, {}, target.getvalue(), "").json().keys() == {"rate", "resources"}
 
 
 def test_an_answer_that_is_no_json_is_told(github: GitHubServer) -> None:
@@ -279,7 +245,7 @@ def test_the_log_holds_no_address_and_no_token(github: GitHubServer, caplog: pyt
     caplog.set_level(logging.DEBUG)
     github.script_failures([hang_up(), answered(502)])
     with pytest.raises(GitHubError) as caught:
-        patient_http().send("GET", f"{github.url}/storage/x?{SIGNED}", headers=headers(github))
+        patient_http().send(HttpRequest("GET", f"{github.url}/storage/x?{SIGNED}", headers(github)))
     assert len(github.requests) == 3
     for text in (caplog.text, str(caught.value), repr(caught.value.__context__), repr(caught.value.__cause__)):
         assert "sig=" not in text

@@ -35,7 +35,7 @@ def socket_at(path: Path) -> None:
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "a folder": Path.mkdir,
-    "a pipe": os.mkfifo,
+    "a named pipe": os.mkfifo,
     "a symbolic link": lambda path: path.symlink_to("/dev/null"),
     "a socket": socket_at,
 }
@@ -83,7 +83,7 @@ def test_a_wait_is_bounded_and_says_for_whom(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(locks, "NOTICE_SECONDS", 0.05)
 
     async def wait() -> None:
-        locks.tell.set(told.append)
+        locks.on_wait.set(told.append)
         async with locks.locked(place, patience=0.3):
             pass
 
@@ -92,7 +92,7 @@ def test_a_wait_is_bounded_and_says_for_whom(tmp_path: Path, monkeypatch: pytest
             pass
 
     async def wait_in_a_thread() -> None:
-        locks.tell.set(told.append)
+        locks.on_wait.set(told.append)
         await anyio.to_thread.run_sync(in_a_thread)
 
     with holder(place) as other:

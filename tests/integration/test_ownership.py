@@ -10,9 +10,9 @@ import pytest
 from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
-from zelda_ci import ownership
 from zelda_ci.cli.boundary import append
 from zelda_ci.cli.demo import CASSETTES, PROJECT
+from zelda_ci.files import ownership
 
 OWNER = 61234
 

@@ -1,7 +1,7 @@
 """Zelda's clients for GitHub, pointed at the server of the tests."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.support.github_server import GitHubServer, Run
 from zelda_ci.github.api import Api, no_mask
@@ -16,12 +16,10 @@ class Sleeper:
 
     seconds: float = 0
     now: float = 1_800_000_000
-    naps: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
         self.now += seconds
-        self.naps.append(seconds)
 
     def clock(self) -> float:
         return self.now

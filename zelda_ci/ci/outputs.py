@@ -17,7 +17,7 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
 from zelda_ci.files.atomic import storage_errors, write_whole
-from zelda_ci.ownership import make_folder
+from zelda_ci.files.ownership import make_folder
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 

@@ -13,6 +13,7 @@ from zelda_ci.ci.settings import Context
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.files import untrusted
 from zelda_ci.github import workflow_commands
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder, read_thread
@@ -222,6 +223,4 @@ def _annotate(case: CiContext, report: CiReport) -> set[str]:
 def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
     for name in dict.fromkeys(run.config.file for run in batch.runs):
         with suppress(OSError, UnicodeDecodeError):
-            path = project / name
-            if path.is_file() and path.stat().st_size <= MAX_SUITE_BYTES:
-                yield name, path.read_text("utf-8")
+            yield name, untrusted.read(project / name, MAX_SUITE_BYTES).decode("utf-8")

@@ -16,17 +16,13 @@ from typing import Any, TextIO
 
 import click
 
-from zelda_ci import ownership
 from zelda_ci.cli.commands import zelda
 from zelda_ci.config import settings
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
+from zelda_ci.files import ownership, untrusted
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_LOG_BYTES = 5_000_000
-
-
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
 
 
 def redacted(text: str) -> SafeText:
@@ -47,7 +43,7 @@ def append(text: str) -> str | None:
     try:
         if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             path.replace(folder / "debug.log.1")
-        with open(path, "a", encoding="utf-8", opener=_no_link) as log:
+        with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:
             ownership.hand_over(log.fileno(), folder)
             log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
     except OSError:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +16,7 @@ from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, 
 from zelda_ci.config.merge import Layer
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, shown
 from zelda_ci.config.validation import Model, validate_tree
+from zelda_ci.files import untrusted
 from zelda_ci.redact import KEY_SHAPES
 
 MEGABYTE = 1_000_000
@@ -24,14 +24,6 @@ MAX_FILE_BYTES = MEGABYTE
 
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_KINDS = (
-    (stat.S_ISLNK, "a symbolic link"),
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 
 
 def read_text(path: Path, file: str) -> str:
@@ -45,9 +37,9 @@ def read_text(path: Path, file: str) -> str:
         Rejected: it cannot be read as text.
     """
     try:
-        data = _read_bytes(path, file)
-    except OSError as exc:
-        raise Rejected(config_problem(file, None, f"cannot be read: {exc.strerror or exc}")) from None
+        data = untrusted.read(path, MAX_FILE_BYTES)
+    except OSError as error:
+        raise Rejected(config_problem(file, None, _objection(error, path))) from None
     text = _decode(data, file).replace("\r\n", "\n").replace("\r", "\n")
     found = _UNPRINTABLE.search(text)
     if found:
@@ -69,24 +61,16 @@ def position(text: str, offset: int) -> Position:
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
-def _read_bytes(path: Path, file: str) -> bytes:
-    _refuse(path.lstat(), file)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - from a descriptor
-        _refuse(os.fstat(descriptor), file)
-        data = stream.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise Rejected(config_problem(file, None, "grows while it is read"))
-    return data
-
-
-def _refuse(status: os.stat_result, file: str) -> None:
-    for is_kind, kind in _KINDS:
-        if is_kind(status.st_mode):
-            raise Rejected(config_problem(file, None, f"is {kind}; it must be a regular file"))
-    if status.st_size > MAX_FILE_BYTES:
-        size = f"{status.st_size / MEGABYTE:.1f} MB"
-        raise Rejected(config_problem(file, None, f"is {size} large; at most 1 MB is read"))
+def _objection(error: OSError, path: Path) -> str:
+    match error:
+        case untrusted.NotRegularError():
+            return f"is {untrusted.kind_of(path) or 'something unknown'}; it must be a regular file"
+        case untrusted.TooLargeError(size=size) if size > MAX_FILE_BYTES:
+            return f"is {size / MEGABYTE:.1f} MB large; at most 1 MB is read"
+        case untrusted.TooLargeError():
+            return "grows while it is read"
+        case _:
+            return f"cannot be read: {error.strerror or error}"
 
 
 def _decode(data: bytes, file: str) -> str:

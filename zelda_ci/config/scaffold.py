@@ -2,21 +2,21 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci import ownership
 from zelda_ci.config import document, templates
 from zelda_ci.config.document import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.errors import ConfigError
+from zelda_ci.files import ownership, untrusted
+from zelda_ci.files.atomic import replacing, sync
 
 EXAMPLE = "test-example.yaml"
 IGNORE_FILE = ".gitignore"
-_NEW_FILE_MODE = 0o666  # less the user's umask
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def ignore_draft(root: Path, results_dir: str) -> FileDraft | None:
     """`.gitignore` with a line for the results; absent when it has one."""
     draft = _draft(root, IGNORE_FILE, b"")
     with _explained(IGNORE_FILE):
-        content = draft.path.read_bytes() if draft.exists else b""
+        content = untrusted.read(draft.path) if draft.exists else b""
     if _is_ignored(content, results_dir):
         return None
     line_break = b"\r\n" if b"\r\n" in content else b"\n"
@@ -67,42 +67,28 @@ def write(drafts: Iterable[FileDraft]) -> None:
     Raises:
         ConfigError: a file cannot be written.
     """
-    with ExitStack() as undo:
-        staged = [(_stage(draft, undo), draft) for draft in drafts]
-        for temporary, draft in staged:
-            with _explained(draft.file):
-                temporary.replace(draft.path)
-        undo.pop_all()
+    with ExitStack() as written:
+        for draft in drafts:
+            written.enter_context(_explained(draft.file))
+            written.enter_context(_folder(draft.path.parent))
+            mode = stat.S_IMODE(draft.path.stat().st_mode) if draft.exists else None
+            file = written.enter_context(replacing(draft.path, mode=mode))
+            file.write(draft.content)
+            sync(file)
 
 
-def _stage(draft: FileDraft, undo: ExitStack) -> Path:
-    folder = draft.path.parent
-    temporary = folder / f".{draft.path.name}.{os.getpid()}.tmp"
-    with _explained(draft.file):
-        if not folder.exists():
-            ownership.make_folder(folder)
-            undo.callback(_quietly, folder.rmdir)
-        undo.callback(_quietly, temporary.unlink)
-        _write_beside(temporary, draft)
-    return temporary
-
-
-def _quietly(remove: Callable[[], None]) -> None:
-    # The failure that led here is the one to be told.
-    with suppress(OSError):
-        remove()
-
-
-def _write_beside(temporary: Path, draft: FileDraft) -> None:
-    mode = stat.S_IMODE(draft.path.stat().st_mode) if draft.exists else None
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _NEW_FILE_MODE)
-    with open(descriptor, "wb") as stream:  # noqa: PTH123 - from a descriptor
-        ownership.hand_over(stream.fileno(), temporary.parent)
-        if mode is not None:
-            os.fchmod(stream.fileno(), mode)
-        stream.write(draft.content)
-        stream.flush()
-        os.fsync(stream.fileno())
+@contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    """A folder, made where it is missing, and removed again where that turns out to be for nothing."""
+    is_new = not folder.exists()
+    ownership.make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            if is_new:
+                folder.rmdir()
+        raise
 
 
 def _draft(root: Path, file: str, content: bytes) -> FileDraft:
@@ -111,7 +97,7 @@ def _draft(root: Path, file: str, content: bytes) -> FileDraft:
         raise ConfigError(f"{file} would lie outside the project: its folder is a symbolic link.", code="INIT_FAILED")
     with _explained(file):
         exists = os.path.lexists(path)
-        if exists and not stat.S_ISREG(path.lstat().st_mode):
+        if exists and not untrusted.is_regular(path.lstat()):
             raise ConfigError(
                 f"{file} is there already, but it is not a regular file.", hint="Move it away.", code="INIT_FAILED"
             )

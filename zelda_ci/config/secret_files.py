@@ -7,15 +7,16 @@ import base64
 import binascii
 import os
 import re
-import stat
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
+from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
 MAX_FILE_BYTES = 256_000
@@ -215,12 +216,5 @@ def _configurations(git: Path) -> Iterator[Path]:
 
 def _texts(files: Iterable[Path]) -> Iterator[str]:
     for file in islice(files, MAX_FILES):
-        try:
-            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except (OSError, ValueError):
-            continue
-        try:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                yield os.read(descriptor, MAX_FILE_BYTES).decode("utf-8", "replace")
-        finally:
-            os.close(descriptor)
+        with suppress(OSError):
+            yield untrusted.read_head(file, MAX_FILE_BYTES).decode("utf-8", "replace")

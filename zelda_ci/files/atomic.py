@@ -3,13 +3,13 @@
 import errno
 import os
 import secrets
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from zelda_ci import ownership
 from zelda_ci.errors import StorageError
+from zelda_ci.files import ownership, untrusted
 
 TEMPORARY = ".*.tmp"
 """Pattern of files that a killed process may leave behind."""
@@ -30,36 +30,65 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
     Raises:
         StorageError: It could not be written, and is as it was before.
     """
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     with storage_errors(target):
-        try:
-            _write(temporary, chunks, durable=durable)
-            temporary.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with replacing(target, durable=durable) as file:
+            file.writelines(chunks)
         if durable:
             _sync_folder(target.parent)
 
 
-def read_file(path: Path | str, most: int | None = None) -> bytes:
-    """A regular file, at most so many bytes of it; nothing is opened that could block.
+@contextmanager
+def replacing(target: Path, *, durable: bool = True, mode: int | None = None) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `target` at the end of the block, and is gone if the block fails.
+
+    Args:
+        target: The file; its folder exists.
+        durable: Whether its content is on the disk before it takes that place.
+        mode: Its permissions; by default what the umask allows, since results are read by other users too.
+
+    Raises:
+        OSError: It could not be written; `target` is as it was.
+    """
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            ownership.hand_over(file.fileno(), temporary.parent)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            yield file
+            if durable:
+                sync(file)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync(file: BinaryIO) -> None:
+    """Bring what was written to the disk, where a lack of room shows at last."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def replace_link(link: Path, target: Path, temporary: Path) -> None:
+    """Have a symbolic link lead elsewhere; `temporary` lies in its folder and is gone afterwards."""
+    temporary.symlink_to(target)
+    temporary.replace(link)
+
+
+def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
+    """A regular file of the results, at most so many bytes of it; links are followed.
 
     Raises:
         StorageError: It cannot be read, or is larger.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            status = os.fstat(handle)
-            if stat.S_ISREG(status.st_mode) and (most is None or status.st_size <= most):
-                return b"".join(iter(lambda: os.read(handle, status.st_size + 1), b""))
-        finally:
-            os.close(handle)
+        return untrusted.read(path, max_bytes, follow_link=True)
+    except (untrusted.NotRegularError, untrusted.TooLargeError) as problem:
+        raise StorageError(f"{path} is {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
     except OSError as problem:
         raise StorageError(f"{path} cannot be read: {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
-    raise StorageError(f"{path} is no regular file, or too large.", code="STORAGE_UNREADABLE")
 
 
 @contextmanager
@@ -86,18 +115,8 @@ def _explained(problem: OSError, path: Path) -> StorageError:
             return StorageError(f"{path} could not be written: {problem.strerror or problem}.")
 
 
-def _write(temporary: Path, chunks: Iterable[bytes], *, durable: bool) -> None:
-    # Not a private temporary file: results are read by other users too, as the umask allows.
-    with temporary.open("xb") as file:
-        ownership.hand_over(file.fileno(), temporary.parent)
-        file.writelines(chunks)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-
-
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # Some file systems cannot sync a folder; the file itself is safe by then.
         with suppress(OSError):

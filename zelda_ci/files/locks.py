@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -13,6 +12,7 @@ import anyio
 import anyio.from_thread
 
 from zelda_ci.errors import LockError
+from zelda_ci.files import untrusted
 
 POLL_SECONDS = 0.02
 TIMEOUT_SECONDS = 60.0
@@ -21,26 +21,8 @@ TIMEOUT_SECONDS = 60.0
 NOTICE_SECONDS = 2.0
 """After so much waiting somebody wants to know for whom."""
 
-KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFREG: "a file",
-}
-
-tell: ContextVar[Callable[[str], None]] = ContextVar("tell", default=lambda _: None)
-"""Hears, in a sentence, who is waited for."""
-
-
-def kind_of(path: Path) -> str | None:
-    """What lies at a path, in words; nothing where nothing does, or nobody can tell."""
-    try:
-        return KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
-    except OSError:
-        return None
+on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambda _: None)
+"""Is given a sentence that says who is waited for."""
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
@@ -53,7 +35,7 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
     while True:
         descriptor = _opened(path, mode)
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            lock_open(descriptor, shared=shared)
             # Whoever held it may have removed the file meanwhile: that one would keep nobody out.
             if _lies_at(path, descriptor):
                 return descriptor
@@ -64,6 +46,34 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def lock_open(descriptor: int, *, shared: bool = False) -> None:
+    """Take the lock on something that is open already; it is held until that is closed.
+
+    Raises:
+        BlockingIOError: Somebody else holds it.
+    """
+    fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def lease(path: Path, content: str, temporary: Path) -> int | None:
+    """A lock file with a content, which appears at its place when it is written and locked; as `try_lock`.
+
+    Args:
+        path: Its place.
+        content: For those who want to know who holds it.
+        temporary: A name in the same folder; nothing is left there unless something fails.
+    """
+    descriptor = try_lock(temporary, mode=0o666)
+    try:
+        temporary.write_text(content)
+        temporary.replace(path)
+    except BaseException:
+        if descriptor is not None:
+            os.close(descriptor)
+        raise
+    return descriptor
 
 
 @contextmanager
@@ -101,11 +111,11 @@ async def locked(path: Path, *, patience: float = TIMEOUT_SECONDS) -> AsyncItera
 def is_held(path: Path) -> bool:
     """Whether somebody holds a lock on a file that exists; in doubt, yes."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = untrusted.open_regular(path)
     except OSError:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_open(descriptor)
     except OSError:
         return True
     finally:
@@ -117,7 +127,7 @@ class _Waiting:
     """For a lock that somebody else holds."""
 
     def __init__(self, path: Path, patience: float) -> None:
-        self._path, self._patience, self._began, self._told = path, patience, time.monotonic(), False
+        self._path, self._patience, self._began, self._announced = path, patience, time.monotonic(), False
 
     def go_on(self) -> None:
         """Say for whom, once; give up in the end."""
@@ -128,33 +138,28 @@ class _Waiting:
                 hint="Wait until that is done, or end it, and start again.",
                 code="LOCK_HELD",
             )
-        if waited > NOTICE_SECONDS and not self._told:
-            self._told = True
-            _say(f"waiting for {_holder(self._path)}, which holds {self._path}")
+        if waited > NOTICE_SECONDS and not self._announced:
+            self._announced = True
+            _announce(f"waiting for {_holder(self._path)}, which holds {self._path}")
 
 
-def _say(sentence: str) -> None:
-    hear = tell.get()
+def _announce(sentence: str) -> None:
+    listener = on_wait.get()
     try:
-        anyio.from_thread.run_sync(hear, sentence)
+        anyio.from_thread.run_sync(listener, sentence)
     except RuntimeError:  # this is the thread of the event loop, or there is none
-        hear(sentence)
+        listener(sentence)
 
 
 def _opened(path: Path, mode: int) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, mode)
+        return untrusted.open_regular(path, os.O_RDWR | os.O_CREAT, mode)
     except OSError as error:
-        kind = kind_of(path)
+        kind = untrusted.kind_of(path)
         if kind is None:
             raise
         reason = f"cannot be opened: {error.strerror}" if kind == "a file" else f"is {kind}, not a file"
         raise _in_the_way(path, reason) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _in_the_way(path, f"is {kind_of(path)}, not a file")
-    return descriptor
 
 
 def _in_the_way(path: Path, reason: str) -> LockError:
@@ -174,8 +179,8 @@ def _holder(path: Path) -> str:
     with suppress(OSError, ValueError, IndexError):
         inode = str(path.lstat().st_ino)
         rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        found = (row[4] for row in rows if "FLOCK" in row and "->" not in row and row[5].rpartition(":")[2] == inode)
-        for pid in found:
+        held_here = (row for row in rows if "FLOCK" in row and "->" not in row and row[5].rpartition(":")[2] == inode)
+        for pid in (row[4] for row in held_here):
             name = Path("/proc", pid, "comm").read_text().strip()
             return f"process {pid} ({name})"
     return "another process, which cannot be seen from here,"

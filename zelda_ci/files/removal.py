@@ -9,6 +9,8 @@ from pathlib import Path
 
 import anyio
 
+from zelda_ci.files import untrusted
+
 log = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 120.0
@@ -69,7 +71,7 @@ def empty_now(trash: Path) -> int:
     which cannot be moved, is never entered.
     """
     try:
-        top = os.open(trash, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        top = untrusted.open_folder(trash)
     except FileNotFoundError:
         return 0
     except OSError:  # no folder of ours, or a closed one
@@ -111,8 +113,8 @@ def _delete(name: str, top: int, waiting: list[str]) -> int:
 def _emptied(folder: int, top: int) -> tuple[list[str], int]:
     """Unlink the files of a folder and move its subfolders to the top of the trash."""
     moved, stuck = [], 0
-    with os.scandir(folder) as found:
-        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    with os.scandir(folder) as listing:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
     for name, is_folder in entries:
         if not is_folder:
             stuck += _unlink(name, folder)
@@ -149,12 +151,11 @@ def _unlink(name: str, folder: int) -> int:
 
 def _opened(name: str, parent: int) -> int:
     """A descriptor of a real folder, made accessible to its owner."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
-        folder = os.open(name, flags, dir_fd=parent)
+        folder = untrusted.open_folder(name, folder=parent)
     except PermissionError:
         unlock(name, parent)
-        folder = os.open(name, flags, dir_fd=parent)
+        folder = untrusted.open_folder(name, folder=parent)
     if os.fstat(folder).st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(folder, stat.S_IRWXU)
     return folder

@@ -2,13 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.http import Http
-from zelda_ci.github.schemas import ApiResponse, brief
+from zelda_ci.github.schemas import ApiResponse, HttpRequest, brief
 from zelda_ci.redact import Redactor, Secret
+
+if TYPE_CHECKING:
+    # What is slow in it is paid for when something is sent.
+    from zelda_ci.github.http import Http
 
 API_VERSION = "2022-11-28"
 MAX_HOPS = 3
@@ -36,7 +39,7 @@ class Api:
 
     def __init__(
         self,
-        http: Http,
+        http: "Http",
         *,
         base_url: str,
         graphql_url: str,
@@ -98,10 +101,10 @@ class Api:
         body = {"query": query, "variables": variables}
         repeatable = not query.lstrip().startswith("mutation")
         answer = self._send("POST", self._graphql, json=body, repeatable=repeatable)
-        told = answer.json()
-        if not isinstance(told, dict) or told.get("errors") not in (None, []):
-            raise self._graphql_error(answer, told)
-        return told.get("data")
+        reply = answer.json()
+        if not isinstance(reply, dict) or reply.get("errors") not in (None, []):
+            raise self._graphql_error(answer, reply)
+        return reply.get("data")
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
         """The archive of an artifact.
@@ -119,8 +122,8 @@ class Api:
             blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
         except GitHubError as exc:
             raise _unavailable(exc) from None
-        found = f"sha256:{hashlib.sha256(blob).hexdigest()}"
-        if digest is not None and digest.lower() != found:
+        computed = f"sha256:{hashlib.sha256(blob).hexdigest()}"
+        if digest is not None and digest.lower() != computed:
             message = f"Artifact {artifact_id} is not what was uploaded: its digest is another one."
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
@@ -142,7 +145,7 @@ class Api:
         limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes}
         try:
             # Without our token: storage refuses requests that carry one, and has no business knowing it.
-            return self._http.send("GET", signed, headers={}, redirects=False, **limits).body
+            return self._http.send(HttpRequest("GET", signed, {}, redirects=False, **limits)).body
         except GitHubError as exc:
             if exc.status == 403:
                 hint = "The signed address that GitHub gave for it was not accepted."
@@ -152,7 +155,7 @@ class Api:
     def _send(self, method: str, url: str, *, follow: bool = True, **more: Any) -> ApiResponse:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
         for _ in range(MAX_HOPS):
-            answer = self._http.send(method, url, headers=self._headers(), **more)
+            answer = self._http.send(HttpRequest(method, url, self._headers(), **more))
             if not follow or answer.status not in MOVED or "location" not in answer.headers:
                 return answer
             url = self._own(answer.headers["location"])
@@ -184,12 +187,12 @@ class Api:
             raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
         return url
 
-    def _graphql_error(self, answer: ApiResponse, told: Any) -> GitHubError:
+    def _graphql_error(self, answer: ApiResponse, reply: Any) -> GitHubError:
         """Of several errors, the one that says most about what to do."""
-        errors = told.get("errors") if isinstance(told, dict) else None
-        found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
-        codes = {_code(each): each for each in reversed(found)}
-        code = next((known for known in _CODES.values() if known in codes), "GITHUB_REFUSED")
+        errors = reply.get("errors") if isinstance(reply, dict) else None
+        errors = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+        codes = {_code(error): error for error in reversed(errors)}
+        code = next((known_code for known_code in _CODES.values() if known_code in codes), "GITHUB_REFUSED")
         detail = brief(str(codes.get(code, {}).get("message", "")), Redactor([self._token]))
         message = f"{answer.asked} was refused{f' ({detail})' if detail else ''}."
         return GitHubError(message, code=code, status=answer.status, detail=detail)
@@ -242,8 +245,8 @@ def _spelt(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _items(answer: ApiResponse, key: str | None) -> list[Any]:
-    told = answer.json()
-    items = told.get(key) if key and isinstance(told, dict) else told
+    page = answer.json()
+    items = page.get(key) if key and isinstance(page, dict) else page
     if not isinstance(items, list):
         raise GitHubError(f"The answer to {answer.asked} is no list.", code="GITHUB_REFUSED", status=answer.status)
     return items

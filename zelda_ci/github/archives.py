@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import shutil
-import stat
 import struct
 import tempfile
 import unicodedata
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from zelda_ci.errors import ArtifactError
+from zelda_ci.files import untrusted
 
 END = struct.Struct("<4s4H2LH")
 """The last record of an archive without a comment."""
@@ -191,10 +191,11 @@ def _write(archive: IO[bytes], files: Mapping[str, Path | bytes]) -> None:
 
 def _copy(path: Path, info: zipfile.ZipInfo, target: zipfile.ZipFile) -> None:
     # No symbolic link is followed and no pipe waited for: the folder may have been within reach of a session.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as source:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise ArtifactError(f"{path.name} is not a regular file and cannot be stored in the artifact.")
-        with target.open(info, "w", force_zip64=about.st_size >= ZIP64_FROM) as member:
+    try:
+        descriptor = untrusted.open_regular(path)
+    except untrusted.NotRegularError:
+        raise ArtifactError(f"{path.name} is not a regular file and cannot be stored in the artifact.") from None
+    with open(descriptor, "rb") as source:  # noqa: PTH123  # a descriptor
+        size = os.fstat(descriptor).st_size
+        with target.open(info, "w", force_zip64=size >= ZIP64_FROM) as member:
             shutil.copyfileobj(source, member, COPY_BYTES)

@@ -6,13 +6,17 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github import schemas
-from zelda_ci.github.http import Http
+from zelda_ci.github.schemas import HttpRequest
 from zelda_ci.redact import Secret
+
+if TYPE_CHECKING:
+    # What is slow in it is paid for when something is sent.
+    from zelda_ci.github.http import Http
 
 SERVICE = "github.actions.results.api.v1.ArtifactService"
 SCOPE = "Actions.Results"
@@ -42,7 +46,7 @@ class Twirp:
         backend: Who we are, according to the token.
     """
 
-    def __init__(self, http: Http, *, origin: str, token: Secret, backend: Backend) -> None:
+    def __init__(self, http: "Http", *, origin: str, token: Secret, backend: Backend) -> None:
         self.backend = backend
         self._http = http
         self._origin = origin
@@ -51,18 +55,20 @@ class Twirp:
     def call(self, method: str, request: Mapping[str, Any], *, backend: Backend | None = None) -> "TwirpReply":
         """The reply to a method; repeated like GET, because the service itself refuses to do a thing twice."""
         answer = self._http.send(
-            "POST",
-            f"{self._origin}/twirp/{SERVICE}/{method}",
-            headers={"Authorization": f"Bearer {self._token.reveal()}"},
-            json={**(backend or self.backend).fields, **request},
-            timeout=CALL_SECONDS,
-            repeatable=True,
-            redirects=False,
+            HttpRequest(
+                "POST",
+                f"{self._origin}/twirp/{SERVICE}/{method}",
+                {"Authorization": f"Bearer {self._token.reveal()}"},
+                json={**(backend or self.backend).fields, **request},
+                timeout=CALL_SECONDS,
+                repeatable=True,
+                redirects=False,
+            )
         )
-        told = answer.json()
-        if not isinstance(told, dict):
+        reply = answer.json()
+        if not isinstance(reply, dict):
             raise GitHubError(f"The answer to {answer.asked} is no object.", code="GITHUB_REFUSED")
-        return TwirpReply(told)
+        return TwirpReply(reply)
 
     def demand(self, method: str, request: Mapping[str, Any]) -> "TwirpReply":
         """A reply that says `ok`: refusals come with HTTP 200, too.
@@ -80,27 +86,27 @@ class Twirp:
 class TwirpReply:
     """An object of the service: GitHub writes snake_case, other servers of the protocol camelCase."""
 
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     def field(self, name: str) -> Any:
         """The value of a field, whatever it is; None where there is none."""
         head, *tail = name.split("_")
-        return self.told.get(name, self.told.get(head + "".join(word.capitalize() for word in tail)))
+        return self.fields.get(name, self.fields.get(head + "".join(word.capitalize() for word in tail)))
 
     def text(self, name: str) -> str:
         """Empty where there is none."""
-        found = self.field(name)
-        return found if isinstance(found, str) else ""
+        value = self.field(name)
+        return value if isinstance(value, str) else ""
 
     def number(self, name: str) -> int | None:
         """64-bit numbers travel as text."""
-        found = str(self.field(name))
-        return int(found) if found.isascii() and found.isdecimal() and len(found) < 20 else None
+        value = str(self.field(name))
+        return int(value) if value.isascii() and value.isdecimal() and len(value) < 20 else None
 
     def items(self, name: str) -> list["TwirpReply"]:
         """The objects of a list."""
-        found = self.field(name)
-        return [TwirpReply(item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        items = self.field(name)
+        return [TwirpReply(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def backend_of(token: str) -> Backend:
@@ -120,10 +126,10 @@ def backend_of(token: str) -> Backend:
 def _claims(token: str) -> dict[str, Any]:
     payload = f"{token}..".split(".")[1]
     try:
-        told = schemas.parse_strict(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        claims = schemas.parse_strict(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except (binascii.Error, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return claims if isinstance(claims, dict) else {}
 
 
 BLOCK_BYTES = 8 * 1024 * 1024
@@ -140,7 +146,7 @@ class StoredBlob:
     size: int
 
 
-def store_blob(http: Http, url: str, file: IO[bytes]) -> StoredBlob:
+def store_blob(http: "Http", url: str, file: IO[bytes]) -> StoredBlob:
     """Send a file to a signed address; the signature is all the authorization there is.
 
     Raises:
@@ -158,13 +164,13 @@ def store_blob(http: Http, url: str, file: IO[bytes]) -> StoredBlob:
     return StoredBlob(f"sha256:{digest.hexdigest()}", size)
 
 
-def _put(http: Http, url: str, data: bytes, kind: str) -> None:
+def _put(http: "Http", url: str, data: bytes, kind: str) -> None:
     headers = {
         "Content-Type": kind,
         "x-ms-version": STORAGE_VERSION,
         **({"x-ms-blob-content-type": "application/zip"} if url.endswith("=blocklist") else {}),
     }
-    http.send("PUT", url, headers=headers, data=data, timeout=BLOCK_SECONDS, redirects=False)
+    http.send(HttpRequest("PUT", url, headers, data=data, timeout=BLOCK_SECONDS, redirects=False))
 
 
 def _block_list(names: list[str]) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
@@ -12,9 +12,12 @@ from zelda_ci.github import artifact_protocol
 from zelda_ci.github.api import no_mask, signatures
 from zelda_ci.github.archives import artifact_name, is_artifact_name, packed
 from zelda_ci.github.artifact_protocol import Backend, Twirp, TwirpReply, backend_of
-from zelda_ci.github.http import Http
 from zelda_ci.github.schemas import QUOTA_WORDS
 from zelda_ci.redact import Secret
+
+if TYPE_CHECKING:
+    # What is slow in it is paid for when something is sent.
+    from zelda_ci.github.http import Http
 
 __all__ = ["ArtifactService", "Uploaded", "artifact_name"]
 
@@ -40,7 +43,7 @@ class ArtifactService:
     """Stores artifacts in the name of the job that runs us."""
 
     def __init__(
-        self, twirp: Twirp, http: Http, *, longest_days: int | None, attempt: int, mask: Callable[[str], None]
+        self, twirp: Twirp, http: "Http", *, longest_days: int | None, attempt: int, mask: Callable[[str], None]
     ) -> None:
         self._twirp = twirp
         self._http = http
@@ -50,7 +53,7 @@ class ArtifactService:
 
     @classmethod
     def open(
-        cls, environ: Mapping[str, str], http: Http, *, mask: Callable[[str], None] = no_mask
+        cls, environ: Mapping[str, str], http: "Http", *, mask: Callable[[str], None] = no_mask
     ) -> "ArtifactService":
         """The service of this job.
 
@@ -118,10 +121,10 @@ class ArtifactService:
             return self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
         except GitHubError as exc:
             # A second attempt is refused where the first was heard and its answer lost.
-            found = self._newest(name) if exc.status in REFUSED_TWICE else None
-            if found is None or found.text("digest") != stored.digest:
+            artifact = self._newest(name) if exc.status in REFUSED_TWICE else None
+            if artifact is None or artifact.text("digest") != stored.digest:
                 raise
-            return found.number("database_id")
+            return artifact.number("database_id")
 
     def _create(self, name: str, retention_days: int | None) -> TwirpReply:
         request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
@@ -152,8 +155,8 @@ class ArtifactService:
                 raise
 
     def _newest(self, name: str) -> TwirpReply | None:
-        found = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
-        return max(found, key=lambda item: item.number("database_id") or 0, default=None)
+        artifacts = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
+        return max(artifacts, key=lambda item: item.number("database_id") or 0, default=None)
 
     def _expiry(self, retention_days: int | None) -> dict[str, str]:
         if retention_days is None:

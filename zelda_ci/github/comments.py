@@ -62,8 +62,8 @@ def is_marked(text: str, key: str) -> bool:
 def order_in(text: str) -> CommentOrder | None:
     """Which run a marked comment claims to tell of; None where somebody spoilt the line."""
     lines = text.split("\n", 2)
-    found = _ORDER.fullmatch(lines[1].rstrip()) if len(lines) > 1 else None
-    return CommentOrder(int(found[1]), int(found[2]), found[3]) if found else None
+    match = _ORDER.fullmatch(lines[1].rstrip()) if len(lines) > 1 else None
+    return CommentOrder(int(match[1]), int(match[2]), match[3]) if match else None
 
 
 def visible_text(text: str) -> str:
@@ -130,11 +130,11 @@ class Thread:
         Raises:
             GitHubError: There are none among those that were read, but not all were.
         """
-        found = [each for each in self.comments if is_marked(each.body, key)]
-        if not found and not self.is_whole:
+        ours = [comment for comment in self.comments if is_marked(comment.body, key)]
+        if not ours and not self.is_whole:
             message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
             raise GitHubError(message, code="GITHUB_TOO_LARGE")
-        return found
+        return ours
 
 
 def read_thread(api: Api, number: int, me: str | None = None) -> Thread:
@@ -201,7 +201,7 @@ def _page(data: Any) -> _Page:
             }
         }:
             if more == isinstance(end, str) or not more:
-                return _Page(head_sha, tuple(understand(_Node, each) for each in nodes), end if more else None)
+                return _Page(head_sha, tuple(understand(_Node, node) for node in nodes), end if more else None)
             raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
         case _:
             raise GitHubError("An answer of GitHub describes no pull request.", code="GITHUB_REFUSED")
@@ -224,16 +224,16 @@ def comment_in(answer: Any) -> Comment:
     return _comment(understand(_IssueComment, answer))
 
 
-def _comment(told: _Node | _IssueComment) -> Comment:
-    author = told.user.login if isinstance(told, _IssueComment) and told.user else None
-    return Comment(told.id, told.url, told.body, author)
+def _comment(source: _Node | _IssueComment) -> Comment:
+    author = source.user.login if isinstance(source, _IssueComment) and source.user else None
+    return Comment(source.id, source.url, source.body, author)
 
 
 def _by_rest(api: Api, number: int, me: str | None) -> Thread:
     head_sha = understand(PullRequest, api.get(f"pulls/{number}")).head.sha
     me = me or _own_login(api)
     comments, is_whole = _listed(api, number)
-    ours = [each for each in comments if each.user and each.user.login == me and not each.minimised]
+    ours = [comment for comment in comments if comment.user and comment.user.login == me and not comment.minimised]
     return _thread(head_sha, ours, is_whole=is_whole)
 
 
@@ -241,8 +241,8 @@ def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
     """The comments, and whether these are all."""
     comments: list[_IssueComment] = []
     try:
-        for each in api.pages(f"issues/{number}/comments", limit=MAX_PAGES, whole=True):
-            comments.append(understand(_IssueComment, each))  # noqa: PERF401 - what came before the error counts
+        for comment in api.pages(f"issues/{number}/comments", limit=MAX_PAGES, whole=True):
+            comments.append(understand(_IssueComment, comment))  # noqa: PERF401 - what came before the error counts
     except GitHubError as error:
         if error.code != "GITHUB_TOO_LARGE":
             raise
@@ -251,7 +251,7 @@ def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
 
 
 def _thread(head_sha: str, ours: Iterable[_Node | _IssueComment], *, is_whole: bool) -> Thread:
-    return Thread(head_sha, tuple(sorted(map(_comment, ours), key=lambda each: each.id)), is_whole)
+    return Thread(head_sha, tuple(sorted(map(_comment, ours), key=lambda comment: comment.id)), is_whole)
 
 
 def _own_login(api: Api) -> str:

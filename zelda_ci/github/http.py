@@ -1,81 +1,86 @@
-"""HTTP with retries: repeats what may be repeated, waits as long as the server asks, stops at once when cancelled."""
+"""HTTP with retries: repeats what may be repeated, and waits as long as the server asks."""
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
-from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any, Self
+
+import requests
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError
+from urllib3.util import Retry
 
 from zelda_ci import __version__
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.schemas import QUOTA_WORDS, RATE_LIMIT_WORDS, ApiResponse, brief, refusal
-from zelda_ci.imports import one_at_a_time
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.github.schemas import QUOTA_WORDS, RATE_LIMIT_WORDS, ApiResponse, HttpRequest, brief, refusal
 
 MAX_ATTEMPTS = 5
 MAX_PAUSE_SECONDS = 30.0
+LIMIT_PAUSE = 4.0
 SECONDARY_PAUSE = 60.0
+"""GitHub asks for a minute at least where it names no time."""
+
 PASSING = frozenset({408, 500, 502, 503, 504})
 """Answers of a server that may be well again in a moment, whether or not it carried the request out."""
 
-
-def after_answer(answer: ApiResponse, attempt: int, now: float) -> float | None:
-    """Seconds to wait before the next attempt, or None where the answer is final.
-
-    Args:
-        answer: What came.
-        attempt: How many there were before this one.
-        now: Unix time, for limits that end at a certain time.
-    """
-    if (answer.status < 400 and not answer.is_limited) or QUOTA_WORDS in answer.said.lower():
-        return None
-    told = _retry_after(answer.headers.get("retry-after", ""), now)
-    if answer.is_limited:
-        return _limit_pause(answer, attempt, now) if told is None else told
-    if answer.status in PASSING:
-        return after_silence(attempt) if told is None else told
-    return None
-
-
-def after_silence(attempt: int) -> float:
-    """Seconds to wait where nothing came."""
-    return min(2.0**attempt, MAX_PAUSE_SECONDS)
-
-
-def _limit_pause(answer: ApiResponse, attempt: int, now: float) -> float:
-    reset = answer.headers.get("x-ratelimit-reset", "")
-    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
-        # A second more, since clocks differ.
-        return max(0.0, int(reset[:15]) - now) + 1
-    exponential = SECONDARY_PAUSE * 2.0**attempt
-    secondary = RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403
-    return exponential if secondary else min(exponential, after_silence(attempt + 2))
-
-
-def _retry_after(value: str, now: float) -> float | None:
-    if value.isdecimal():
-        return float(value[:15])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except (ValueError, TypeError, IndexError, OverflowError):  # it is a server's, and may be anything
-        return None
-
-
-if TYPE_CHECKING:
-    import requests
-
-CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 30.0
-MAX_BYTES = 50_000_000
-POLL_SECONDS = 0.1
-CHUNK = 1 << 16
-
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
 """Methods that leave the same behind when they are carried out twice."""
+
+CHUNK = 1 << 16
+
+
+class GitHubRetry(Retry):
+    """urllib3's rules for sending a request again, with GitHub's rate limits.
+
+    `Http` applies them to whole answers. urllib3 itself would apply them before it reads the body; but only the body
+    says that a 403 is a rate limit, or a 200 to a query, and a body may break off.
+    """
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> Self:
+        """The rules before the first attempt."""
+        return cls(
+            total=MAX_ATTEMPTS - 1,
+            allowed_methods=REPEATABLE | ({request.method} if request.repeatable else set()),
+            status_forcelist=PASSING,
+            backoff_factor=1,
+            backoff_max=MAX_PAUSE_SECONDS,
+        )
+
+    def get_backoff_time(self) -> float:
+        """Seconds that double each time; unlike urllib3's, from the first repetition on."""
+        return min(self.backoff_max, self.backoff_factor * 2.0 ** (len(self.history) - 1))
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        """Seconds; infinite where it makes no sense, since it is a server's and may be anything."""
+        try:
+            return super().parse_retry_after(retry_after)
+        except (HTTPError, ValueError, TypeError, IndexError, OverflowError):
+            return math.inf
+
+    def pause(self, answer: ApiResponse | None, now: float) -> float:
+        """Seconds before the next attempt.
+
+        Args:
+            answer: What came, if anything did.
+            now: Unix time, for limits that end at a certain time.
+        """
+        stated = self.parse_retry_after(answer.headers.get("retry-after", "")) if answer else math.inf
+        if math.isfinite(stated):
+            return stated
+        return self._limit_pause(answer, now) if answer and answer.is_limited else self.get_backoff_time()
+
+    def _limit_pause(self, answer: ApiResponse, now: float) -> float:
+        reset = answer.headers.get("x-ratelimit-reset", "")
+        if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+            # A second more, since clocks differ.
+            return max(0.0, int(reset[:15]) - now) + 1
+        if RATE_LIMIT_WORDS in answer.said.lower() or answer.status == 403:
+            return self.new(backoff_factor=SECONDARY_PAUSE, backoff_max=math.inf).get_backoff_time()
+        return self.new(backoff_factor=LIMIT_PAUSE).get_backoff_time()
 
 
 class Http:
@@ -85,7 +90,6 @@ class Http:
         sleep: Waits; tests hand in one that does not.
         clock: Unix time.
         patience_seconds: How long all waiting and all failed attempts may take together, and any single attempt.
-        stop: Asked many times a second while something is waited for; True ends it with `GITHUB_CANCELLED`.
     """
 
     def __init__(
@@ -94,130 +98,69 @@ class Http:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
         patience_seconds: float = 300,
-        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._sleep = sleep
         self._clock = clock
         self._patience = patience_seconds
         self._left = patience_seconds
-        self._stop = stop
         self._session: requests.Session | None = None
 
-    def send(  # noqa: PLR0913 - what a request has
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        params: Mapping[str, Any] | None = None,
-        json: Any = None,
-        data: bytes | None = None,
-        timeout: float = ANSWER_SECONDS,
-        stream_to: IO[bytes] | None = None,
-        max_bytes: int = MAX_BYTES,
-        repeatable: bool | None = None,
-        redirects: bool = True,
-    ) -> ApiResponse:
-        """An answer with a status below 400; redirects are never followed, but answers to whoever expects them.
-
-        Args:
-            method: In capitals.
-            url: Never shown with its query, which may hold a signature.
-            headers: All of them but User-Agent.
-            params: Of the query; values None are left out.
-            json: Body as a value.
-            data: Body as bytes.
-            timeout: Seconds without a byte after which an attempt counts as failed.
-            stream_to: Where the body goes instead of into memory; emptied before each attempt.
-            max_bytes: Most that the body may have.
-            repeatable: Whether a request that may have been carried out is sent again; by default, what the method
-                promises (not for POST).
-            redirects: Whether one is an answer, or a refusal.
+    def send(self, request: HttpRequest) -> ApiResponse:
+        """An answer with a status below 400, attempted until there is one, or no sense or patience left.
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_CANCELLED`, `GITHUB_REFUSED` (anything else). And
-                `GITHUB_ANSWER_LOST` where a request that is not repeatable was sent and no usable answer came: what
-                it asks for may or may not have happened.
+                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else). And `GITHUB_ANSWER_LOST`
+                where a request that is not repeatable was sent and no usable answer came: what it asks for may or may
+                not have happened.
         """
-        body = {"json": json} if data is None else {"data": data}
-        arguments = {"headers": {"User-Agent": f"zelda-ci/{__version__}", **headers}, "params": params, **body}
-        again = method in REPEATABLE if repeatable is None else repeatable
-        return self._persist(_Request(method, url, arguments, timeout, stream_to, max_bytes, again, redirects))
-
-    def _persist(self, request: "_Request") -> ApiResponse:
-        """Attempt it until there is an answer, or no sense or patience left."""
-        attempt = 0
+        retry = GitHubRetry.of(request)
         while True:
-            started = self._clock()
+            began = self._clock()
             outcome = self._attempt(request)
             if isinstance(outcome, ApiResponse) and outcome.status < 400 and not outcome.is_limited:
-                return self._unless_moved(outcome, request)
-            self._left -= max(0.0, self._clock() - started)
-            error, pause = self._judge(outcome, request, attempt)
-            attempt += 1
-            if pause is None or pause > self._left or attempt == MAX_ATTEMPTS:
-                raise error
-            self._wait(pause)
-
-    def _unless_moved(self, answer: ApiResponse, request: "_Request") -> ApiResponse:
-        if request.redirects or answer.status < 300:
-            return answer
-        to = brief(answer.target, request.redactor)
-        message = f"{answer.asked} is redirected ({answer.status}) to {to}, which is not followed."
-        raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
+                return _unless_moved(outcome, request)
+            self._left -= max(0.0, self._clock() - began)
+            retry = self._wait(outcome, request, retry)
 
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
             self._session = None
 
-    def _judge(
-        self, outcome: "ApiResponse | _Silence", request: "_Request", attempt: int
-    ) -> tuple[GitHubError, float | None]:
-        """What a failed attempt means, and the pause before the next one, if there should be one."""
-        if isinstance(outcome, _Silence):
-            certain = request.repeatable or outcome.unsent
-            error = outcome.error(request, lost=not certain)
-            return error, after_silence(attempt) if certain and not outcome.final else None
-        error = refusal(outcome, request.redactor)
-        if outcome.status in PASSING and not request.repeatable:
-            return _lost(request, f"HTTP {outcome.status}", error.status), None
-        return error, after_answer(outcome, attempt, self._clock())
-
-    def _wait(self, seconds: float) -> None:
-        """Sleep in slices short enough to notice the end of the process."""
-        self._left -= seconds
-        while seconds > 0:
-            self._heed_stop()
-            self._sleep(min(seconds, POLL_SECONDS))
-            seconds -= POLL_SECONDS
-        self._heed_stop()
-
-    def _heed_stop(self) -> None:
-        if self._stop():
-            raise GitHubError("Stopped while GitHub was being waited for.", code="GITHUB_CANCELLED")
-
-    def _attempt(self, request: "_Request") -> "ApiResponse | _Silence":
-        """One attempt, in a thread that can be left behind: a read from a silent server cannot be interrupted."""
-        self._heed_stop()
+    def _attempt(self, request: HttpRequest) -> "ApiResponse | _NoResponse":
+        """In a thread that can be left behind: timeouts are for single bytes, of which a server may send many."""
         self._session = session = self._session or _new_session()
-        outcome: list[ApiResponse | _Silence] = []
-        worker = threading.Thread(target=lambda: outcome.append(request.send_by(session)), daemon=True)
+        outcomes: list[ApiResponse | _NoResponse] = []
+        worker = threading.Thread(target=lambda: outcomes.append(_sent(request, session)), daemon=True)
         worker.start()
-        deadline = time.monotonic() + self._patience
-        while worker.is_alive():
-            worker.join(POLL_SECONDS)
-            if worker.is_alive() and (self._stop() or time.monotonic() > deadline):
-                self._session = None
-                self._heed_stop()
-                return _Silence("it took too long")
-        return outcome[0] if outcome else _Silence("it broke off", final=True)
+        worker.join(self._patience)
+        if worker.is_alive():
+            self._session = None
+            return _NoResponse("it took too long")
+        return outcomes[0] if outcomes else _NoResponse("it broke off", final=True)
+
+    def _wait(self, outcome: "ApiResponse | _NoResponse", request: HttpRequest, retry: GitHubRetry) -> GitHubRetry:
+        """Wait for the next attempt, or raise what the last one means."""
+        answer = outcome if isinstance(outcome, ApiResponse) else None
+        error, is_worthwhile = assess(outcome, request, retry)
+        if not is_worthwhile:
+            raise error
+        try:
+            retry = retry.increment(request.method, request.asked)
+        except MaxRetryError:
+            raise error from None
+        pause = retry.pause(answer, self._clock())
+        if pause > self._left:
+            raise error
+        self._left -= pause
+        self._sleep(pause)
+        return retry
 
 
 @dataclass(frozen=True)
-class _Silence:
-    """An attempt without an answer."""
+class _NoResponse:
+    """What became of an attempt that brought no answer."""
 
     why: str
     unsent: bool = False
@@ -226,113 +169,89 @@ class _Silence:
     """Whether another attempt would end the same."""
     code: str = "GITHUB_UNREACHABLE"
 
-    def error(self, request: "_Request", *, lost: bool) -> GitHubError:
+    def error(self, request: HttpRequest, *, lost: bool) -> GitHubError:
         if lost and self.code == "GITHUB_UNREACHABLE":
             return _lost(request, self.why)
         hint = "Check the network and the proxy settings of the runner." if not self.final else None
         return GitHubError(f"{request.asked} got no answer: {self.why}.", hint=hint, code=self.code)
 
 
-def _lost(request: "_Request", why: str, status: int | None = None) -> GitHubError:
+def _sent(request: HttpRequest, session: requests.Session) -> "ApiResponse | _NoResponse":
+    """One attempt."""
+    body = {"json": request.json} if request.data is None else {"data": request.data}
+    headers = {"User-Agent": f"zelda-ci/{__version__}", **request.headers}
+    options: dict[str, Any] = {"timeout": request.timeouts, "stream": True, "allow_redirects": False, **body}
+    try:
+        with session.request(
+            request.method, request.url, params=request.params, headers=headers, **options
+        ) as response:
+            return _whole(response, request)
+    except requests.RequestException as error:
+        # Its text holds the whole address, signature included: only its kind is told.
+        return _no_response(error)
+    except HTTPError:
+        return _NoResponse("the connection broke off")
+    except OSError as error:
+        return _NoResponse(error.strerror or type(error).__name__)
+    except ValueError as error:
+        # Such as a Location that is no address, which requests looks at even where it does not follow.
+        return _NoResponse(f"it is not proper HTTP ({type(error).__name__})", final=True)
+
+
+def _whole(response: requests.Response, request: HttpRequest) -> "ApiResponse | _NoResponse":
+    body = bytearray()
+    for chunk in response.iter_content(CHUNK):
+        body += chunk
+        if len(body) > request.max_bytes:
+            why = f"it is larger than {request.max_bytes} bytes"
+            return _NoResponse(why, final=True, code="GITHUB_TOO_LARGE")
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return ApiResponse(response.status_code, headers, bytes(body), request.asked)
+
+
+def assess(outcome: "ApiResponse | _NoResponse", request: HttpRequest, retry: GitHubRetry) -> tuple[GitHubError, bool]:
+    """What a failed attempt means, and whether there should be another."""
+    if isinstance(outcome, _NoResponse):
+        is_harmless = outcome.unsent or request.method in (retry.allowed_methods or ())
+        return outcome.error(request, lost=not is_harmless), is_harmless and not outcome.final
+    error = refusal(outcome, request.redactor)
+    is_passing = retry.is_retry(request.method, outcome.status)
+    if outcome.status in PASSING and not is_passing:
+        return _lost(request, f"HTTP {outcome.status}", error.status), False
+    return error, (is_passing or outcome.is_limited) and QUOTA_WORDS not in outcome.said.lower()
+
+
+def _unless_moved(answer: ApiResponse, request: HttpRequest) -> ApiResponse:
+    if request.redirects or answer.status < 300:
+        return answer
+    target = brief(answer.target, request.redactor)
+    message = f"{answer.asked} is redirected ({answer.status}) to {target}, which is not followed."
+    raise GitHubError(message, code="GITHUB_REFUSED", status=answer.status)
+
+
+def _lost(request: HttpRequest, why: str, status: int | None = None) -> GitHubError:
     message = f"{request.asked} may have been carried out, but its answer was lost: {why}."
     return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
 
 
-@dataclass(frozen=True)
-class _Request:
-    method: str
-    url: str
-    arguments: Mapping[str, Any]
-    timeout: float
-    stream_to: IO[bytes] | None
-    max_bytes: int
-    repeatable: bool
-    redirects: bool
-
-    @property
-    def redactor(self) -> Redactor:
-        """For what the server says: it may say our own token."""
-        authorization = self.arguments["headers"].get("Authorization", "")
-        return Redactor([Secret(authorization.rpartition(" ")[2])])
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Seconds to connect, and to wait for a byte; a body must be sent within the former, however large it is."""
-        large = len(self.arguments.get("data") or b"") > CHUNK
-        return self.timeout if large else min(CONNECT_SECONDS, self.timeout), self.timeout
-
-    @property
-    def asked(self) -> str:
-        try:
-            parts = urlsplit(self.url)
-        except ValueError:
-            return f"{self.method} of an impossible address"
-        return f"{self.method} {parts.hostname}{parts.path[:100]}"
-
-    def send_by(self, session: "requests.Session") -> ApiResponse | _Silence:
-        with one_at_a_time("requests"):
-            import requests  # noqa: PLC0415 - costs a tenth of a second, which `zelda --help` need not pay
-            from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
-
-        try:
-            with session.request(
-                self.method, self.url, timeout=self.limits, stream=True, allow_redirects=False, **self.arguments
-            ) as response:
-                return self._read(response)
-        except requests.RequestException as exc:
-            # Its text holds the whole address, signature included: only its kind is told.
-            return _silence(exc)
-        except HTTPError:
-            return _Silence("the connection broke off")
-        except OSError as exc:
-            return _Silence(exc.strerror or type(exc).__name__, final=self.stream_to is not None)
-        except ValueError as exc:
-            # Such as a Location that is no address, which requests looks at even where it does not follow.
-            return _Silence(f"it is not proper HTTP ({type(exc).__name__})", final=True)
-
-    def _read(self, response: "requests.Response") -> ApiResponse | _Silence:
-        kept = bytearray()
-        size = 0
-        # A refusal is worth reading, but not worth much memory, and no part of the file.
-        target = self.stream_to if response.status_code < 300 else None
-        if target:
-            target.seek(0)
-            target.truncate()
-        for chunk in response.iter_content(CHUNK):
-            size += len(chunk)
-            if size > self.max_bytes:
-                return _Silence(f"it is larger than {self.max_bytes} bytes", final=True, code="GITHUB_TOO_LARGE")
-            kept += b"" if target else chunk
-            if target:
-                target.write(chunk)
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return ApiResponse(response.status_code, headers, bytes(kept), self.asked)
-
-
-def _silence(exc: "requests.RequestException") -> _Silence:
-    with one_at_a_time("requests"):
-        import requests  # noqa: PLC0415 - see above
-        from urllib3.exceptions import NewConnectionError  # noqa: PLC0415 - see above
-
-    if isinstance(exc, ValueError):
-        return _Silence("it cannot be sent like this", unsent=True, final=True)
-    reason = getattr(exc.args[0] if exc.args else None, "reason", None)
+def _no_response(error: requests.RequestException) -> _NoResponse:
+    if isinstance(error, ValueError):
+        return _NoResponse("it cannot be sent like this", unsent=True, final=True)
+    reason = getattr(error.args[0] if error.args else None, "reason", None)
     if isinstance(reason, NewConnectionError):
-        return _Silence("nothing listens there", unsent=True)
+        return _NoResponse("nothing listens there", unsent=True)
     kinds = (
-        (requests.ConnectTimeout, _Silence("it could not be connected to in time", unsent=True)),
-        (requests.exceptions.SSLError, _Silence("its certificate is not trusted", unsent=True, final=True)),
-        (requests.exceptions.ProxyError, _Silence("the proxy of the runner does not let it through")),
-        (requests.Timeout, _Silence("it timed out")),
+        (requests.ConnectTimeout, _NoResponse("it could not be connected to in time", unsent=True)),
+        (requests.exceptions.SSLError, _NoResponse("its certificate is not trusted", unsent=True, final=True)),
+        (requests.exceptions.ProxyError, _NoResponse("the proxy of the runner does not let it through")),
+        (requests.Timeout, _NoResponse("it timed out")),
     )
-    found = (silence for kind, silence in kinds if isinstance(exc, kind))
-    return next(found, _Silence("the connection broke off"))
+    return next(
+        (outcome for kind, outcome in kinds if isinstance(error, kind)), _NoResponse("the connection broke off")
+    )
 
 
-def _new_session() -> "requests.Session":
-    with one_at_a_time("requests"):
-        import requests  # noqa: PLC0415 - see above
-
+def _new_session() -> requests.Session:
     # At debug level it writes down addresses with their signatures.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     session = requests.Session()

@@ -62,9 +62,9 @@ def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> i
     Raises:
         GitHubError: GitHub did not tell, or the payload is of another event.
     """
-    told = understand(_WorkflowRunEvent, event)
+    triggering = understand(_WorkflowRunEvent, event)
     for source in (_named, _of_branch, _of_commit):
-        fitting = {each.number for each in source(api, told) if _fits(each, told)}
+        fitting = {pull_request.number for pull_request in source(api, triggering) if _fits(pull_request, triggering)}
         if fitting:
             return _only(fitting, hinted)
     return None
@@ -73,7 +73,8 @@ def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> i
 def of_commit(api: Api, sha: str) -> int | None:
     """The open pull request whose head a commit of this repository is; None where there are several or none."""
     listed = _understood(api.pages(f"commits/{sha}/pulls", limit=1))
-    return _only({each.number for each in listed if each.state == "open" and each.head.sha == sha}, None)
+    matching = (pull for pull in listed if pull.state == "open" and pull.head.sha == sha)
+    return _only({pull.number for pull in matching}, None)
 
 
 def merge_parents(commit_object: bytes) -> tuple[str, ...]:
@@ -82,38 +83,38 @@ def merge_parents(commit_object: bytes) -> tuple[str, ...]:
     In a clone of depth 1 this is the only way to them: for git, the commit has no parents there.
     """
     header, _, _ = commit_object.partition(b"\n\n")
-    found = (_PARENT.fullmatch(line) for line in header.split(b"\n"))
-    return tuple(parent[1].decode() for parent in found if parent)
+    parents = (_PARENT.fullmatch(line) for line in header.split(b"\n"))
+    return tuple(parent[1].decode() for parent in parents if parent)
 
 
-def _named(api: Api, told: _WorkflowRunEvent) -> Iterator[PullRequest]:
+def _named(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
     """The payload does not tell whether they are open, and may name some of other repositories."""
-    for named in told.run.pull_requests or ():
-        if named and _id(named.base.repo) == told.repository.id:
+    for named in triggering.run.pull_requests or ():
+        if named and _id(named.base.repo) == triggering.repository.id:
             yield understand(PullRequest, api.get(f"pulls/{named.number}"))
 
 
-def _of_branch(api: Api, told: _WorkflowRunEvent) -> Iterator[PullRequest]:
-    repository, branch = told.run.head_repository, told.run.head_branch
+def _of_branch(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
+    repository, branch = triggering.run.head_repository, triggering.run.head_branch
     if repository and branch:
         yield from _understood(api.pages("pulls", limit=1, state="open", head=f"{repository.owner.login}:{branch}"))
 
 
-def _of_commit(api: Api, told: _WorkflowRunEvent) -> Iterator[PullRequest]:
-    yield from _understood(api.pages(f"commits/{told.run.head_sha}/pulls", limit=1))
+def _of_commit(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
+    yield from _understood(api.pages(f"commits/{triggering.run.head_sha}/pulls", limit=1))
 
 
 def _understood(listed: Iterable[Any]) -> Iterator[PullRequest]:
-    return (understand(PullRequest, each) for each in listed)
+    return (understand(PullRequest, item) for item in listed)
 
 
-def _fits(pull_request: PullRequest, told: _WorkflowRunEvent) -> bool:
+def _fits(pull_request: PullRequest, triggering: _WorkflowRunEvent) -> bool:
     """A deleted fork is no repository on either side."""
     return (
         pull_request.state == "open"
-        and pull_request.head.sha == told.run.head_sha
-        and _id(pull_request.head.repo) == _id(told.run.head_repository)
-        and _id(pull_request.base.repo) == told.repository.id
+        and pull_request.head.sha == triggering.run.head_sha
+        and _id(pull_request.head.repo) == _id(triggering.run.head_repository)
+        and _id(pull_request.base.repo) == triggering.repository.id
     )
 
 

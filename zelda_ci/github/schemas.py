@@ -1,4 +1,4 @@
-"""GitHub's answers, parsed strictly, as far as Zelda reads them."""
+"""Requests to GitHub, and its answers, parsed strictly as far as Zelda reads them."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.redact import EMPTY, Redactor, SafeText
+from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
 
 
 class Described(BaseModel):
@@ -145,10 +145,10 @@ def _finite(text: str) -> float:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise NotStrictJsonError("a key stands twice in one object")
-    return found
+    return values
 
 
 def _depth(value: Any) -> int:
@@ -156,8 +156,60 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while containers := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
-        level = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
+        level = [item for part in containers for item in (part.values() if isinstance(part, dict) else part)]
     return depth
+
+
+CONNECT_TIMEOUT = 10.0
+RESPONSE_TIMEOUT = 30.0
+MAX_BYTES = 50_000_000
+LARGE_BODY = 1 << 16
+
+
+@dataclass(frozen=True)
+class HttpRequest:
+    """A request, and which answers to it are taken."""
+
+    method: str
+    """In capitals."""
+    url: str = field(repr=False)
+    """Never shown with its query, which may hold a signature."""
+    headers: Mapping[str, str] = field(repr=False)
+    """All of them but User-Agent."""
+    params: Mapping[str, Any] | None = None
+    """Of the query; values None are left out."""
+    json: Any = None
+    """Body as a value."""
+    data: bytes | None = field(default=None, repr=False)
+    """Body as bytes."""
+    timeout: float = RESPONSE_TIMEOUT
+    """Seconds without a byte after which an attempt counts as failed."""
+    max_bytes: int = MAX_BYTES
+    """Most that the body of the answer may have."""
+    repeatable: bool = False
+    """Whether it may be sent again even if it was carried out, although its method does not promise that."""
+    redirects: bool = True
+    """Whether a redirect is an answer, or a refusal; it is followed in no case."""
+
+    @property
+    def redactor(self) -> Redactor:
+        """For what the server says: it may say our own token."""
+        return Redactor([Secret(self.headers.get("Authorization", "").rpartition(" ")[2])])
+
+    @property
+    def timeouts(self) -> tuple[float, float]:
+        """Seconds to connect, and to wait for a byte; a body must be sent within the former, however large it is."""
+        is_large = len(self.data or b"") > LARGE_BODY
+        return self.timeout if is_large else min(CONNECT_TIMEOUT, self.timeout), self.timeout
+
+    @property
+    def asked(self) -> str:
+        """Method and address without the query, for messages."""
+        try:
+            parts = urlsplit(self.url)
+        except ValueError:
+            return f"{self.method} of an impossible address"
+        return f"{self.method} {parts.hostname}{parts.path[:100]}"
 
 
 MAX_DETAIL_LENGTH = 300
@@ -168,7 +220,7 @@ QUOTA_WORDS = "insufficient usage"
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """A whole answer; `headers` have lower-case names, and `body` is empty where it was streamed to a file."""
+    """A whole answer; `headers` have lower-case names."""
 
     status: int
     headers: Mapping[str, str]
@@ -193,13 +245,13 @@ class ApiResponse:
     def said(self) -> str:
         """What the server says went wrong, in its own words; outside text."""
         try:
-            told = parse_strict(self.body)
+            reply = parse_strict(self.body)
         except NotStrictJsonError:
             return ""
-        if not isinstance(told, dict):
+        if not isinstance(reply, dict):
             return ""
-        more = [each.get("message") for each in _errors(told)]
-        return ": ".join(part for part in (told.get("message"), told.get("msg"), *more) if isinstance(part, str))
+        more = [error.get("message") for error in _errors(reply)]
+        return ": ".join(part for part in (reply.get("message"), reply.get("msg"), *more) if isinstance(part, str))
 
     @property
     def target(self) -> str:
@@ -223,18 +275,18 @@ class ApiResponse:
         if self.status != 200 or b'"errors"' not in self.body:
             return False
         try:
-            told = parse_strict(self.body)
+            reply = parse_strict(self.body)
         except NotStrictJsonError:
             return False
         return any(
-            each.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(each.get("message")).lower()
-            for each in _errors(told)
+            error.get("type") == "RATE_LIMITED" or RATE_LIMIT_WORDS in str(error.get("message")).lower()
+            for error in _errors(reply)
         )
 
 
-def _errors(told: Any) -> list[dict[str, Any]]:
-    errors = told.get("errors") if isinstance(told, dict) else None
-    return [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+def _errors(reply: Any) -> list[dict[str, Any]]:
+    errors = reply.get("errors") if isinstance(reply, dict) else None
+    return [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
 
 
 def refusal(answer: ApiResponse, redact: Redactor) -> GitHubError:

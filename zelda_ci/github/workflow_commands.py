@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import stat
 import threading
 import unicodedata
 import uuid
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
+from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Severity = Literal["error", "warning", "notice"]
@@ -214,7 +214,8 @@ class StepSummary:
         """Write Markdown in the place of what is there; at no time is there nothing."""
         if self._path is None:
             return
-        with open(_open(self._path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        descriptor = untrusted.open_regular(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
+        with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
             file.write(_fitting(markdown, self._limit))
             file.truncate()
 
@@ -223,7 +224,7 @@ def empty(paths: Iterable[Path]) -> None:
     """Forget what others wrote for the runner in this step's name: a session may have found the files."""
     for path in paths:
         with suppress(OSError):
-            handle = _open(path, os.O_WRONLY)
+            handle = untrusted.open_regular(path, os.O_WRONLY)
             try:
                 os.ftruncate(handle, 0)
             finally:
@@ -241,17 +242,9 @@ def _fitting(markdown: str, room: int) -> bytes:
 def _append(path: Path | None, data: bytes) -> None:
     if path is None:
         return
-    with open(_open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "wb") as file:
+    descriptor = untrusted.open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
         file.write(data)
-
-
-def _open(path: Path, flags: int) -> int:
-    """A plain file: no link that leads elsewhere, no pipe that waits for a reader."""
-    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(f"{path} is no plain file")
-    return handle
 
 
 def _size(path: Path | None) -> int:

@@ -1,16 +1,14 @@
 """What the judge of requirement fulfillment sees beside the transcript, and whether its citations are in it."""
 
 import functools
-import os
 import re
-import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.files import untrusted
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.prompts import fence
 from zelda_ci.judge.rendering import rendered_call, rendered_turn, windowed
@@ -19,9 +17,6 @@ from zelda_ci.redact import Redactor, SafeText
 MAX_FILE_BYTES = 1_000_000
 MAX_TOTAL_BYTES = 8_000_000
 MAX_FILES = 500
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -50,48 +45,26 @@ def read_files(root: Path, names: Sequence[str], redact: Redactor) -> FinalFiles
             data = _read(root, name)
         except FileNotFoundError:
             continue
+        except untrusted.TooLargeError:
+            files.left_out[name] = "larger than 1 MB"
+            continue
         except OSError as problem:
             files.left_out[name] = problem.strerror or "cannot be read"
             continue
         total += len(data)
-        if why := _unfit(data):
-            files.left_out[name] = why
+        if b"\0" in data:
+            files.left_out[name] = "binary"
         else:
             files.texts[name] = redact(data.decode("utf-8", "replace"))
     return files
 
 
-def _unfit(data: bytes) -> str | None:
-    if len(data) > MAX_FILE_BYTES:
-        return "larger than 1 MB"
-    return "binary" if b"\0" in data else None
-
-
 def _read(root: Path, name: str) -> bytes:
-    """The file's bytes, at most one more than a file may have."""
     *folders, last = name.split("/")
-    if any(step in {"", ".", ".."} for step in (*folders, last)) or "\0" in name:
+    if any(step in {"", ".", ".."} for step in (*folders, last)):
         raise OSError(0, "not a path inside the work tree")
-    with _opened(root, folders) as folder:
-        handle = os.open(last, _FILE, dir_fd=folder)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(0, "not a regular file")
-        return file.read(MAX_FILE_BYTES + 1)
-
-
-@contextmanager
-def _opened(root: Path, folders: Sequence[str]) -> Iterator[int]:
-    """A handle of the folder, reached step by step, so that none of the steps can be a link."""
-    handle = os.open(root, _FOLDER)
-    try:
-        for step in folders:
-            below = os.open(step, _FOLDER, dir_fd=handle)
-            os.close(handle)
-            handle = below
-        yield handle
-    finally:
-        os.close(handle)
+    with untrusted.entered(root, folders) as folder:
+        return untrusted.read(last, MAX_FILE_BYTES, folder=folder)
 
 
 MIN_QUOTE_LENGTH = 2

@@ -1,7 +1,6 @@
 """The HTTP server: uvicorn on a loopback socket, and on a socket in the file system for sessions without a network."""
 
 import asyncio
-import fcntl
 import os
 import shutil
 import socket
@@ -16,6 +15,7 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
+from zelda_ci.files import locks, untrusted
 from zelda_ci.model_proxy.endpoint import AT_ONCE, Connection, Endpoint
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.run import ProxyRun
@@ -120,9 +120,9 @@ def _first_claimed() -> tuple[Path | None, int | None]:
 def _claimed(top: str) -> tuple[Path, int]:
     """A new folder, and a lock on it that the kernel takes back when this process ends, however it ends."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=top))
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    number = untrusted.open_folder(folder)
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.lock_open(number)
         # A session may run as another user, whom its token admits: those who know the name may pass. Where somebody
         # has swept the folder before it was locked, this fails.
         folder.chmod(0o711)
@@ -136,10 +136,10 @@ def _sweep(top: Path) -> None:
     """Remove the folders of processes that were killed; the lock of a living one cannot be taken."""
     for folder in top.glob(f"{PREFIX}*"):
         with suppress(OSError):
-            number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            number = untrusted.open_folder(folder)
             try:
                 if os.fstat(number).st_uid == os.geteuid():
-                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locks.lock_open(number)
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(number)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from zelda_ci.files import untrusted
+
 MAX_MESSAGE_LENGTH = 200
 BEGUN, ENDED = "begun", "ended"
 
@@ -44,14 +46,18 @@ def followed(file: Path) -> Iterator[BinaryIO]:
 
 def read(file: Path) -> Launch:
     """What was said; nothing where there is no such file."""
-    with suppress(OSError), file.open("rb") as opened:
-        return read_opened(opened)
+    with suppress(OSError):
+        return _launch(untrusted.read_head(file, MAX_MESSAGE_LENGTH))
     return Launch(begun=False)
 
 
 def read_opened(opened: BinaryIO) -> Launch:
     """What was said in a file, from its beginning."""
     opened.seek(0)
-    words = (opened.read(MAX_MESSAGE_LENGTH) or b"").decode("ascii", "replace").split()
+    return _launch(opened.read(MAX_MESSAGE_LENGTH) or b"")
+
+
+def _launch(message: bytes) -> Launch:
+    words = message.decode("ascii", "replace").split()
     has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
     return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)

@@ -6,15 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.files import removal
+from zelda_ci.files import removal, untrusted
+
+MAX_JSON_BYTES = 1 << 16
 
 
 def read_json_object(file: Path) -> dict[str, object]:
     """A small JSON object, or nothing; a session may have put anything in its place."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
-            content = json.loads(opened.read(1 << 16))
+        content = json.loads(untrusted.read_head(file, MAX_JSON_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

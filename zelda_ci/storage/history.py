@@ -2,7 +2,6 @@
 
 import logging
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from zelda_ci.domain.history import History, SkippedRun, StoredRun
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import StorageError
+from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError, summarize_run
@@ -189,7 +189,7 @@ class RunHistory:
             except OSError as problem:
                 foreign.append(_foreign(entry.name, f"{entry.name}/{RESULT} cannot be read: {problem.strerror}"))
             else:
-                if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_RESULT_BYTES:
+                if untrusted.is_regular(status) and status.st_size <= MAX_RESULT_BYTES:
                     results[entry.name] = FileStamp.of(status)
                 else:
                     foreign.append(_foreign(entry.name, f"{entry.name}/{RESULT} is no file, or too large"))

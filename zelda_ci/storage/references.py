@@ -10,10 +10,10 @@ from pathlib import Path
 
 import orjson
 
-from zelda_ci import ownership
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
+from zelda_ci.files import ownership
 from zelda_ci.files.atomic import read_file, storage_errors, write_whole
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import MAX_RESULT_BYTES, RunHistory

@@ -1,6 +1,5 @@
 """The folder of one run, from its first moment to its result, with its journal and its name."""
 
-import fcntl
 import logging
 import os
 import re
@@ -10,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from zelda_ci import ownership
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError
+from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
@@ -63,20 +62,20 @@ class Journal:
     def create(cls, path: Path) -> "Journal":
         """Begin a journal and lock it."""
         with storage_errors(path):
-            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            handle = untrusted.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL)
             ownership.hand_over(handle, path.parent)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock_open(handle)
         return cls(path, handle)
 
     @classmethod
     def claim(cls, path: Path) -> "Journal | None":
         """Lock the journal of a dead process; nothing where there is none, or where its writer lives."""
         try:
-            handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = untrusted.open_regular(path, os.O_RDWR | os.O_APPEND)
         except OSError:
             return None
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock_open(handle)
             # Its writer may have finished, and removed it, between opening and locking.
             if os.fstat(handle).st_nlink:
                 return cls(path, handle)

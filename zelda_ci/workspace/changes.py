@@ -1,7 +1,6 @@
 """What a session changed: the work tree now against the commit it started from, and the patch."""
 
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import BinaryIO
 
 import anyio
 
-from zelda_ci import ownership
 from zelda_ci.domain.workspace import Changes
+from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
@@ -37,19 +36,10 @@ def store_patch(
         redact: The door for text from outside; bytes that are not UTF-8 are replaced.
         complete: False where git's output broke off, so that its last section is not whole.
     """
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with raw.open("rb") as source, draft.open("wb") as file:
-            ownership.hand_over(file.fileno(), target.parent)
-            file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
-            left_out = _copy(source, file, redact, complete=complete)
-            size = file.tell()
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return size, left_out
+    with raw.open("rb") as source, replacing(target) as file:
+        file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
+        left_out = _copy(source, file, redact, complete=complete)
+        return file.tell(), left_out
 
 
 def _copy(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complete: bool) -> bool:

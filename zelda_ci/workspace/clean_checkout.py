@@ -20,7 +20,7 @@ from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal
+from zelda_ci.files import removal, untrusted
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
@@ -29,9 +29,7 @@ from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.store import Start
 
 MAX_NAMED = 20
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class ProtectedFiles:
         """Copy them from a fresh checkout; links and submodules are left alone."""
         copies.mkdir(mode=0o700)
         places = {name: root / os.fsdecode(name) for name in files}
-        plain = {name: place for name, place in places.items() if stat.S_ISREG(place.lstat().st_mode)}
+        plain = {name: place for name, place in places.items() if untrusted.is_regular(place.lstat())}
         for number, place in enumerate(plain.values()):
             shutil.copy(place, copies / str(number), follow_symlinks=False)
         return cls(root, copies, tuple(plain))
@@ -64,7 +62,7 @@ class ProtectedFiles:
                 return False
             self._aside(last, folder)
             mode = 0o755 if (self.copies / str(number)).stat().st_mode & stat.S_IXUSR else 0o644
-            with open(os.open(last, WRITE, mode, dir_fd=folder), "wb") as file:  # noqa: PTH123  # a descriptor
+            with open(untrusted.open_regular(last, WRITE, mode, folder=folder), "wb") as file:  # noqa: PTH123  # a descriptor
                 file.write(content)
                 self._hand_over(file.fileno())
         return True
@@ -72,7 +70,7 @@ class ProtectedFiles:
     @contextmanager
     def _inside(self, parts: Sequence[bytes]) -> Iterator[int]:
         """A descriptor of a real folder below the root; whatever else stands in its way is moved aside."""
-        current = os.open(self.root, FOLDER)
+        current = untrusted.open_folder(self.root)
         try:
             for part in parts:
                 current = self._entered(part, current)
@@ -83,18 +81,18 @@ class ProtectedFiles:
     def _entered(self, part: bytes, above: int) -> int:
         try:
             try:
-                return os.open(part, FOLDER, dir_fd=above)
+                return untrusted.open_folder(part, folder=above)
             except OSError:
                 self._aside(part, above)
                 os.mkdir(part, dir_fd=above)
-                below = os.open(part, FOLDER, dir_fd=above)
+                below = untrusted.open_folder(part, folder=above)
                 self._hand_over(below)
                 return below
         finally:
             os.close(above)
 
     def _aside(self, name: bytes, folder: int) -> None:
-        top = os.open(self.copies, FOLDER)
+        top = untrusted.open_folder(self.copies)
         try:
             with suppress(FileNotFoundError):
                 removal.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
@@ -118,17 +116,10 @@ async def restored(protected: ProtectedFiles | None) -> list[str]:
     )
 
 
-def _content(name: bytes, folder: int, most: int) -> bytes | None:
-    """Of a plain file, one byte more than wanted at most."""
-    try:
-        descriptor = os.open(name, READ, dir_fd=folder)
-    except OSError:
-        return None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return None
-    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
-        return file.read(most + 1)
+def _content(name: bytes, folder: int, max_bytes: int) -> bytes | None:
+    with suppress(OSError):
+        return untrusted.read(name, max_bytes, folder=folder)
+    return None
 
 
 NAME = "checked"

@@ -5,17 +5,18 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.from_thread
 from pathspec import GitIgnoreSpec
-from pathspec.patterns.gitignore import GitIgnorePatternError
 
+from zelda_ci.domain.globs import gitignore_patterns
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import untrusted
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
@@ -72,9 +73,9 @@ class Ignored:
 
     def inside(self, folder: Path) -> "Ignored":
         """With that of a folder below, if it has one."""
-        patterns = _head(folder / ".gitignore", MAX_LIST_BYTES)
-        spec = GitIgnoreSpec(tuple(_patterns(patterns)), backend="simple")
-        return Ignored(((folder, spec), *self.lists)) if patterns else self
+        text = os.fsdecode(_head(folder / ".gitignore", MAX_LIST_BYTES).removeprefix(b"\xef\xbb\xbf"))
+        patterns = gitignore_patterns(line.removesuffix("\r") for line in text.split("\n"))
+        return Ignored(((folder, GitIgnoreSpec(patterns, backend="simple")), *self.lists)) if text else self
 
     def names(self, place: Path, *, is_folder: bool) -> bool:
         """Whether git would ignore an entry of a folder that it does not ignore."""
@@ -86,26 +87,10 @@ class Ignored:
         return False
 
 
-def _patterns(text: bytes) -> Iterator[Any]:
-    """Those that can be understood; git passes over the others too."""
-    for line in os.fsdecode(text.removeprefix(b"\xef\xbb\xbf")).split("\n"):
-        try:
-            yield from GitIgnoreSpec.from_lines([line.removesuffix("\r")]).patterns
-        except GitIgnorePatternError:
-            continue
-
-
 def _head(place: Path, size: int = HEAD_BYTES) -> bytes:
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+    with suppress(OSError):
+        return untrusted.read_head(place, size)
+    return b""
 
 
 MAX_FILES = 200_000
@@ -239,7 +224,7 @@ def _copy_tree(source: Path, target: Path, copy: _Copy) -> None:
         elif stat.S_ISLNK(status.st_mode):
             copy.count(status)
             twin.symlink_to(original.readlink())
-        elif stat.S_ISREG(status.st_mode):
+        elif untrusted.is_regular(status):
             copy.count(status)
             _copy_file(original, twin, copy)
         else:

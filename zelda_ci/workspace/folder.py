@@ -15,9 +15,8 @@ from pathlib import Path
 
 import anyio
 
-from zelda_ci import ownership
 from zelda_ci.errors import LockError
-from zelda_ci.files import locks, removal
+from zelda_ci.files import atomic, locks, ownership, removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 
@@ -150,12 +149,9 @@ def announced(folder: WorkspaceFolder, run_id: str, results_dir: Path) -> Iterat
     lease = None
     try:
         ownership.make_folder(listing)
-        # Made under another name and moved, since a link cannot be replaced in place.
-        draft.symlink_to(folder.root)
-        draft.replace(listing / run_id)
-        lease = locks.try_lock(draft, mode=0o666)
-        draft.write_text(json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)}))
-        draft.replace(listing / f"{run_id}.json")
+        atomic.replace_link(listing / run_id, folder.root, draft)
+        holder = json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)})
+        lease = locks.lease(listing / f"{run_id}.json", holder, draft)
         is_writable = True
     except (OSError, LockError) as error:
         log.info("%s cannot be written: %s", listing, error)

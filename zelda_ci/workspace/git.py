@@ -4,7 +4,6 @@ import errno
 import logging
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from pathlib import Path
 from zelda_ci import process
 from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import locks
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import replacing
 from zelda_ci.process import Completed
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
@@ -211,12 +211,8 @@ def _keep(file: Path, text: str) -> None:
     """Two Zeldas may do this at the same time."""
     if file.is_file() and file.read_text() == text:
         return
-    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-    try:
-        draft.write_text(text)
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(file, durable=False) as new:
+        new.write(text.encode())
 
 
 def check_version(printed: bytes) -> None:
@@ -325,9 +321,8 @@ def _hint(error: OSError) -> str | None:
             return MAKE_ROOM
         case code if code in IN_THE_WAY:
             obstacle = _obstacle(error)
-            cause = (
-                f"{obstacle} is {locks.kind_of(obstacle)}, and Zelda keeps something else there: " if obstacle else ""
-            )
+            kind = obstacle and untrusted.kind_of(obstacle)
+            cause = f"{obstacle} is {kind}, and Zelda keeps something else there: " if obstacle else ""
             advice = f"{cause}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
             return advice[:1].upper() + advice[1:]
         case code if code in FORBIDDEN:
@@ -342,4 +337,4 @@ def _obstacle(error: OSError) -> Path | None:
     if not isinstance(name, (str, bytes)):
         return None
     path = Path(os.fsdecode(name))
-    return next((place for place in (path, *path.parents) if locks.kind_of(place)), None)
+    return next((place for place in (path, *path.parents) if untrusted.kind_of(place)), None)

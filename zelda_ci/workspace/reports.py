@@ -2,10 +2,9 @@
 
 import os
 import secrets
-import stat
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.files import untrusted
 from zelda_ci.test_output.reports import ReportFile
 
 MAX_ENTRIES = 500_000
@@ -108,32 +108,24 @@ def _now(folder: Path) -> int:
 @contextmanager
 def _opened(base: Path, place: Sequence[str]) -> Iterator[int | None]:
     """A folder, entered step by step so that no link leads elsewhere; nothing where it is gone."""
-    descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for name in place:
-            above, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
-            os.close(above)
-    except OSError:
-        os.close(descriptor)
-        yield None
-        return
-    try:
+    with ExitStack() as held:
+        try:
+            descriptor = held.enter_context(untrusted.entered(base, place))
+        except OSError:
+            yield None
+            return
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os.DirEntry[str]"]]:
     """Plain files, those near the top first, up to `MAX_ENTRIES`; a folder that cannot be read is passed over."""
+    if top is None:
+        return
     budget = MAX_ENTRIES
-    waiting: deque[Parts] = deque([()] if top is not None else [])
+    waiting: deque[Parts] = deque([()])
     while waiting:
         folder = waiting.popleft()
-        with _inside(top, folder) as descriptor, suppress(OSError), os.scandir(descriptor) as entries:
+        with suppress(OSError), untrusted.entered(top, folder) as descriptor, os.scandir(descriptor) as entries:
             for entry in entries:
                 budget -= 1
                 if budget < 0:
@@ -144,49 +136,27 @@ def _walk(top: int | None, skipped: frozenset[str]) -> Iterator[tuple[Parts, "os
                     waiting.append((*folder, entry.name))
 
 
-@contextmanager
-def _inside(top: int | None, parts: Parts) -> Iterator[int]:
-    """A descriptor of a folder below `top`, or one that cannot be read."""
-    descriptor = os.dup(top) if top is not None else -1
-    try:
-        for name in parts:
-            with suppress(OSError):
-                above, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
-                os.close(above)
-                continue
-            os.close(descriptor)
-            descriptor = -1
-            break
-        yield descriptor
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
 def _read(top: int | None, paths: Sequence[Parts]) -> Iterator[ReportFile]:
     if len(paths) > MAX_FILES:
         raise _TooMuchError(f"there are {len(paths)} of them")
     budget = MAX_TOTAL_BYTES
     for parts in paths:
-        with _inside(top, parts[:-1]) as folder:
-            raw = _content(folder, parts)
-        if raw is not None:
-            budget -= len(raw)
+        content = _content(top, parts)
+        if content is not None:
+            budget -= len(content)
             if budget < 0:
                 raise _TooMuchError(f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB")
-            yield ReportFile("/".join(parts), raw)
+            yield ReportFile("/".join(parts), content)
 
 
-def _content(folder: int, parts: Parts) -> bytes | None:
+def _content(top: int | None, parts: Parts) -> bytes | None:
     """What is in a plain file; nothing where it has become something else."""
+    if top is None:
+        return None
     try:
-        descriptor = os.open(parts[-1], _FILE, dir_fd=folder)
+        with untrusted.entered(top, parts[:-1]) as folder:
+            return untrusted.read(parts[-1], MAX_FILE_BYTES, folder=folder)
+    except untrusted.TooLargeError:
+        raise _TooMuchError(f"{'/'.join(parts)} is larger than {MAX_FILE_BYTES >> 20} MB") from None
     except OSError:
         return None
-    with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        raw = file.read(MAX_FILE_BYTES + 1)
-    if len(raw) > MAX_FILE_BYTES:
-        raise _TooMuchError(f"{'/'.join(parts)} is larger than {MAX_FILE_BYTES >> 20} MB")
-    return raw

@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +20,7 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
-from zelda_ci.files import locks, removal
+from zelda_ci.files import locks, removal, untrusted
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import withholding
 from zelda_ci.workspace.folder import CheckoutIndex
@@ -252,9 +251,9 @@ def _seal(draft: Path, contents: Mapping[str, str | Sequence[str]]) -> None:
 
 def _complete(folder: Path) -> Store | None:
     try:
-        contents = json.loads((folder / "contents.json").read_bytes())
+        contents = json.loads(untrusted.read(folder / "contents.json"))
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
-        whole = whole and stat.S_ISREG((folder / "used").lstat().st_mode)
+        whole = whole and untrusted.is_regular((folder / "used").lstat())
         submodules, commit = tuple(contents["submodules"]), contents["commit"]
         withheld = Withheld(frozenset(contents["paths"]), tuple(contents["beside"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import untrusted
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import MAKE_ROOM, NO_SPACE, Git, has_room
 
@@ -86,7 +87,7 @@ def _is_trap(entry: os.DirEntry[bytes]) -> bool:
     status = entry.stat(follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return entry.name == b".gitmodules"
-    return not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SETTINGS_BYTES
+    return not untrusted.is_regular(status) or status.st_size > MAX_SETTINGS_BYTES
 
 
 MAX_FILE_BYTES = 10 << 20
@@ -114,7 +115,7 @@ def classify(root: Path, paths: Iterable[bytes]) -> DiffableFiles:
         reason = _objection(top, path, status, MAX_TOTAL_BYTES - size)
         if reason:
             files.left_out[path.rstrip(b"/")] = reason
-        elif status is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+        elif status is None or not (untrusted.is_regular(status) or stat.S_ISLNK(status.st_mode)):
             files.removed.append(path)
         else:
             size += status.st_size
@@ -149,7 +150,7 @@ def _objection(top: bytes, path: bytes, status: os.stat_result | None, room: int
         return "named like Git's own"
     if path.endswith(b"/"):
         return "a repository"
-    if status is None or not stat.S_ISREG(status.st_mode):
+    if status is None or not untrusted.is_regular(status):
         return None
     if status.st_size > min(MAX_FILE_BYTES, room):
         return f"{status.st_size} bytes"
@@ -287,9 +288,5 @@ def _entries(raw: bytes) -> dict[bytes, IndexedFile]:
 def _content(file: Path) -> bytes | None:
     """Of a file that a session may have replaced by anything."""
     with suppress(OSError):
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor
-            status = os.fstat(descriptor)
-            if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_INDEX_BYTES:
-                return opened.read(MAX_INDEX_BYTES)
+        return untrusted.read(file, MAX_INDEX_BYTES)
     return None

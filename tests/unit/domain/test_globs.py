@@ -26,6 +26,9 @@ COVERED = [
     ("{src,lib}/{a,b}.{py,js}", "lib/b.js"),
     ("a+b(1).py", "a+b(1).py"),
     ("[", "["),
+    ("a[[b", "a[[b"),
+    (r"\*.py", "*.py"),
+    ("src/[[x]a.py", "src/[a.py"),
 ]
 
 NOT_COVERED = [
@@ -38,6 +41,9 @@ NOT_COVERED = [
     ("src/?.py", "src/ab.py"),
     ("src/[!a].py", "src/a.py"),
     ("", "a"),
+    ("# a.py", "# a.py"),
+    (r"\*.py", "a.py"),
+    ("s**a.py", "src/a.py"),
     ("a.b", "axb"),
     ("x" * 301, "x" * 301),
 ]
@@ -51,6 +57,13 @@ def test_a_pattern_covers(pattern: str, path: str) -> None:
 @pytest.mark.parametrize(("pattern", "path"), NOT_COVERED)
 def test_a_pattern_does_not_cover(pattern: str, path: str) -> None:
     assert not matches([pattern], path)
+
+
+@pytest.mark.parametrize("pattern", ["[/-#]", "[z-a]", "a\\", "[[:alpha:]", "[a&&b]", "[--b]"])
+@pytest.mark.filterwarnings("error")
+def test_a_pattern_that_makes_no_sense_is_no_trouble(pattern: str) -> None:
+    assert not matches([pattern], "src")
+    assert matches([pattern, "src"], "src")
 
 
 def test_one_of_several_patterns_is_enough() -> None:

@@ -1,13 +1,17 @@
 """When a request is sent again."""
 
 import json
+import time
+from email.utils import formatdate
 
 import pytest
+from urllib3.exceptions import MaxRetryError
 
-from zelda_ci.github.http import after_answer, after_silence
-from zelda_ci.github.schemas import ApiResponse
+from zelda_ci.github.http import MAX_ATTEMPTS, GitHubRetry, assess
+from zelda_ci.github.schemas import ApiResponse, HttpRequest
 
 NOW = 1_800_000_000.0
+GET = HttpRequest("GET", "https://api.example/x", {})
 
 
 def answer(status: int, message: str = "", **headers: str) -> ApiResponse:
@@ -15,51 +19,83 @@ def answer(status: int, message: str = "", **headers: str) -> ApiResponse:
     return ApiResponse(status, named, json.dumps({"message": message}).encode(), "GET api")
 
 
-@pytest.mark.parametrize("status", [200, 201, 302, 304, 400, 401, 403, 404, 409, 410, 422, 501])
+def pause_after(outcome: ApiResponse, attempts: int = 1, request: HttpRequest = GET) -> float | None:
+    """Seconds before the next attempt after so many, None where the answer is final."""
+    retry = GitHubRetry.of(request)
+    if not assess(outcome, request, retry)[1]:
+        return None
+    for _ in range(attempts):
+        retry = retry.increment(request.method, request.asked)
+    return retry.pause(outcome, NOW)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 422, 501])
 def test_a_final_answer_is_final(status: int) -> None:
-    assert after_answer(answer(status, "Resource not accessible by integration"), 0, NOW) is None
+    assert pause_after(answer(status, "Resource not accessible by integration")) is None
 
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
 def test_a_server_in_trouble_gets_time(status: int) -> None:
-    assert [after_answer(answer(status), attempt, NOW) for attempt in range(6)] == [1, 2, 4, 8, 16, 30]
+    assert [pause_after(answer(status), attempts) for attempts in range(1, MAX_ATTEMPTS)] == [1, 2, 4, 8]
 
 
-@pytest.mark.parametrize("status", [403, 429, 503])
-def test_retry_after_is_obeyed(status: int) -> None:
-    assert after_answer(answer(status, retry_after="7"), 3, NOW) == 7
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504])
+def test_what_may_have_happened_is_not_done_again(status: int) -> None:
+    post = HttpRequest("POST", GET.url, {})
+    assert pause_after(answer(status), request=post) is None
+    assert assess(answer(status), post, GitHubRetry.of(post))[0].code == "GITHUB_ANSWER_LOST"
+    assert pause_after(answer(status), request=HttpRequest("POST", GET.url, {}, repeatable=True)) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_limit_means_that_nothing_happened(method: str, status: int) -> None:
+    assert pause_after(answer(status, retry_after="7"), 3, HttpRequest(method, GET.url, {})) == 7
+
+
+def test_a_server_in_trouble_may_say_for_how_long() -> None:
+    assert pause_after(answer(503, retry_after="7"), 3) == 7
 
 
 def test_retry_after_may_be_a_date() -> None:
-    assert after_answer(answer(429, retry_after="Fri, 15 Jan 2027 08:00:30 GMT"), 0, NOW) == 30
-    assert after_answer(answer(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"), 0, NOW) == 0
+    soon = pause_after(answer(429, retry_after=formatdate(time.time() + 30, usegmt=True)))
+    assert soon == pytest.approx(30, abs=10)
+    assert pause_after(answer(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT")) == 0
 
 
-@pytest.mark.parametrize("garbage", ["soon", "-1", "", "1e3", "²", "99 bottles"])
+@pytest.mark.parametrize("garbage", ["soon", "-1", "", "1e3", "²", "99 bottles", "9" * 5000, "Wed, 99 Oct 99999 99:99"])
 def test_a_retry_after_that_makes_no_sense_is_no_reason_to_hurry(garbage: str) -> None:
-    pause = after_answer(answer(429, "rate limit", retry_after=garbage), 0, NOW)
+    pause = pause_after(answer(429, "rate limit", retry_after=garbage))
     assert pause is not None
     assert pause >= 4
 
 
+def test_a_limit_without_a_word_gets_more_time_each_time() -> None:
+    assert [pause_after(answer(429), attempts) for attempts in range(1, MAX_ATTEMPTS)] == [4, 8, 16, 30]
+
+
 def test_the_hours_limit_is_waited_for_until_it_ends() -> None:
     ends = {"x_ratelimit_remaining": "0", "x_ratelimit_reset": str(int(NOW) + 100)}
-    assert after_answer(answer(403, "API rate limit exceeded", **ends), 0, NOW) == 101
+    assert pause_after(answer(403, "API rate limit exceeded", **ends)) == 101
     past = {**ends, "x_ratelimit_reset": str(int(NOW) - 100)}
-    assert after_answer(answer(403, "API rate limit exceeded", **past), 0, NOW) == 1
+    assert pause_after(answer(403, "API rate limit exceeded", **past)) == 1
 
 
 def test_the_secondary_limit_gets_a_minute_and_then_more() -> None:
     limited = answer(403, "You have exceeded a secondary rate limit.", x_ratelimit_remaining="4000")
-    assert [after_answer(limited, attempt, NOW) for attempt in range(3)] == [60, 120, 240]
+    assert [pause_after(limited, attempts) for attempts in (1, 2, 3)] == [60, 120, 240]
 
 
 def test_a_used_up_quota_is_not_waited_for() -> None:
-    told = ApiResponse(
-        429, {}, b'{"code": "resource_exhausted", "msg": "insufficient usage to create artifact"}', "POST x"
-    )
-    assert after_answer(told, 0, NOW) is None
+    quota = b'{"code": "resource_exhausted", "msg": "insufficient usage to create artifact"}'
+    assert pause_after(ApiResponse(429, {}, quota, "POST x")) is None
 
 
-def test_silence_gets_more_time_each_time() -> None:
-    assert [after_silence(attempt) for attempt in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+def test_silence_gets_more_time_each_time_and_comes_to_an_end() -> None:
+    retry, pauses = GitHubRetry.of(GET), list[float]()
+    for _ in range(1, MAX_ATTEMPTS):
+        retry = retry.increment(GET.method, GET.asked)
+        pauses.append(retry.pause(None, NOW))
+    assert pauses == [1, 2, 4, 8]
+    with pytest.raises(MaxRetryError):
+        retry.increment(GET.method, GET.asked)

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_FILE_BYTES = 256_000
@@ -21,8 +22,6 @@ MAX_LINKS = 16
 MAX_TREE_DEPTH = 10
 
 _Kind = Literal["folder", "link", "other"]
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Unfit(Exception):  # noqa: N818 - a finding about a file, not a failure of Zelda
@@ -51,7 +50,7 @@ class Tree:
     """A folder and everything in it, by paths relative to it. Links are followed as long as they stay inside."""
 
     def __init__(self, root: Path) -> None:
-        self._root = os.open(root, _FOLDER)
+        self._root = untrusted.open_folder(root)
         self._looks = 0
         self._bytes = 0
         self.crowded = False
@@ -73,10 +72,10 @@ class Tree:
             Unfit: It cannot be read as text.
         """
         with _explained():
-            data = _content(self._open(self._real(path), _FILE))
+            *folders, name = self._real(path) or (".",)
+            with untrusted.entered(self._root, folders) as folder:
+                data = untrusted.read(name, MAX_FILE_BYTES, folder=folder)
         self._bytes += len(data)
-        if len(data) > MAX_FILE_BYTES:
-            raise Unfit(f"it is larger than {MAX_FILE_BYTES // 1000} kB")
         # In all: a repository can hold thousands of files, each just below its own limit.
         if self._bytes > MAX_BYTES:
             raise Exhausted
@@ -88,8 +87,8 @@ class Tree:
     def entries(self, folder: str) -> list[TreeEntry]:
         """What lies in a folder, by name; empty where there is no such folder."""
         try:
-            with _explained():
-                listed = _listed(self._open(self._real(folder), _FOLDER))
+            with _explained(), untrusted.entered(self._root, self._real(folder)) as descriptor:
+                listed = _listed(descriptor)
         except Unfit:
             return []
         self._count(len(listed))
@@ -179,34 +178,10 @@ class Tree:
         if self._looks > MAX_LOOKUPS:
             raise Exhausted
 
-    def _open(self, real: tuple[str, ...], flags: int) -> int:
-        """Folder by folder, so that one replaced by a link meanwhile is not entered."""
-        current = os.dup(self._root)
-        for position, part in enumerate(real, start=1):
-            try:
-                following = os.open(part, flags if position == len(real) else _FOLDER, dir_fd=current)
-            finally:
-                os.close(current)
-            current = following
-        return current
-
-
-def _content(descriptor: int) -> bytes:
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unfit("it is not a regular file")
-        with open(descriptor, "rb", closefd=False) as opened:
-            return opened.read(MAX_FILE_BYTES + 1)
-    finally:
-        os.close(descriptor)
-
 
 def _listed(descriptor: int) -> list[tuple[str, _Kind]]:
-    try:
-        with os.scandir(descriptor) as listing:
-            return [(entry.name, _kind(entry)) for entry in islice(listing, MAX_NAMES + 1)]
-    finally:
-        os.close(descriptor)
+    with os.scandir(descriptor) as listing:
+        return [(entry.name, _kind(entry)) for entry in islice(listing, MAX_NAMES + 1)]
 
 
 def _kind(entry: os.DirEntry[str]) -> _Kind:
@@ -222,6 +197,10 @@ def _explained() -> Iterator[None]:
         yield
     except (FileNotFoundError, NotADirectoryError):
         raise Missing("it does not exist") from None
+    except untrusted.NotRegularError:
+        raise Unfit("it is not a regular file") from None
+    except untrusted.TooLargeError:
+        raise Unfit(f"it is larger than {MAX_FILE_BYTES // 1000} kB") from None
     except OSError as error:
         raise Unfit(f"it cannot be read ({error.strerror})") from None
     except ValueError:

@@ -1,19 +1,18 @@
 """A recorded run on disk: one readable JSON file, in which streams are stored joined."""
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from zelda_ci import ownership
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
+from zelda_ci.files import ownership, untrusted
+from zelda_ci.files.atomic import replacing
 from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import SafeJson, SafeText
 
@@ -99,15 +98,14 @@ def load(file: Path) -> Cassette:
     """
     again = "Record the session again with zelda run --record."
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_RECORDING_BYTES + 1)
+        data = untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True)
     except FileNotFoundError:
         raise ProxyError(f"there is no recording {file}", hint=_missing_hint(file), code="CASSETTE_MISSING") from None
+    except untrusted.TooLargeError as exc:
+        of = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
+        raise ProxyError(of, hint=again, code="CASSETTE_TOO_LARGE") from exc
     except OSError as exc:
         raise ProxyError(f"the recording {file} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
-    if len(data) > MAX_RECORDING_BYTES:
-        of = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
-        raise ProxyError(of, hint=again, code="CASSETTE_TOO_LARGE")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as exc:
@@ -139,17 +137,8 @@ def dump(cassette: Cassette) -> str:
 def write_whole(file: Path, text: str) -> None:
     """Readers see the old file or the new one, never half of either."""
     ownership.make_folder(file.parent)
-    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=".zelda-", delete=False) as new:
-        try:
-            ownership.hand_over(new.fileno(), file.parent)
-            new.write(text)
-            new.flush()
-            os.fsync(new.fileno())
-            Path(new.name).chmod(0o644)
-            Path(new.name).replace(file)
-        except BaseException:
-            Path(new.name).unlink(missing_ok=True)
-            raise
+    with replacing(file) as new:
+        new.write(text.encode())
 
 
 def _laid_out(value: Any, depth: int) -> str:

@@ -5,6 +5,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from zelda_ci.files import untrusted
+
 _ROOT = 0
 
 
@@ -52,7 +54,7 @@ def make_new_folder(path: Path) -> None:
     if os.geteuid() != _ROOT:
         return
     with suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = untrusted.open_folder(path)
         try:
             hand_over(descriptor, path.parent)
         finally:

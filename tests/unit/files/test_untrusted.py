@@ -1,0 +1,330 @@
+"""What a hostile tree may hold in the place of a file, and what the one reader makes of it."""
+
+import os
+import socket
+import stat
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.files import atomic, untrusted
+from zelda_ci.files.untrusted import NotRegularError, TooLargeError
+
+LIMIT = 1000
+
+
+def socket_at(path: Path) -> None:
+    here = Path.cwd()
+    with socket.socket(socket.AF_UNIX) as made:
+        os.chdir(path.parent)  # the path of a socket is short
+        try:
+            made.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+def device_at(path: Path) -> None:
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("needs root and a file system that takes devices")
+
+
+def link_out(path: Path) -> None:
+    outside = path.parent.parent / "outside"
+    outside.write_text("secret")
+    path.symlink_to(outside)
+
+
+def link_to_a_pipe(path: Path) -> None:
+    os.mkfifo(f"{path}.pipe")
+    path.symlink_to(f"{path}.pipe")
+
+
+NOT_REGULAR: dict[str, tuple[Callable[[Path], object], str]] = {
+    "folder": (Path.mkdir, "a folder"),
+    "pipe": (os.mkfifo, "a named pipe"),
+    "socket": (socket_at, "a socket"),
+    "device": (device_at, "a device"),
+    "link out": (link_out, "a symbolic link"),
+    "link to a pipe": (link_to_a_pipe, "a symbolic link"),
+    "link to itself": (lambda path: path.symlink_to(path), "a symbolic link"),
+    "link to nothing": (lambda path: path.symlink_to("nothing"), "a symbolic link"),
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    place = tmp_path / "tree"
+    place.mkdir()
+    return place
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Root may read everything, so for a moment this process is somebody else."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@contextmanager
+def repeated(action: Callable[[], object]) -> Iterator[None]:
+    """Do it in another thread again and again."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.is_set():
+            action()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def seen_by(read: Callable[[], bytes]) -> set[bytes | None]:
+    """What reading gives while somebody else works against it, None where it is refused; both have to occur often."""
+    times = Counter[bytes | None]()
+    end = time.monotonic() + 20
+    while (min(times.values(), default=0) < 50 or len(times) < 2) and time.monotonic() < end:
+        try:
+            times[read()] += 1
+        except OSError:
+            times[None] += 1
+    return set(times)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"x" * LIMIT])
+def test_a_regular_file_is_read_up_to_the_limit(tree: Path, content: bytes) -> None:
+    (tree / "a").write_bytes(content)
+    assert untrusted.read(tree / "a", LIMIT) == content
+    assert untrusted.read_head(tree / "a", LIMIT) == content
+    assert untrusted.read(tree / "a") == content
+
+
+def test_a_file_of_the_kernel_that_has_no_size_is_read_to_its_end() -> None:
+    status = Path("/proc/self/status")
+    assert status.stat().st_size == 0
+    assert untrusted.read(status, 100_000).startswith(b"Name:")
+
+
+def test_what_is_absent_is_told_so(tree: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        untrusted.read(tree / "a", LIMIT)
+
+
+@pytest.mark.parametrize("kind", NOT_REGULAR)
+def test_what_is_no_regular_file_is_not_read_and_not_waited_for(tree: Path, kind: str) -> None:
+    make, name = NOT_REGULAR[kind]
+    make(tree / "a")
+    assert untrusted.kind_of(tree / "a") == name
+    with untrusted.entered(tree) as folder:
+        readers: list[Callable[[], object]] = [
+            lambda: untrusted.read(tree / "a", LIMIT),
+            lambda: untrusted.read("a", LIMIT, folder=folder),
+            lambda: untrusted.read_head(tree / "a", LIMIT),
+            lambda: untrusted.open_regular(tree / "a"),
+            lambda: untrusted.open_regular(tree / "a", os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+        ]
+        for read in readers:
+            with pytest.raises(NotRegularError, match="not a regular file"):
+                read()
+
+
+def test_a_pipe_that_somebody_fills_is_not_read(tree: Path) -> None:
+    os.mkfifo(tree / "a")
+    writer = os.open(tree / "a", os.O_RDWR)
+    os.write(writer, b"secret")
+    with pytest.raises(NotRegularError):
+        untrusted.read(tree / "a", LIMIT)
+    os.close(writer)
+
+
+def test_a_link_that_the_user_named_is_followed_but_only_to_a_regular_file(tree: Path) -> None:
+    (tree / "file").write_bytes(b"x")
+    (tree / "link").symlink_to("file")
+    os.mkfifo(tree / "pipe")
+    (tree / "other").symlink_to("pipe")
+    assert untrusted.read(tree / "link", LIMIT, follow_link=True) == b"x"
+    with pytest.raises(NotRegularError):
+        untrusted.read(tree / "other", LIMIT, follow_link=True)
+
+
+@pytest.mark.parametrize("size", [LIMIT + 1, 10 << 30])
+def test_a_file_that_is_too_large_is_not_read(tree: Path, size: int) -> None:
+    with (tree / "a").open("wb") as file:
+        file.truncate(size)
+    tracemalloc.start()
+    with pytest.raises(TooLargeError, match="larger than 1000 bytes") as caught:
+        untrusted.read(tree / "a", LIMIT)
+    head = untrusted.read_head(tree / "a", LIMIT)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.size == size
+    assert head == bytes(LIMIT)
+    assert peak < 1 << 20
+
+
+def test_a_file_that_grows_while_it_is_read_ends_at_the_limit(tree: Path) -> None:
+    """Whatever it had when it was opened: what is read is at most the limit, or the file is too large."""
+    file = tree / "a"
+    limit = 1 << 16
+    refused = set[bool]()
+    with file.open("ab", buffering=0) as growing:
+
+        def grow() -> None:
+            growing.write(b"x" * 4096)
+            if growing.tell() > 4 * limit:
+                growing.truncate(0)
+                growing.seek(0)
+
+        with repeated(grow):
+            for _ in range(2000):
+                try:
+                    refused.add(len(untrusted.read(file, limit)) > limit)
+                except TooLargeError:
+                    continue
+    assert refused == {False}
+
+
+def test_a_file_that_has_grown_beyond_the_limit_since_it_was_opened_is_too_large(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tree / "a"
+    file.write_bytes(b"x")
+    status = os.fstat
+
+    def and_then_it_grows(descriptor: int) -> os.stat_result:
+        before = status(descriptor)
+        file.write_bytes(b"x" * (LIMIT + 1))
+        return before
+
+    monkeypatch.setattr(os, "fstat", and_then_it_grows)
+    with pytest.raises(TooLargeError) as caught:
+        untrusted.read(file, LIMIT)
+    assert caught.value.size == 1
+
+
+def test_a_file_that_may_not_be_read_is_told_with_the_systems_reason(tree: Path) -> None:
+    (tree / "a").write_bytes(b"secret")
+    (tree / "a").chmod(0)
+    tree.chmod(0o755)
+    with untrusted.entered(tree) as folder, without_rights(), pytest.raises(PermissionError):
+        untrusted.read("a", LIMIT, folder=folder)
+
+
+def test_a_name_need_not_be_utf_8(tree: Path) -> None:
+    name = b"caf\xe9\xff"
+    with (tree / os.fsdecode(name)).open("wb") as file:
+        file.write(b"x")
+    with untrusted.entered(tree) as folder:
+        assert untrusted.read(name, LIMIT, folder=folder) == b"x"
+    assert untrusted.read(os.fsencode(tree) + b"/" + name, LIMIT) == b"x"
+    assert untrusted.read(tree / os.fsdecode(name), LIMIT) == b"x"
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "\ud800"])
+def test_an_impossible_name_is_an_error_of_the_system(tree: Path, name: str) -> None:
+    for read in (untrusted.read, untrusted.read_head):
+        with pytest.raises(OSError, match=r"impossible name|too long"):
+            read(tree / name, LIMIT)
+    with pytest.raises(OSError, match=r"impossible name|too long"), untrusted.entered(tree, [name]):
+        pass
+
+
+def test_folders_are_entered_step_by_step(tree: Path) -> None:
+    (tree / "a" / "b").mkdir(parents=True)
+    (tree / "a" / "b" / "file").write_bytes(b"x")
+    with untrusted.entered(tree, ["a"]) as outer, untrusted.entered(outer, [b"b"]) as inner:
+        assert untrusted.read("file", LIMIT, folder=inner) == b"x"
+        assert [entry.name for entry in os.scandir(outer)] == ["b"]
+
+
+@pytest.mark.parametrize("step", ["link", "file", "pipe", "absent"])
+def test_a_step_that_is_no_real_folder_leads_nowhere(tree: Path, tmp_path: Path, step: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tree / "link").symlink_to(tmp_path / "outside")
+    (tree / "file").touch()
+    os.mkfifo(tree / "pipe")
+    for way in ([step], [step, "more"]):
+        with pytest.raises(OSError, match=r"Not a directory|No such file"), untrusted.entered(tree, way):
+            pass
+
+
+def test_no_descriptor_is_left_open(tree: Path) -> None:
+    (tree / "a").mkdir()
+    (tree / "file").write_bytes(b"x" * (LIMIT + 1))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for way in (["a"], ["a", "b"], ["file"]):
+        with suppress(OSError), untrusted.entered(tree, way):
+            pass
+    for name in ("a", "file", "absent"):
+        with suppress(OSError):
+            untrusted.read(tree / name, LIMIT)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_folder_that_becomes_a_link_during_the_walk_is_not_followed(tree: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "b").mkdir(parents=True)
+    (outside / "b" / "file").write_bytes(b"secret")
+    (tree / "a" / "b").mkdir(parents=True)
+    (tree / "a" / "b" / "file").write_bytes(b"plain")
+    (tree / "link").symlink_to(outside)
+
+    def swap() -> None:
+        (tree / "a").rename(tree / "aside")
+        (tree / "link").rename(tree / "a")
+        (tree / "a").rename(tree / "link")
+        (tree / "aside").rename(tree / "a")
+
+    def read() -> bytes:
+        with untrusted.entered(tree, ["a", "b"]) as folder:
+            return untrusted.read("file", LIMIT, folder=folder)
+
+    with repeated(swap):
+        assert seen_by(read) == {b"plain", None}
+
+
+def test_a_file_that_becomes_a_link_is_not_followed(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"secret")
+    (tree / "a").write_bytes(b"plain")
+    (tree / "plain").write_bytes(b"plain")
+
+    def swap() -> None:
+        (tree / "new").symlink_to(tmp_path / "outside")
+        (tree / "new").rename(tree / "a")
+        os.link(tree / "plain", tree / "new")
+        (tree / "new").rename(tree / "a")
+
+    with repeated(swap):
+        assert seen_by(lambda: untrusted.read(tree / "a", LIMIT)) == {b"plain", None}
+
+
+def test_a_file_that_is_replaced_is_never_seen_half_and_leaves_no_litter(tree: Path) -> None:
+    target = tree / "a"
+    target.write_bytes(b"old")
+    with pytest.raises(TypeError), atomic.replacing(target) as file:
+        file.writelines([b"half", "no bytes"])  # type: ignore[list-item]
+    assert target.read_bytes() == b"old"
+    with atomic.replacing(target, mode=0o640) as file:
+        file.write(b"new")
+        file.flush()
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert list(tree.iterdir()) == [target]

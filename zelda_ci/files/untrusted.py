@@ -1,0 +1,181 @@
+"""Files and folders where somebody hostile may have written.
+
+No link is followed, nothing is opened that could block, and nothing is read but regular files, up to a limit. The error
+says why a file was not read: `FileNotFoundError`, `NotRegularError`, `TooLargeError`, or another `OSError`.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+Name = str | bytes | os.PathLike[str]
+"""A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8."""
+
+_CHUNK = 1 << 20
+_SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_REGULAR = {
+    errno.ELOOP: "a symbolic link",
+    errno.ENXIO: "a socket or a pipe",
+    errno.ENODEV: "a device",
+    errno.EISDIR: "a folder",
+}
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFREG: "a file",
+}
+
+
+class NotRegularError(OSError):
+    """A link, a folder, a pipe, a socket or a device."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(errno.EINVAL, f"not a regular file but {kind}")
+
+
+class TooLargeError(OSError):
+    """More than is read; `size` is what the file had when it was opened, which may be less if it grew."""
+
+    def __init__(self, size: int, max_bytes: int) -> None:
+        super().__init__(errno.EFBIG, f"larger than {max_bytes} bytes")
+        self.size = size
+
+
+def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
+    """The whole content of a regular file.
+
+    Args:
+        name: Its path; with `folder` its name there.
+        max_bytes: Most that it may have; no limit only for files that no session could reach.
+        folder: Descriptor of the folder in which it lies.
+        follow_link: For files that the user named: whether a link as the last part of the path is followed.
+
+    Raises:
+        OSError: As the module says.
+    """
+    descriptor, size = _opened(name, os.O_RDONLY | (0 if follow_link else os.O_NOFOLLOW), folder)
+    try:
+        if max_bytes is None:
+            return _content(descriptor, size, None)
+        # Without reading it: a sparse file may claim any size.
+        if size > max_bytes or len(content := _content(descriptor, size, max_bytes + 1)) > max_bytes:
+            raise TooLargeError(size, max_bytes)
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def read_head(name: Name, max_bytes: int) -> bytes:
+    """The first bytes of a regular file, however large it is; errors as for `read`."""
+    descriptor, size = _opened(name, os.O_RDONLY | os.O_NOFOLLOW, None)
+    try:
+        return _content(descriptor, size, max_bytes)
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None) -> int:
+    """A descriptor of a regular file, to be closed by the caller; usable as an `opener`.
+
+    Args:
+        name: Its path; with `folder` its name there.
+        flags: How it is opened, for instance `os.O_WRONLY | os.O_CREAT`.
+        mode: Of a file that is made, less the umask.
+        folder: Descriptor of the folder in which it lies.
+
+    Raises:
+        OSError: As the module says.
+    """
+    return _opened(name, flags | os.O_NOFOLLOW, folder, mode)[0]
+
+
+def open_folder(name: Name, *, folder: int | None = None) -> int:
+    """A descriptor of a real folder, to be closed by the caller.
+
+    Raises:
+        OSError: It cannot be opened, or is something else.
+    """
+    with _possible_names():
+        return os.open(name, _FOLDER, dir_fd=folder)
+
+
+@contextmanager
+def entered(top: Path | int, parts: Iterable[str | bytes] = ()) -> Iterator[int]:
+    """The descriptor of a folder below another, reached step by step so that none of the steps can be a link.
+
+    Args:
+        top: Where to start: a path, or a descriptor, which stays open.
+        parts: Names of folders.
+
+    Raises:
+        OSError: A step is missing, closed or no real folder.
+    """
+    descriptor = os.dup(top) if isinstance(top, int) else open_folder(top)
+    try:
+        for part in parts:
+            outer, descriptor = descriptor, open_folder(part, folder=descriptor)
+            os.close(outer)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_regular(status: os.stat_result) -> bool:
+    """Whether it is the status of a regular file."""
+    return stat.S_ISREG(status.st_mode)
+
+
+def kind_of(path: Path) -> str | None:
+    """What lies at a path, in words; nothing where nothing does, or nobody can tell."""
+    try:
+        return _kind(path.lstat())
+    except OSError:
+        return None
+
+
+def _kind(status: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "something unknown")
+
+
+def _opened(name: Name, flags: int, folder: int | None, mode: int = 0o666) -> tuple[int, int]:
+    """Descriptor and size of a regular file."""
+    with _possible_names():
+        try:
+            descriptor = os.open(name, flags | _SAFE, mode, dir_fd=folder)
+        except OSError as error:
+            kind = _NOT_REGULAR.get(error.errno or 0)
+            raise NotRegularError(kind) if kind else error from None
+    status = os.fstat(descriptor)
+    if not is_regular(status):
+        os.close(descriptor)
+        raise NotRegularError(_kind(status))
+    return descriptor, status.st_size
+
+
+def _content(descriptor: int, size: int, max_bytes: int | None) -> bytes:
+    """What is there until the end or the limit; one byte more than the size is asked for, to see the end."""
+    content = bytearray()
+    while max_bytes is None or len(content) < max_bytes:
+        wanted = min(max(size + 1 - len(content), 1 << 12), _CHUNK)
+        chunk = os.read(descriptor, wanted if max_bytes is None else min(wanted, max_bytes - len(content)))
+        if not chunk:
+            break
+        content += chunk
+    return bytes(content)
+
+
+@contextmanager
+def _possible_names() -> Iterator[None]:
+    try:
+        yield
+    except ValueError:  # a zero byte, or what no file system could hold
+        raise OSError(errno.EINVAL, "an impossible name") from None
