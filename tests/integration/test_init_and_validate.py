@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import measured, run
+from tests.support.command import run
+from tests.support.measured import measured
 from tests.support.patience import PATIENCE
 
 GOOD = "prompt: Do it.\n"

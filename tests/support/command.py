@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import warm
+from tests.support.measured import measured
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 
@@ -26,11 +27,6 @@ def environment(project: Project, api_url: str | None = None, **more: str) -> di
     # Where the machine offers no isolation, what is tested here can be tested all the same.
     habits = {"PYTHONWARNINGS": "error", "COLUMNS": "100", "ZELDA_UNSAFE": "1"}
     return {**project.environ, **habits, **measured(), **path, **access, **more}
-
-
-def measured() -> dict[str, str]:
-    """What a process needs to know for its lines to count, where `make coverage` runs the tests."""
-    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:

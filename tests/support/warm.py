@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+from tests.support.measured import count_supervisors, measured
+
 MAX_ORDER_BYTES = 1 << 18
 MAX_DESCRIPTORS = 256
 """The template has one for each command that is under way, and a few beside."""
@@ -48,10 +50,12 @@ HARMLESS = {"PYTHONPATH", "PYTHONWARNINGS"}
 def can_start(environ: Mapping[str, str]) -> bool:
     """Whether a forked process behaves as one that starts with this environment.
 
-    What Python, coverage and C take from it at their start would come too late.
+    What Python and C take from it at their start would come too late. Coverage measures a template from its start, and
+    each process that is forked from it.
     """
-    early = {name for name in environ if name.startswith(("PYTHON", "COVERAGE_", "LC_", "LANG"))}
-    return hasattr(os, "pidfd_open") and early <= HARMLESS
+    early = {name for name in environ if name.startswith(("PYTHON", "LC_", "LANG"))}
+    counted = {name: value for name, value in environ.items() if name.startswith("COVERAGE_")}
+    return hasattr(os, "pidfd_open") and early <= HARMLESS and counted == measured()
 
 
 def run(
@@ -103,7 +107,7 @@ def _template() -> socket.socket:
             [sys.executable, "-c", "from tests.support import warm; warm.serve()"],
             stdin=there.fileno(),
             cwd=Path(__file__).parents[2],
-            env={"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", **_paths()},
+            env={"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", **measured(), **_paths()},
         )
 
     def end() -> None:
@@ -122,6 +126,7 @@ def serve() -> None:
     """Fork a command for every order that comes on standard input, and tell its process id and its exit code."""
     for name in PRELOADED:
         importlib.import_module(name)
+    count_supervisors()
     gc.freeze()
     with socket.socket(fileno=os.dup(0)) as control, selectors.DefaultSelector() as selector:
         selector.register(control, selectors.EVENT_READ)
