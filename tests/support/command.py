@@ -41,6 +41,13 @@ def run(
     if warm.can_start(environ):
         ended = warm.run(arguments, cwd, environ, stdin=stdin, one_stream=one_stream, timeout=PATIENCE)
         return subprocess.CompletedProcess([*arguments], *ended)
+    return run_cold(arguments, cwd, environ, stdin, one_stream=one_stream)
+
+
+def run_cold(
+    arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], stdin: str = "", *, one_stream: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run `zelda` to its end, from the start of Python on."""
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -55,29 +62,22 @@ def run(
 
 
 @contextmanager
-def started(project: Project, *arguments: str, api: str | None = None, **more: str) -> Iterator[subprocess.Popen[str]]:
+def started(project: Project, *arguments: str, api: str | None = None, **more: str) -> Iterator[warm.Process]:
     """A command that is under way, like one in the foreground of a terminal; killed if it is still there in the end."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=project.path,
-        env=environment(project, api, **more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = warm.start(arguments, project.path, environment(project, api, **more), new_session=True)
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=PATIENCE)
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(process: warm.Process) -> tuple[int, str]:
     """Exit code and output, once it has ended."""
     output, _ = process.communicate(timeout=PATIENCE)
-    return process.returncode, output
+    return process.wait(), output
 
 
 def results(project: Project) -> list[dict[str, Any]]:
