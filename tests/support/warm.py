@@ -33,6 +33,8 @@ MAX_DESCRIPTORS = 256
 """The template has one for each command that is under way, and a few beside."""
 
 PRELOADED = (
+    "anthropic",
+    "anyio._backends._asyncio",
     "claude_agent_sdk",
     "httpcore2",
     "uvicorn.lifespan.off",
