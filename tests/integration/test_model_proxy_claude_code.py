@@ -75,7 +75,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_
 ) -> None:
     first, second = tmp_path / "one", tmp_path / "two" / "deeper"
     note = first / "workspace" / "note.txt"
-    script = [
+    script: list[Reply] = [
         http_error(529, "busy"),
         tool_call("Bash", {"command": "mkdir sub && echo 1 > sub/a.txt; ls -la; date"}, text="First I look around."),
         tool_calls(
