@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.measured import count_supervisors
 from tests.support.places import UMASK, make_passable
 
 # A machine that is busy with something else must not fail a property.
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.option.basetemp:
         config.stash[TEMPORARY] = made = make_passable(prefix="zelda-tests-")
         config.option.basetemp = str(made / "t")
+    count_supervisors()
 
 
 TEMPORARY = pytest.StashKey[Path]()

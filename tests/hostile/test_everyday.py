@@ -3,11 +3,13 @@
 import json
 import shutil
 import subprocess
+from functools import cache
 
 import pytest
 
 from tests.hostile import compatibility, developer, matrix
 from tests.hostile.action import Action
+from tests.hostile.developer import Developer
 from tests.hostile.everyday import EVERYDAY
 from tests.support import needs
 
@@ -17,10 +19,18 @@ TOOLS = {"e05": "gcc", "e06": "node", "e17": "ps", "e19": "npm", "e20": "pip"}
 """Which actions are of programs that a minimal machine lacks."""
 
 
+@cache
 def there(tool: str) -> bool:
     if tool == "pip":
         return subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
     return shutil.which(tool) is not None
+
+
+@cache
+def broken(who: Developer, level: str, network: str) -> set[str]:
+    """Of all that this machine can show; both parts of it are looked at after one run."""
+    possible = [action for action in EVERYDAY if action.id not in TOOLS or there(TOOLS[action.id])]
+    return compatibility.broken(who, level, network, possible)
 
 
 @pytest.fixture(params=["of any machine", "of toolchains"])
@@ -44,7 +54,8 @@ def test_everyday_actions_of_builds_work(level: str, network: str, actions: list
         who = developer.unprivileged()
     except LookupError as problem:
         pytest.skip(f"needs a Python for another user: {problem}")
-    assert compatibility.broken(who, level, network, actions) == expected(f"{level} user", network, actions)
+    found = broken(who, level, network) & {action.id for action in actions}
+    assert found == expected(f"{level} user", network, actions)
 
 
 @needs.ROOT
@@ -53,7 +64,8 @@ def test_everyday_actions_work_for_another_user_where_root_has_no_namespaces(act
         who = developer.root_in_a_container()
     except LookupError as problem:
         pytest.skip(f"needs a Python for another user: {problem}")
-    assert compatibility.broken(who, "uid", "open", actions) == expected("uid root", "open", actions)
+    found = broken(who, "uid", "open") & {action.id for action in actions}
+    assert found == expected("uid root", "open", actions)
 
 
 def test_the_page_shows_what_was_measured() -> None:

@@ -1,5 +1,6 @@
 """No key of the environment, of `.env`, of Git's configuration or of the runner's files is ever stored or shown."""
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -27,6 +28,22 @@ COMMANDS = {
     "testCommand": f"sh attacks/act {LEAK.id}",
     "testReport": "reports/*.xml",
 }
+LOOKS = (["show", "latest", "--transcript"], ["show", "latest", "--patch"], ["show", "latest"], ["list"])
+LOOK = """\
+import json, os, sys
+from zelda_ci.__main__ import main
+from zelda_ci.cli import boundary, list, show
+
+for arguments in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        sys.argv = ["zelda", *arguments]
+        main()
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) not in {0, 1}:
+        sys.exit(f"failed: {arguments}")
+"""
+"""Each command is a process of its own, forked from one that has imported everything."""
+
 CONFESSION = "All I know: " + ", ".join(f"{{{name}}}" for name in KEYS)
 
 
@@ -41,16 +58,16 @@ def written(after: Aftermath) -> dict[str, str]:
                 if _readable(file := Path(folder, name))
             }
     who = after.world.developer
-    for command in (["show", "latest", "--transcript"], ["show", "latest", "--patch"], ["show", "latest"], ["list"]):
-        done = subprocess.run(
-            who.zelda(*command),
-            cwd=after.world.project,
-            env={**after.world.environment(), **who.variables(), **SECRETS},
-            check=False,
-            capture_output=True,
-        )
-        assert done.returncode in {0, 1}, done.stderr
-        texts[" ".join(command)] = (done.stdout + done.stderr).decode("utf-8", "replace")
+    done = subprocess.run(
+        who.argv([who.python, "-c", LOOK, json.dumps(LOOKS)]),
+        cwd=after.world.project,
+        env={**after.world.environment(), **who.variables(), **SECRETS},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(b"hostile-") >= len(LOOKS)
+    texts["looks"] = (done.stdout + done.stderr).decode("utf-8", "replace")
     return texts
 
 

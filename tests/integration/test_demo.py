@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.command import COMMAND, environment
-from tests.support.patience import PATIENCE
+from tests.support.command import zelda
 from tests.support.projects import Project, folder
 
 
@@ -16,15 +15,7 @@ def demo(project: Project, tmp_path: Path, *arguments: str) -> subprocess.Comple
     closed = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9")
     temporary = tmp_path / "temporary folder"
     temporary.mkdir()
-    return subprocess.run(
-        [*COMMAND, "demo", *arguments],
-        cwd=project.path,
-        env=environment(project, **closed, TMPDIR=str(temporary), COLUMNS="120"),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return zelda(project, "demo", *arguments, **closed, TMPDIR=str(temporary), COLUMNS="120")
 
 
 def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp_path: Path) -> None:

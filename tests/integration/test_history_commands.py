@@ -3,18 +3,18 @@
 import json
 import os
 import pty
-import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from tests.builders import session
-from tests.support.command import COMMAND, environment, results, zelda
+from tests.support.command import environment, results, zelda
 from tests.support.history import PATCH, store, store_sides
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.warm import Process
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, unscored
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
@@ -33,9 +33,7 @@ def project_with(tmp_path: Path, **suites: str) -> Project:
 def seen_on_a_terminal(project: Project, *arguments: str) -> str:
     """Everything that a terminal gets to show."""
     main, end = pty.openpty()
-    command = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=project.path, env=environment(project, TERM="xterm"), stdout=end, stderr=end
-    )
+    command = Process(arguments, project.path, environment(project, TERM="xterm"), (end, end, end))
     os.close(end)
     shown = b""
     try:
@@ -286,15 +284,14 @@ def test_a_candidate_that_could_not_be_evaluated_is_not_green(tmp_path: Path) ->
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, transcript=session('"' + "line\n" * 100_000 + '"'))
-    words = [*COMMAND, "show", RUN, "--transcript"]
-    with subprocess.Popen(
-        words, cwd=project.path, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as command:
-        assert command.stdout is not None
-        assert command.stderr is not None
-        assert command.stdout.readline() == f"Session of {RUN}\n".encode()
-        command.stdout.close()
-        assert (command.wait(timeout=PATIENCE), command.stderr.read()) == (0, b"")
+    (out, writer), errors = os.pipe(), tmp_path / "errors"
+    with errors.open("w") as said, Path(os.devnull).open() as nothing:
+        streams = (nothing.fileno(), writer, said.fileno())
+        command = Process(["show", RUN, "--transcript"], project.path, environment(project), streams)
+    os.close(writer)
+    with os.fdopen(out, "rb", buffering=0) as reader:
+        assert reader.read(11) == b"Session of "
+    assert (command.wait(timeout=PATIENCE), errors.read_text()) == (0, "")
 
 
 def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import measured, run
+from tests.support.command import run
+from tests.support.measured import measured
 from tests.support.patience import PATIENCE
+from tests.support.warm import Process
 
 GOOD = "prompt: Do it.\n"
 FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
@@ -33,14 +35,11 @@ def zelda(*arguments: str, cwd: Path, stdin: str = "", **more: str) -> subproces
 def on_terminal(*arguments: str, cwd: Path, answers: str = "", **more: str) -> tuple[str, int]:
     """Run on a pseudo-terminal, typing answers at once; everything shown and the exit code."""
     master, slave = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "zelda_ci", *arguments],
-        cwd=cwd, env=environment(TERM="xterm-256color", **more), stdin=slave, stdout=slave, stderr=slave,
-    ) as process:  # fmt: skip
-        os.close(slave)
-        os.write(master, answers.encode())
-        shown = b"".join(read_all(master))
-        code = process.wait(60)
+    process = Process(arguments, cwd, environment(TERM="xterm-256color", **more), (slave, slave, slave))
+    os.close(slave)
+    os.write(master, answers.encode())
+    shown = b"".join(read_all(master))
+    code = process.wait(60)
     os.close(master)
     return shown.decode().replace("\r\n", "\n"), code
 

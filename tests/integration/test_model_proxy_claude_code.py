@@ -70,13 +70,19 @@ def elsewhere(transcript: list[Any], base: Path, other: Path) -> list[Any]:
     return found
 
 
-async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(tmp_path: Path) -> None:
+async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_and_for_no_other_model(
+    tmp_path: Path,
+) -> None:
     first, second = tmp_path / "one", tmp_path / "two" / "deeper"
     note = first / "workspace" / "note.txt"
-    script = [
+    script: list[Reply] = [
+        http_error(529, "busy"),
         tool_call("Bash", {"command": "mkdir sub && echo 1 > sub/a.txt; ls -la; date"}, text="First I look around."),
         tool_calls(
-            [("Write", {"file_path": str(note), "content": 'a\n"b"\n'}), ("Bash", {"command": "cat sub/a.txt; pwd"})]
+            [
+                ("Write", {"file_path": str(note), "content": 'a\n"b"\n'}),
+                ("Bash", {"command": "cat sub/a.txt; pwd; echo $HOME $TMPDIR"}),
+            ]
         ),
         text(f"I wrote {note}.", tokens=Tokens(100, 10, cache_read=1000, cache_write_1h=50)),
     ]
@@ -84,6 +90,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), second)
 
     assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (meter.usage().errors, meter.usage().retries) == ({"529": 1}, 1)
     assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
     assert session.result["result"] == f"I wrote {second}/workspace/note.txt."
     # `ls -la` and `date` print times: everything else is the same.
@@ -92,26 +99,29 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(
     assert session.model_usage == recorded.model_usage
     assert meter.usage().cost_usd == pytest.approx(session.result["total_cost_usd"])
 
+    # The cassette names no folder of this machine.
+    assert str(tmp_path) not in (tmp_path / "cassettes" / "run.json").read_text()
+    assert load(tmp_path / "cassettes" / "run.json").cli.startswith("claude-cli/")
+
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "three", model="claude-opus-5-5")
+    assert session.result["is_error"]
+    assert "claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked" in str(meter.failure)
+
 
 def spoken(session: CliSession) -> list[Any]:
     """The transcript without what the first command printed."""
     return [entry for entry in session.transcript if "total " not in str(entry)]
 
 
-async def test_parallel_sub_agents_get_their_own_answers_in_every_replay(tmp_path: Path) -> None:
-    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=False))
-    for number in range(2):
-        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / str(number))
-        assert (meter.failure, meter.unused) == (None, ())
-        assert Counter(said(session)) == Counter(said(recorded))
-
-
-async def test_background_agents_report_at_the_same_points_of_every_replay(tmp_path: Path) -> None:
-    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=True))
-    for number in range(2):
-        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / str(number))
-        assert (meter.failure, meter.unused) == (None, ())
-        assert Counter(said(session)) == Counter(said(recorded))
+@pytest.mark.parametrize("how", ["background", "foreground"])
+async def test_sub_agents_get_their_own_answers_and_report_at_the_same_points_of_a_replay(
+    tmp_path: Path, how: str
+) -> None:
+    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=how == "background"))
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
+    assert (meter.failure, meter.unused) == (None, ())
+    assert Counter(said(session)) == Counter(said(recorded))
+    if how == "background":
         assert session.result["result"] == recorded.result["result"]
 
 
@@ -144,30 +154,25 @@ def said(session: CliSession) -> list[str]:
     return [f"{parent}: {block.get('text')} {block.get('id')}" for parent, block in blocks]
 
 
-@pytest.mark.parametrize(
-    ("file", "why"),
-    [
-        ("CLAUDE.md", "-Always be kind.\n+Never be kind."),
-        (".claude/skills/greet/SKILL.md", "-Always be kind.\n+Never be kind."),
-    ],
-)
-async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(
-    tmp_path: Path, file: str, why: str
-) -> None:
-    def project(base: Path, words: str) -> Path:
+STEERING = {"CLAUDE.md": "", ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets.\n---\n"}
+
+
+async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(tmp_path: Path) -> None:
+    def project(base: Path, other: str = "") -> Path:
         workspace, _ = folders(base)
-        steering = workspace / file
-        steering.parent.mkdir(parents=True, exist_ok=True)
-        front = "---\nname: greet\ndescription: Greets.\n---\n" if "skills" in file else ""
-        steering.write_text(front + words)
+        for file, front in STEERING.items():
+            steering = workspace / file
+            steering.parent.mkdir(parents=True, exist_ok=True)
+            steering.write_text(f"{front}{'Never' if file == other else 'Always'} be kind.")
         return base
 
-    script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")] if "skills" in file else [text("Hello.")]
-    await record(project(tmp_path / "one", "Always be kind."), tmp_path / "cassettes", script)
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / "two", "Never be kind."))
-    assert session.result["api_error_status"] == 409
-    assert why in str(meter.failure)
-    assert why in session.result["result"]
+    script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")]
+    await record(project(tmp_path / "one"), tmp_path / "cassettes", script)
+    for number, file in enumerate(STEERING):
+        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / str(number), file))
+        assert session.result["api_error_status"] == 409
+        for said_of_it in (str(meter.failure), session.result["result"]):
+            assert "-Always be kind.\n+Never be kind." in said_of_it
 
 
 async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model(tmp_path: Path) -> None:
@@ -191,28 +196,6 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
 
 
 COMMIT = "sleep 0.1; git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log"
-
-
-async def test_a_replay_for_another_model_stops(tmp_path: Path) -> None:
-    await record(tmp_path / "one", tmp_path / "cassettes", [text("Hello.")])
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two", model="claude-opus-5-5")
-    assert session.result["is_error"]
-    assert "claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked" in str(meter.failure)
-
-
-async def test_a_session_with_retries_is_replayed_with_them(tmp_path: Path) -> None:
-    recorded = await record(tmp_path / "one", tmp_path / "cassettes", [http_error(529, "busy"), text("Hello.")])
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
-    assert session.transcript == recorded.transcript
-    assert (meter.usage().errors, meter.usage().retries) == ({"529": 1}, 1)
-
-
-async def test_a_cassette_of_a_real_session_names_no_folder_of_this_machine(tmp_path: Path) -> None:
-    script = [tool_call("Bash", {"command": "pwd; echo $HOME; echo $TMPDIR"}), text("Hello.")]
-    await record(tmp_path / "one", tmp_path / "cassettes", script)
-    content = (tmp_path / "cassettes" / "run.json").read_text()
-    assert str(tmp_path) not in content
-    assert load(tmp_path / "cassettes" / "run.json").cli.startswith("claude-cli/")
 
 
 async def test_when_the_budget_is_spent_the_session_ends_at_once_and_says_why(tmp_path: Path) -> None:

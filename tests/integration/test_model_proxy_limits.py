@@ -337,22 +337,26 @@ async def test_the_memory_of_the_proxy_is_bounded_whatever_is_sent(kind: str) ->
             assert process.stdin
             assert process.stdout
             url, token, before = (await anyio.to_thread.run_sync(process.stdout.readline)).split()
+            answered: list[str] = []
             with anyio.move_on_after(15):
                 async with anyio.create_task_group() as group:
                     for _ in range(30):
-                        group.start_soon(_flood, url, token, HOSTILE[kind])
+                        group.start_soon(_flood, url, token, HOSTILE[kind], answered)
+                    await until(lambda: len(answered) + len(api.requests) == 30)
+                    group.cancel_scope.cancel()
             process.stdin.close()
             peak = int((await anyio.to_thread.run_sync(process.stdout.readline)).split()[0])
     # A body is held in parts and as a whole for a moment, and once more as an object, beside what the allocator keeps.
     assert peak - int(before) < 4 * Limits.run_bytes
 
 
-async def _flood(url: str, token: str, body: bytes) -> None:
+async def _flood(url: str, token: str, body: bytes, answered: list[str]) -> None:
     async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=PATIENCE) as http:
         try:
-            await http.post(f"{url}/v1/messages", content=body, headers={"x-api-key": token})
-        except httpx2.HTTPError:
-            return
+            answer = await http.post(f"{url}/v1/messages", content=body, headers={"x-api-key": token})
+            answered.append(str(answer.status_code))
+        except httpx2.HTTPError as error:
+            answered.append(type(error).__name__)
 
 
 PROXY_PROCESS = """

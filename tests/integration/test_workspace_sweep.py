@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ import anyio
 import pytest
 
 from tests.builders import suite
+from tests.support import warm
 from tests.support.projects import Project, folder, is_running, repository, wait_until
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -24,20 +23,22 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def zelda(
     project: Project, run_id: str = "run-1", deed: str = "hold", line: str = "sleep 300"
-) -> Iterator["subprocess.Popen[bytes]"]:
+) -> Iterator[warm.Process]:
     """Another Zelda process, which has a workspace open, or makes one after the other."""
     started = project.home / f"{run_id}.started"
     line = f"touch {started}; {line}"
-    argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), run_id, deed, line]
     environ = {**project.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as child:
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-            wait_until(lambda: started.exists() or deed == "make")
-            yield child
-        finally:
-            child.kill()
+    arguments = [str(project.path), run_id, deed, line]
+    child = warm.start(arguments, ROOT, environ, module="tests.support.hold_workspace")
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == "ready\n"
+        wait_until(lambda: started.exists() or deed == "make")
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
 
 
 def sweep(project: Project) -> tuple[str, ...]:

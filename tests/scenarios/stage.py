@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,8 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support import events, runner
-from tests.support.command import COMMAND, KEY, environment, zelda
+from tests.support import events, runner, warm
+from tests.support.command import KEY, environment, run_cold, zelda
 from tests.support.command import run as run_command
 from tests.support.github_server import Artifact, GitHubServer, Pull, Run
 from tests.support.patience import PATIENCE
@@ -213,7 +212,7 @@ class Stage:
 
         With `cold` it has the job's variables from its start, where /proc shows them.
         """
-        during: Callable[[subprocess.Popen[str], ScriptedApi], None] | None = inputs.pop("during", None)
+        during: Callable[[warm.Process, ScriptedApi], None] | None = inputs.pop("during", None)
         cold = inputs.pop("cold", False)
         variables = inputs.pop("variables", {})
         self.jobs += 1
@@ -225,26 +224,21 @@ class Stage:
             environ |= {"GITHUB_SHA": sha, "GITHUB_REF": ref, "GITHUB_REF_NAME": ref.removeprefix("refs/heads/")}
             environ |= {"INPUT_" + key.replace("_", "-").upper(): str(value) for key, value in inputs.items()}
             environ = {key: value for key, value in (environ | variables).items() if value is not None}
-            if not during and not cold:
-                ended = run_command(["ci"], self.project.path, environ, one_stream=True)
-                return self._read(ended.returncode, ended.stdout, files)
-            process = subprocess.Popen(
-                [*COMMAND, "ci"],
-                cwd=self.project.path,
-                env=environ,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,
-            )
-            try:
-                if during:
-                    during(process, api)
-                printed, _ = process.communicate(timeout=PATIENCE)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-        return self._read(process.returncode, printed, files)
+            if during:
+                return self._read(*self._disturbed(environ, lambda process: during(process, api)), files)
+            start = run_cold if cold else run_command
+            ended = start(["ci"], self.project.path, environ, one_stream=True)
+        return self._read(ended.returncode, ended.stdout, files)
+
+    def _disturbed(self, environ: Mapping[str, str], disturb: Callable[[warm.Process], None]) -> tuple[int, str]:
+        process = warm.start(["ci"], self.project.path, environ, new_session=True)
+        try:
+            disturb(process)
+            printed, _ = process.communicate(PATIENCE)
+            return process.wait(), printed
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def _environment(self, name: str, event: dict[str, Any], run: Run, files: Path) -> dict[str, str]:
         for each in ("output", "env", "path", "state", "step_summary"):

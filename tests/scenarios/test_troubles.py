@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
 from tests.support.command import after, gone, processes
 from tests.support.github_server import answered, slow, too_many_requests
 from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
+from tests.support.warm import Process
 
 
 def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_cancelled_run_keeps_and_tells_what_it_had_found(tmp_path: Path) -> No
     command = "echo hello > greeting.txt; (setsid sleep 300 &)"
     script: list[Reply] = [tool_call("Bash", {"command": command}, text="I begin."), hang()]
 
-    def cancel(process: subprocess.Popen[str], api: ScriptedApi) -> None:
+    def cancel(process: Process, api: ScriptedApi) -> None:
         after(lambda: len(api.requests) == 2)
         os.kill(process.pid, signal.SIGINT)
 
@@ -97,7 +97,7 @@ def test_a_run_that_is_cancelled_while_github_is_slow_is_told_without_it(tmp_pat
         stage.store(stage.tip)
         stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
 
-        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+        def cancel(process: Process, _: ScriptedApi) -> None:
             after(lambda: not stage.github.failures)
             os.kill(process.pid, signal.SIGTERM)
 
@@ -115,7 +115,7 @@ def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already
         stage.store(stage.tip)
         stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
 
-        def kill(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+        def kill(process: Process, _: ScriptedApi) -> None:
             after(lambda: not stage.github.failures)
             os.kill(process.pid, signal.SIGKILL)
 
@@ -131,7 +131,7 @@ def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already
 def test_results_that_cannot_be_written_are_in_the_summary_all_the_same(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
 
-        def obstruct(_: subprocess.Popen[str], api: ScriptedApi) -> None:
+        def obstruct(_: Process, api: ScriptedApi) -> None:
             after(lambda: bool(api.requests))
             (stage.project.results / "ci/zelda-results.json").mkdir(parents=True)
 
@@ -168,7 +168,7 @@ def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:
     suite = GREETING.replace("test -f greeting.txt", "sleep 300")
     with Stage(tmp_path, FILES | {"zelda/test-greeting.yaml": suite}) as stage:
 
-        def cancel(process: subprocess.Popen[str], _: ScriptedApi) -> None:
+        def cancel(process: Process, _: ScriptedApi) -> None:
             after(lambda: any("sleep 300" in each for each in processes(stage.project)))
             os.kill(process.pid, signal.SIGINT)
 

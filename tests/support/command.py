@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import warm
+from tests.support.measured import measured
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 
@@ -28,11 +29,6 @@ def environment(project: Project, api_url: str | None = None, **more: str) -> di
     return {**project.environ, **habits, **measured(), **path, **access, **more}
 
 
-def measured() -> dict[str, str]:
-    """What a process needs to know for its lines to count, where `make coverage` runs the tests."""
-    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-
-
 def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the project to its end."""
     return run(arguments, project.path, environment(project, api, **more))
@@ -45,6 +41,13 @@ def run(
     if warm.can_start(environ):
         ended = warm.run(arguments, cwd, environ, stdin=stdin, one_stream=one_stream, timeout=PATIENCE)
         return subprocess.CompletedProcess([*arguments], *ended)
+    return run_cold(arguments, cwd, environ, stdin, one_stream=one_stream)
+
+
+def run_cold(
+    arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], stdin: str = "", *, one_stream: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run `zelda` to its end, from the start of Python on."""
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=cwd,
@@ -59,29 +62,22 @@ def run(
 
 
 @contextmanager
-def started(project: Project, *arguments: str, api: str | None = None, **more: str) -> Iterator[subprocess.Popen[str]]:
+def started(project: Project, *arguments: str, api: str | None = None, **more: str) -> Iterator[warm.Process]:
     """A command that is under way, like one in the foreground of a terminal; killed if it is still there in the end."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=project.path,
-        env=environment(project, api, **more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = warm.start(arguments, project.path, environment(project, api, **more), new_session=True)
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=PATIENCE)
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(process: warm.Process) -> tuple[int, str]:
     """Exit code and output, once it has ended."""
     output, _ = process.communicate(timeout=PATIENCE)
-    return process.returncode, output
+    return process.wait(), output
 
 
 def results(project: Project) -> list[dict[str, Any]]:

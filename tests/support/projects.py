@@ -1,11 +1,14 @@
 """Real repositories and folders to test, and the workspaces of them."""
 
+import atexit
 import os
+import shutil
 import stat
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import anyio
 
 from tests.builders import suite
 from tests.support.patience import PATIENCE
+from tests.support.places import make_passable
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -96,9 +100,20 @@ class Project:
             file.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def commit(self, message: str = "more") -> str:
+        self._commit(message)
+        return self.git("rev-parse", "HEAD")
+
+    def _commit(self, message: str) -> None:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
+
+    def found(self, init: tuple[str, ...]) -> None:
+        """Make it a repository with one commit."""
+        if init:
+            self.git("init", "-q", "-b", "main", *init)
+        else:
+            shutil.copytree(_empty_repository(), self.path / ".git")
+        self._commit("first")
 
     def workspaces(self, redact: Redactor | None = None) -> Workspaces:
         isolation = Isolation(levels.probe(self.environ), unsafe=True)
@@ -155,6 +170,15 @@ class Project:
         return [*runs, *drafts, *(str(entry) for entry in (shown.iterdir() if shown.exists() else ()))]
 
 
+@cache
+def _empty_repository() -> Path:
+    """What `git init` makes, copied for each repository: hundreds are founded."""
+    made = make_passable(prefix="zelda-empty-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    subprocess.run(["git", "init", "-q", "-b", "main", made], env=ENVIRON, check=True, timeout=PATIENCE)
+    return made / ".git"
+
+
 def folder(tmp_path: Path, files: Mapping[str, str | bytes] | None = None, *, name: str = "project") -> Project:
     """A folder that is in no repository."""
     project = Project(tmp_path / name, tmp_path / "home")
@@ -173,6 +197,5 @@ def repository(
     """A repository with one commit, in which Zelda's results are ignored."""
     project = folder(tmp_path, files, name=name)
     project.write({".gitignore": ".zelda/\n"})
-    project.git("init", "-q", "-b", "main", *init)
-    project.commit("first")
+    project.found(init)
     return project

@@ -15,18 +15,26 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
+
+from tests.support.measured import count_supervisors, measured
+
+START_SECONDS = 300.0
+"""How long the template may take to import everything, on a machine that is busy."""
 
 MAX_ORDER_BYTES = 1 << 18
 MAX_DESCRIPTORS = 256
 """The template has one for each command that is under way, and a few beside."""
 
 PRELOADED = (
+    "anthropic",
+    "anyio._backends._asyncio",
     "claude_agent_sdk",
     "httpcore2",
     "uvicorn.lifespan.off",
@@ -38,6 +46,8 @@ PRELOADED = (
     "zelda_ci.judge.anthropic_judge",
     "zelda_ci.model_proxy.live",
     "zelda_ci.model_proxy.server",
+    "zelda_ci.workspace.workspaces",
+    "tests.builders",
     *(f"zelda_ci.cli.{file.stem}" for file in (Path(__file__).parents[2] / "zelda_ci" / "cli").glob("[a-z]*.py")),
 )
 
@@ -48,10 +58,102 @@ HARMLESS = {"PYTHONPATH", "PYTHONWARNINGS"}
 def can_start(environ: Mapping[str, str]) -> bool:
     """Whether a forked process behaves as one that starts with this environment.
 
-    What Python, coverage and C take from it at their start would come too late.
+    What Python and C take from it at their start would come too late. Coverage measures a template from its start, and
+    each process that is forked from it.
     """
-    early = {name for name in environ if name.startswith(("PYTHON", "COVERAGE_", "LC_", "LANG"))}
-    return hasattr(os, "pidfd_open") and early <= HARMLESS
+    early = {name for name in environ if name.startswith(("PYTHON", "LC_", "LANG"))}
+    counted = {name: value for name, value in environ.items() if name.startswith("COVERAGE_")}
+    return hasattr(os, "pidfd_open") and early <= HARMLESS and counted == measured()
+
+
+class Process:
+    """A command that is under way; what it has of `subprocess.Popen` means the same.
+
+    Args:
+        arguments: Of the module, which is run as `python -m` runs it.
+        streams: Its standard input, output and error, which stay the caller's to close.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environ: Mapping[str, str],
+        streams: tuple[int, int, int],
+        *,
+        module: str = "zelda_ci",
+        new_session: bool = False,
+    ) -> None:
+        self.arguments = list(arguments)
+        self.returncode: int | None = None
+        self.stdout: TextIO | None = None
+        order = json.dumps([module, self.arguments, str(cwd), dict(environ), new_session]).encode()
+        self._answers, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            socket.send_fds(_template(), [order], [there.fileno(), *streams])
+        self._answers.settimeout(START_SECONDS)
+        self.pid = int(self._answers.recv(32))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, or a negative signal.
+
+        Raises:
+            subprocess.TimeoutExpired: It has not ended yet.
+        """
+        if self.returncode is None:
+            self._answers.settimeout(timeout)
+            try:
+                self.returncode = int(self._answers.recv(32))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.arguments, timeout or 0) from None
+            self._answers.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The exit code, if it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float) -> tuple[str, str]:
+        """Wait for its end, and read what is left of its output; it is killed where that takes too long."""
+        with ThreadPoolExecutor(1) as pool:
+            output = pool.submit(self.stdout.read) if self.stdout and not self.stdout.closed else None
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+            text = output.result(timeout) if output else ""
+        if self.stdout:
+            self.stdout.close()
+        return text, ""
+
+
+def start(
+    arguments: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    *,
+    module: str = "zelda_ci",
+    new_session: bool = False,
+) -> Process:
+    """A command whose standard error is in its output, which the caller reads."""
+    assert can_start(environ)
+    out, end = os.pipe()
+    with Path(os.devnull).open() as nothing:
+        process = Process(arguments, cwd, environ, (nothing.fileno(), end, end), module=module, new_session=new_session)
+    os.close(end)
+    process.stdout = os.fdopen(out, encoding="utf-8")
+    return process
 
 
 def run(
@@ -68,24 +170,18 @@ def run(
     Raises:
         subprocess.TimeoutExpired: It took too long, and was killed.
     """
-    order = json.dumps([list(arguments), str(cwd), dict(environ)]).encode()
     (given, typed), (out, out_end), (err, err_end) = os.pipe(), os.pipe(), os.pipe()
     os.write(typed, stdin.encode())
-    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with here, ThreadPoolExecutor(2) as pool:
-        with there:
-            streams = [given, out_end, out_end if one_stream else err_end]
-            socket.send_fds(_template(), [order], [there.fileno(), *streams])
+    with ThreadPoolExecutor(2) as pool:
+        process = Process(arguments, cwd, environ, (given, out_end, out_end if one_stream else err_end))
         for descriptor in (given, typed, out_end, err_end):
             os.close(descriptor)
         texts = [pool.submit(_text, descriptor) for descriptor in (out, err)]
-        here.settimeout(timeout)
-        pid = int(here.recv(32))
         try:
-            code = int(here.recv(32))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(list(arguments), timeout) from None
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
         return code, texts[0].result(timeout), texts[1].result(timeout)
 
 
@@ -103,7 +199,7 @@ def _template() -> socket.socket:
             [sys.executable, "-c", "from tests.support import warm; warm.serve()"],
             stdin=there.fileno(),
             cwd=Path(__file__).parents[2],
-            env={"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", **_paths()},
+            env={"PATH": os.environ["PATH"], "PYTHONWARNINGS": "error", **measured(), **_paths()},
         )
 
     def end() -> None:
@@ -122,6 +218,7 @@ def serve() -> None:
     """Fork a command for every order that comes on standard input, and tell its process id and its exit code."""
     for name in PRELOADED:
         importlib.import_module(name)
+    count_supervisors()
     gc.freeze()
     with socket.socket(fileno=os.dup(0)) as control, selectors.DefaultSelector() as selector:
         selector.register(control, selectors.EVENT_READ)
@@ -155,18 +252,25 @@ def _say(answers: socket.socket, number: int) -> None:
         answers.send(str(number).encode())
 
 
-def _become(order: tuple[list[str], str, dict[str, str]], streams: Sequence[int]) -> NoReturn:
+def _become(order: tuple[str, list[str], str, dict[str, str], bool], streams: Sequence[int]) -> NoReturn:
     """The command itself: nothing of the template is open or set here any more."""
-    arguments, cwd, environ = order
+    module, arguments, cwd, environ, new_session = order
+    if new_session:
+        os.setsid()
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     os.closerange(3, MAX_DESCRIPTORS)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environ)
-    sys.argv = ["zelda", *arguments]
+    sys.argv = ["zelda" if module == "zelda_ci" else module, *arguments]
+    code = 0
     try:
-        runpy.run_module("zelda_ci", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
-        os._exit(end.code if isinstance(end.code, int) else 1)
-    os._exit(1)  # the module ends with an exit code, always
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as Python itself ends
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    os._exit(code)

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import for_each
 from tests.unit.model_proxy.requests import (
     ENVIRONMENT,
     SECRET,
@@ -80,8 +81,7 @@ def test_every_other_change_is_in_the_part_it_belongs_to(other: dict[str, Any], 
     assert differing(result("ok"), other) == parts
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@for_each(
     [
         ("3 passed in 0.03s", "3 passed in 1.2s"),
         ("[main abd758e] first", "[main 1234567] first"),

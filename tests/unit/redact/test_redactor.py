@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.cases import for_each
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import MASK, MIN_SECRET_LENGTH, Redactor, Secret, joined
 
@@ -137,10 +138,10 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("key", SHAPES)
-@pytest.mark.parametrize(
-    ("before", "after"), [("", ""), ("KEY=", "\n"), ('{"k": "', '"}'), ("(", ")"), (r"a:\n", "\n")]
-)
+AROUND = [("", ""), ("KEY=", "\n"), ('{"k": "', '"}'), ("(", ")"), (r"a:\n", "\n")]
+
+
+@for_each([(key, before, after) for key in SHAPES for before, after in AROUND])
 def test_a_well_known_key_is_masked_without_being_known(key: str, before: str, after: str) -> None:
     safe = Redactor()(before + key + after)
     assert MASK in safe

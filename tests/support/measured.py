@@ -1,0 +1,41 @@
+"""What `make coverage` counts beside the tests' own process: commands, and the supervisors that these start."""
+
+import atexit
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.support.places import make_passable
+from zelda_ci.sandbox import programs
+
+SUPERVISOR = """\
+import sys
+sys.path += {path}
+import coverage, os, runpy
+os.environ.update({environ})
+coverage.process_startup()
+for name in {environ}:
+    del os.environ[name]
+del sys.path[-{entries}:]
+sys.argv[0] = {file!r}
+runpy.run_path({file!r}, run_name="__main__")
+"""
+
+
+def measured() -> dict[str, str]:
+    """What a process needs to know for its lines to count; nothing where they are not counted."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+
+
+def count_supervisors() -> None:
+    """Have this process start its supervisors with coverage, which `python -I -S` does not do by itself."""
+    spec = find_spec("coverage") if measured() else None
+    if not spec or not spec.origin:
+        return
+    folder = make_passable(prefix="measured-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = [str(Path(spec.origin).parents[1])]
+    file = folder / "supervisor.py"
+    file.write_text(SUPERVISOR.format(path=path, entries=len(path), environ=measured(), file=str(programs.SUPERVISOR)))
+    programs.SUPERVISOR = file
