@@ -22,13 +22,13 @@ CONFIG_FILE = "zelda.config.yaml"
 class ProjectKeys(Setting):
     """Keys that only the project's configuration has."""
 
-    test_dir: ProjectPath = Field("zelda", description="Folder of the suites: every test-*.yaml in it is one.")
+    test_dir: ProjectPath = Field("zelda", description="Folder of the suites: every file test-*.yaml in it is a suite.")
     results_dir: ProjectPath = Field(
         ".zelda", description="Folder for results and running workspaces; git must ignore it."
     )
     gateway_url: WebAddress | None = Field(
         None,
-        description="Portkey gateway through which the judge is asked; its key comes from PORTKEY_API_KEY.",
+        description="Portkey gateway to the judge's model; the key comes from PORTKEY_API_KEY.",
         examples=["https://api.portkey.ai"],
     )
 
@@ -44,7 +44,8 @@ class SuiteKeys(Setting):
 
     name: Name | None = Field(
         None,
-        description="Name of the suite, unique in the project; without it, the file's name without test- and ending.",
+        description="Name of the suite, unique in the project. The default is the file's name without test- and "
+        "its ending.",
         examples=["rest-endpoint"],
     )
     description: Text | None = Field(

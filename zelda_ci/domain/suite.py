@@ -116,19 +116,19 @@ class ExecutionSettings(Setting):
     )
     extra_models: tuple[ModelId, ...] = Field(
         (),
-        description="More models that sub-agents may ask; the session's own, and known ones that are no dearer, always "
-        "may.",
+        description="More models that sub-agents may use. The session's own model and known ones that cost no more are "
+        "always allowed.",
         examples=[["claude-opus-5-5"]],
     )
     max_turns: PositiveInt = Field(
-        30, le=10_000, description="Most model responses of the main conversation; then the session is ended."
+        30, le=10_000, description="Maximum number of model responses in the main conversation."
     )
-    timeout_seconds: Seconds = Field(1800, description="Wall time in seconds after which the session is ended.")
+    timeout_seconds: Seconds = Field(1800, description="Maximum wall time of the session in seconds.")
     mcp_startup_seconds: float = Field(
         30,
         ge=0,
         le=600,
-        description="Longest wait in seconds for MCP servers to connect before the prompt is sent; 0 does not wait.",
+        description="Maximum wait in seconds for MCP servers to connect before the prompt is sent; 0 means no wait.",
     )
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
@@ -143,7 +143,7 @@ class ExecutionSettings(Setting):
     )
     permission_mode: PermissionMode = Field(
         "bypassPermissions",
-        description="Claude Code's permission mode. Nobody can answer a question, so what would ask is denied.",
+        description="Claude Code's permission mode. A tool that would ask for permission is denied.",
     )
     allowed_tools: tuple[Text, ...] = Field(
         (), description="Tools approved without asking, written as in Claude Code.", examples=[["Bash(npm test:*)"]]
@@ -198,9 +198,9 @@ class JudgeSettings(Setting):
     model: JudgeModelId | None = Field(
         None, description="Another way to write judgeModel; give one of the two.", examples=[DEFAULT_MODEL]
     )
-    votes: Votes = Field(1, description="Judgements per criterion; the majority counts.")
-    max_tokens: PositiveInt = Field(8192, description="Longest answer of the judge in tokens.")
-    timeout_seconds: Seconds = Field(300, description="Deadline of one judgement in seconds, retries included.")
+    votes: Votes = Field(1, description="Number of judgements per criterion; the majority decides.")
+    max_tokens: PositiveInt = Field(8192, description="Maximum length of the judge's answer in tokens.")
+    timeout_seconds: Seconds = Field(300, description="Maximum time for one judgement in seconds, retries included.")
     context_tokens: PositiveInt = Field(200_000, description="Context window of the judge model in tokens.")
 
 
@@ -226,7 +226,7 @@ class IsolationSettings(Setting):
         None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"]
     )
     read_paths: tuple[Text, ...] = Field(
-        (), description="More folders that session and commands may read.", examples=[["/opt/toolchain"]]
+        (), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]]
     )
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
 
@@ -250,7 +250,7 @@ class GateSettings(Setting):
     """What turns the check red."""
 
     fail_on: tuple[Literal["regression", "evaluation"], ...] = Field(
-        ("regression", "evaluation"), description="Kinds of finding that give exit code 1."
+        ("regression", "evaluation"), description="Kinds of findings that give exit code 1."
     )
     min_score: ScoreLimits = Field(
         default_factory=ScoreLimits,
@@ -259,7 +259,7 @@ class GateSettings(Setting):
     )
     tolerance: ScoreLimits = Field(
         default_factory=ScoreLimits,
-        description="Drop by metric that does not count as a regression.",
+        description="Drop of a score, by metric, that is not a regression yet.",
         examples=[{str(key): score.limit.example_tolerance for key, score in SCORES.items() if score.limit}],
     )
 
@@ -271,7 +271,7 @@ class SharedSettings(Record):
         DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id."
     )
     trials: PositiveInt = Field(
-        1, le=1000, description="How often a suite is run; sessions vary, and only several trials show by how much."
+        1, le=1000, description="How often each suite runs. Sessions vary; several trials show by how much."
     )
     execution: ExecutionSettings = Field(
         default_factory=ExecutionSettings, description="How the Claude Code session is run."
@@ -296,11 +296,9 @@ class SharedSettings(Record):
         "options, to which the line is added. Without it bash, or sh where there is no bash.",
         examples=["bash -c"],
     )
-    command_timeout_seconds: Seconds = Field(
-        300, description="Time in seconds that each of the three commands may take."
-    )
+    command_timeout_seconds: Seconds = Field(300, description="Maximum time for each of the three commands in seconds.")
     coverage_threshold: Percent | None = Field(
-        None, description="Least test coverage in percent of lines.", examples=[80]
+        None, description="Minimum test coverage in percent of lines.", examples=[80]
     )
     test_report: Globs = Field(
         (),
@@ -327,7 +325,7 @@ class SharedSettings(Record):
     judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
     undecided: Literal["fail", "ignore"] = Field(
         "fail",
-        description="What counts where the evidence cannot decide a criterion: fail as not met, ignore not at all.",
+        description="How a criterion counts that the evidence cannot decide: fail means not met, ignore leaves it out.",
     )
     isolation: IsolationSettings = Field(
         default_factory=IsolationSettings, description="How strictly session and commands are confined."
