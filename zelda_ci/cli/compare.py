@@ -55,7 +55,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
         click.echo(render_comparison(view), nl=False)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
-    return _exit_code(compared, told=not (as_json or markdown))
+    return _exit_code(compared, gate_printed=not (as_json or markdown))
 
 
 def _gates(project: Path) -> Mapping[str, GateSettings]:
@@ -72,8 +72,8 @@ def _gates(project: Path) -> Mapping[str, GateSettings]:
     return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
 
 
-def _exit_code(compared: Compared, *, told: bool) -> int:
-    if not told:
+def _exit_code(compared: Compared, *, gate_printed: bool) -> int:
+    if not gate_printed:
         for reason in gate_sentences(compared.gate):
             click.echo(f"gate: {reason}", err=True)
     if compared.empty:

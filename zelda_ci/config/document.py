@@ -41,10 +41,10 @@ def read_text(path: Path, file: str) -> str:
     except OSError as error:
         raise Rejected(config_problem(file, None, _objection(error, path))) from None
     text = _decode(data, file).replace("\r\n", "\n").replace("\r", "\n")
-    found = _UNPRINTABLE.search(text)
-    if found:
-        at = position(text, found.start())
-        raise Rejected(config_problem(file, at, f"a text file cannot hold the character U+{ord(found[0]):04X}"))
+    character = _UNPRINTABLE.search(text)
+    if character:
+        mark = position(text, character.start())
+        raise Rejected(config_problem(file, mark, f"a text file cannot hold the character U+{ord(character[0]):04X}"))
     return text
 
 
@@ -103,25 +103,25 @@ _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 
 def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
     """Keys with the name of a credential and a value that could be one."""
-    for key, at, node in _scalars(root):
+    for key, mark, node in _scalars(root):
         if _NAME.fullmatch(_snake(key)) and isinstance(value_of(node), str):
             message = (
                 f"{shown(key)} looks like a credential, which does not belong in a file: "
                 f"set the environment variable {_variable(key)} instead"
             )
-            yield config_problem(file, at, message)
+            yield config_problem(file, mark, message)
 
 
 def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
     """Anything in a file, comments and prompts included, that has the shape of a well-known credential."""
     for match in islice(_shapes().finditer(text), MAX_PER_FILE):
-        found = match.group()
-        if "-----BEGIN" in found and not _BASE64_RUN.search(found):
+        credential = match.group()
+        if "-----BEGIN" in credential and not _BASE64_RUN.search(credential):
             continue  # the header alone is no key
-        begin = match.start() + len(found) - len(found.lstrip())
+        begin = match.start() + len(credential) - len(credential.lstrip())
         message = (
             "this has the shape of a credential, which does not belong in a file: set the environment variable "
-            f"{_variable(found)} instead, and revoke the credential if the file was ever committed"
+            f"{_variable(credential)} instead, and revoke the credential if the file was ever committed"
         )
         yield config_problem(file, position(text, begin), message)
 
@@ -145,8 +145,8 @@ def _snake(key: str) -> str:
 
 
 def _variable(hint: str) -> str:
-    known = (variable for word, variable in _VARIABLES if word in hint.lower())
-    return next(known, "ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway)")
+    variables = (variable for word, variable in _VARIABLES if word in hint.lower())
+    return next(variables, "ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway)")
 
 
 @cache

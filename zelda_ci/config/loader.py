@@ -173,9 +173,9 @@ def parse(text: str, file: str, parser: Any = PARSER) -> tuple[Node | None, tupl
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> ConfigProblem:
-    at = _position(error.problem_mark) if error.problem_mark else Position(1, 1)
-    began = _position(error.context_mark) if error.context_mark else at
-    trouble = messages.SyntaxTrouble(error.problem or error.context or "", at, began)
+    mark = _position(error.problem_mark) if error.problem_mark else Position(1, 1)
+    began = _position(error.context_mark) if error.context_mark else mark
+    trouble = messages.SyntaxTrouble(error.problem or error.context or "", mark, began)
     return config_problem(file, *messages.explain_syntax(trouble, text.split("\n")))
 
 
@@ -206,29 +206,29 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: yaml.Event) -> None:
-        at = _position(event.start_mark)
+        mark = _position(event.start_mark)
         match event:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    raise self._rejected(at, "a second document begins here: a file holds one")
+                    raise self._rejected(mark, "a second document begins here: a file holds one")
             case yaml.AliasEvent():
-                self._repeat(event.anchor, at)
+                self._repeat(event.anchor, mark)
             case yaml.ScalarEvent():
-                self._refuse_tag(event, at)
-                self._add(self._scalar(event, at), 1, event.anchor)
+                self._refuse_tag(event, mark)
+                self._add(self._scalar(event, mark), 1, event.anchor)
             case yaml.CollectionStartEvent():
-                self._begin(event, at)
+                self._begin(event, mark)
             case yaml.CollectionEndEvent():
                 self._close()
             case _:
                 pass
 
-    def _begin(self, event: yaml.CollectionStartEvent, at: Position) -> None:
-        self._refuse_tag(event, at)
+    def _begin(self, event: yaml.CollectionStartEvent, mark: Position) -> None:
+        self._refuse_tag(event, mark)
         if len(self._open) == MAX_DEPTH:
-            raise self._rejected(at, f"this is nested more than {MAX_DEPTH} levels deep")
-        self._open.append(_OpenNode(at, event.anchor, isinstance(event, yaml.MappingStartEvent)))
+            raise self._rejected(mark, f"this is nested more than {MAX_DEPTH} levels deep")
+        self._open.append(_OpenNode(mark, event.anchor, isinstance(event, yaml.MappingStartEvent)))
 
     def _close(self) -> None:
         done = self._open.pop()
@@ -241,20 +241,20 @@ class _Builder:
             self._anchored[anchor] = (node, size)
         self._place(node, size, node.at)
 
-    def _repeat(self, anchor: str | None, at: Position) -> None:
+    def _repeat(self, anchor: str | None, mark: Position) -> None:
         if not anchor or anchor not in self._anchored:
             name = shown(anchor or "")
-            raise self._rejected(at, f"*{name} repeats a value, but no finished value above is marked &{name}")
-        self._place(*self._anchored[anchor], at)
+            raise self._rejected(mark, f"*{name} repeats a value, but no finished value above is marked &{name}")
+        self._place(*self._anchored[anchor], mark)
 
-    def _place(self, node: Node, size: int, at: Position) -> None:
+    def _place(self, node: Node, size: int, mark: Position) -> None:
         if not self._open:
             self.root = node
             return
         self._open[-1].children.append(node)
         self._open[-1].size += size
         if sum(level.size for level in self._open) > MAX_NODES:
-            raise self._rejected(at, f"the file holds more than {MAX_NODES} values, repeated ones included")
+            raise self._rejected(mark, f"the file holds more than {MAX_NODES} values, repeated ones included")
 
     def _entries(self, children: list[Node]) -> dict[str, MappingEntry]:
         entries: dict[str, MappingEntry] = {}
@@ -268,20 +268,20 @@ class _Builder:
                 entries[key.text] = MappingEntry(key.at, node)
         return entries
 
-    def _scalar(self, event: yaml.ScalarEvent, at: Position) -> ScalarNode:
+    def _scalar(self, event: yaml.ScalarEvent, mark: Position) -> ScalarNode:
         if _UNFIT.search(event.value):
-            self._note(at, "an escape sequence stands for a character that no text can hold")
-        return ScalarNode(at, event.value, plain=not event.style)
+            self._note(mark, "an escape sequence stands for a character that no text can hold")
+        return ScalarNode(mark, event.value, plain=not event.style)
 
-    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, at: Position) -> None:
+    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, mark: Position) -> None:
         if event.tag is not None:
-            self._note(at, f"the tag {shown(event.tag)} is not supported: write the value without it, or in quotes")
+            self._note(mark, f"the tag {shown(event.tag)} is not supported: write the value without it, or in quotes")
 
-    def _note(self, at: Position, message: str) -> None:
-        self.problems.append(config_problem(self._file, at, message))
+    def _note(self, mark: Position, message: str) -> None:
+        self.problems.append(config_problem(self._file, mark, message))
 
-    def _rejected(self, at: Position, message: str) -> Rejected:
-        return Rejected(*self.problems, config_problem(self._file, at, message))
+    def _rejected(self, mark: Position, message: str) -> Rejected:
+        return Rejected(*self.problems, config_problem(self._file, mark, message))
 
 
 def _pairs(children: list[Node]) -> Iterator[tuple[Node, Node]]:

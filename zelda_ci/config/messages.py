@@ -46,10 +46,10 @@ class Rejected(Exception):  # noqa: N818 - what happened to a file; never leaves
         self.problems = problems
 
 
-def config_problem(file: str, at: Position | None, message: str) -> ConfigProblem:
+def config_problem(file: str, position: Position | None, message: str) -> ConfigProblem:
     """A problem whose texts are fit to be printed: one line each, no control characters, no credentials."""
     clean = _redactor()
-    line, column = (at.line, at.column) if at else (None, None)
+    line, column = (position.line, position.column) if position else (None, None)
     return ConfigProblem(printable(clean(file)), line, column, printable(clean(message)))
 
 
@@ -127,9 +127,9 @@ def explain_syntax(trouble: SyntaxTrouble, lines: list[str]) -> tuple[Position, 
     return trouble.at, f"this is not valid YAML ({trouble.said})"
 
 
-def _second_colon(at: Position, line: str) -> tuple[Position, str]:
+def _second_colon(position: Position, line: str) -> tuple[Position, str]:
     """A colon where no key can be: in a text without quotes, or on a line that is indented too far."""
-    before = line[: at.column - 1]
+    before = line[: position.column - 1]
     if re.search(r":\s", before):
-        return at, "a colon followed by a blank cannot stand in a text without quotes: put the value in quotes"
-    return Position(at.line, len(before) - len(before.lstrip()) + 1), _INDENTATION
+        return position, "a colon followed by a blank cannot stand in a text without quotes: put the value in quotes"
+    return Position(position.line, len(before) - len(before.lstrip()) + 1), _INDENTATION

@@ -54,8 +54,8 @@ class OwnFiles:
     @cached_property
     def key(self) -> str:
         """Stands for everything that decides what is found."""
-        told = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
-        return sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        rules = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
+        return sha256(rules.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     def reads(self, name: str) -> bool:
         """Whether the content of a file matters."""
@@ -65,20 +65,20 @@ class OwnFiles:
         """Everything of every project, the folder of the tested one given."""
         tree = _Tree(listing)
         tested = {(self.test_dir, self.results_dir)}
-        found: set[str] = set()
+        withheld: set[str] = set()
         beside: set[str] = set()
         for folder, settings in tree.projects(project, tested).items():
             for test_dir, results_dir in settings:
-                found |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
-                found |= {results for results in [_inside(folder, results_dir)] if _lies_in(results, folder)}
+                withheld |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
+                withheld |= {results for results in [_inside(folder, results_dir)] if _lies_in(results, folder)}
                 suites, others = tree.suites(folder, test_dir)
-                found |= suites
+                withheld |= suites
                 beside |= others if folder == project else set()
         named = {_inside(project, name) for name in self.files if not _steers(name)}
-        found |= named | {name for folder in named for name in tree.directly(folder) if name.endswith(".json")}
-        found |= set(tree.recordings())
-        found -= {folder for folder in named if tree.directly(folder)}
-        return Withheld(frozenset(filter(tree.holds, found)), tuple(sorted(beside - found)))
+        withheld |= named | {name for folder in named for name in tree.directly(folder) if name.endswith(".json")}
+        withheld |= set(tree.recordings())
+        withheld -= {folder for folder in named if tree.directly(folder)}
+        return Withheld(frozenset(filter(tree.holds, withheld)), tuple(sorted(beside - withheld)))
 
 
 class _Tree:
@@ -101,31 +101,31 @@ class _Tree:
 
     def projects(self, tested: str, settings: set[tuple[str, str]]) -> dict[str, set[tuple[str, str]]]:
         """Folder → where its suites and results lie, for every version of its configuration."""
-        found = {tested: set(settings)}
+        projects = {tested: set(settings)}
         default = (DEFAULTS.test_dir, DEFAULTS.results_dir)
         for file in self._listing.files:
             folder, name = dirname(file), basename(file)
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
-                found.setdefault(folder, set()).update(map(_places, texts))
+                projects.setdefault(folder, set()).update(map(_places, texts))
             elif _SUITE.fullmatch(name) and basename(folder) == DEFAULTS.test_dir:
-                found.setdefault(dirname(folder), set()).add(default)
-        return found
+                projects.setdefault(dirname(folder), set()).add(default)
+        return projects
 
     def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:
         """What of a project's folder of suites is withheld, and which files of it are neither suites nor prompts."""
         given = _inside(project, test_dir)
-        found, beside = set[str](), set[str]()
+        withheld, beside = set[str](), set[str]()
         for folder in self._resolved(given):
             below = self._below.get(folder, [])
             suites = {file for file in below if _is_suite_of(file, folder, project)}
             own = {real for file in suites for real in (file, *self._resolved(file))}
             own |= {prompt for file in suites for prompt in self._prompts(file, project)}
-            found |= own
+            withheld |= own
             if suites and folder != project and self._is_kept_for_suites(folder, own, test_dir):
-                found |= {folder, given}
+                withheld |= {folder, given}
                 beside |= {file for file in below if file not in own and not _NOTE.fullmatch(basename(file))}
-        return found, beside
+        return withheld, beside
 
     def recordings(self) -> Iterator[str]:
         """A recorded session and its judges, wherever they lie: their words tell what the suites say."""
@@ -154,7 +154,7 @@ class _Tree:
 
     def _resolved(self, path: str) -> set[str]:
         """Where a path leads, its links followed; more than one place where versions differ."""
-        found, waiting, seen = set[str](), [path], set[str]()
+        paths, waiting, seen = set[str](), [path], set[str]()
         while waiting and len(seen) < MAX_LINKS:
             here = waiting.pop()
             if here in seen or here.startswith(("../", "/")) or here == "..":
@@ -162,21 +162,21 @@ class _Tree:
             seen.add(here)
             link = next((part for part in (*reversed(_above(here)), here) if part in self._listing.links), None)
             if link is None or here in self._below:
-                found.add(here)
+                paths.add(here)
             if link is not None:
                 rest = here[len(link) :].lstrip("/")
                 targets = self._listing.links[link]
                 waiting += [_plain(join(dirname(link), target, rest)) for target in targets if target[:1] != "/"]
-        return found
+        return paths
 
 
 def _above(path: str) -> list[str]:
     """Every folder that holds it, the nearest first; the top is the empty name."""
-    found = []
+    folders = []
     while path:
         path = dirname(path)
-        found.append(path)
-    return found
+        folders.append(path)
+    return folders
 
 
 def _places(text: bytes) -> tuple[str, str]:
@@ -191,8 +191,8 @@ def _values(text: bytes, *names: str) -> dict[str, str]:
     except Rejected:
         return {}
     entries = root.entries if isinstance(root, MappingNode) else {}
-    found = {name: entries[name].node for name in names if name in entries}
-    return {name: node.text for name, node in found.items() if isinstance(node, ScalarNode) and node.text.strip()}
+    nodes = {name: entries[name].node for name in names if name in entries}
+    return {name: node.text for name, node in nodes.items() if isinstance(node, ScalarNode) and node.text.strip()}
 
 
 def _inside(project: str, given: str) -> str:

@@ -200,7 +200,7 @@ def _read_suites(
             suites.append(suite_file.load_suite(path, root))
         except Rejected as exc:
             problems += exc.problems
-    problems += (found for suite in suites for found in suite.problems)
+    problems += (problem for suite in suites for problem in suite.problems)
     return tuple(suites), (*problems, *_shared_names(suites))
 
 

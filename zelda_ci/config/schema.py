@@ -131,7 +131,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 def alternatives_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """The types a value can have, "no value" left out."""
-    return [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    return [alternative for alternative in schema.get("anyOf", [schema]) if alternative.get("type") != "null"]
 
 
 def _first_line(schema: dict[str, Any]) -> str:
@@ -270,7 +270,11 @@ def expected(schema: dict[str, Any]) -> str:
 def choices(schema: dict[str, Any]) -> list[str]:
     """The words among which a value must be, none where it is free."""
     alternatives = alternatives_of(schema)
-    return [str(choice) for one in alternatives for choice in one.get("enum", [one["const"]] if "const" in one else [])]
+    return [str(choice) for alternative in alternatives for choice in _enumerated(alternative)]
+
+
+def _enumerated(schema: dict[str, Any]) -> list[Any]:
+    return list(schema.get("enum", [schema["const"]] if "const" in schema else []))
 
 
 def type_names(schema: dict[str, Any]) -> set[str]:
@@ -314,7 +318,7 @@ def _inside(schema: dict[str, Any], step: int | str, model: type[Config]) -> dic
     if isinstance(step, str):
         member: dict[str, Any] = schema["properties"][step]
         return member
-    lists = (one["items"] for one in alternatives_of(schema) if one.get("type") == "array")
+    lists = (alternative["items"] for alternative in alternatives_of(schema) if alternative.get("type") == "array")
     return next(lists)
 
 

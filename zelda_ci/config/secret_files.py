@@ -71,17 +71,17 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
     """
     named = [environ[name] for name in passed_on if name in environ]
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
-    values = [*named, *(value for found in texts for value in found)]
-    known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
-    found = _bounded(known)
-    return FoundSecrets((*found.secrets, *map(Secret, _committed(root, known))), found.left_out)
+    values = [*named, *(value for secrets in texts for value in secrets)]
+    candidates = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
+    secrets = _bounded(candidates)
+    return FoundSecrets((*secrets.secrets, *map(Secret, _committed(root, candidates))), secrets.left_out)
 
 
-def _committed(root: Path, known: Container[str]) -> Iterator[str]:
+def _committed(root: Path, candidates: Container[str]) -> Iterator[str]:
     """What files of the tree name a secret: a session may print it without the name."""
     room = MAX_TREE_CHARACTERS
     for value in dict.fromkeys(_named(_top(root))):
-        if len(value) <= min(room, LONG_SECRET) and value not in known:
+        if len(value) <= min(room, LONG_SECRET) and value not in candidates:
             room -= len(value)
             yield value
 
@@ -155,9 +155,9 @@ def _passwords(address: str) -> Iterator[str]:
 
 def _env_values(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        found = _ASSIGNMENT.fullmatch(line)
-        if found and not line.lstrip().startswith("#"):
-            value = found[1].strip()
+        assignment = _ASSIGNMENT.fullmatch(line)
+        if assignment and not line.lstrip().startswith("#"):
+            value = assignment[1].strip()
             quoted = re.match(r"""(["'])(.*?)\1""", value)
             yield quoted[2] if quoted else value.split(" #")[0].strip()
 
@@ -167,18 +167,18 @@ def _git_values(text: str) -> Iterator[str]:
     for address in _ADDRESS.findall(text):
         yield from _passwords(address)
     for line in text.splitlines():
-        found = _GIT_SETTING.fullmatch(line)
-        name = found[1].lower() if found else ""
-        if found and (name.endswith(("extraheader", "token")) or "password" in name):
-            yield from _in_header(found[2].strip().strip('"'))
+        setting = _GIT_SETTING.fullmatch(line)
+        name = setting[1].lower() if setting else ""
+        if setting and (name.endswith(("extraheader", "token")) or "password" in name):
+            yield from _in_header(setting[2].strip().strip('"'))
 
 
 def _in_header(value: str) -> Iterator[str]:
     """`AUTHORIZATION: basic dXNlcjp0b2tlbg==`: as it stands, and what it means."""
-    told = value.rpartition(" ")[2]
-    yield told
+    credential = value.rpartition(" ")[2]
+    yield credential
     try:
-        user, _, password = base64.b64decode(told, validate=True).decode().partition(":")
+        user, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return
     yield password or user

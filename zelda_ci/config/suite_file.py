@@ -73,31 +73,31 @@ def _prompt(suite: Suite, path: Path, root: Path) -> tuple[str, Origin]:
         message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
         raise Rejected(config_problem(file, places["promptFile"], message))
     if "promptFile" in places:
-        at = suite.root.entries["promptFile"].node.at
+        position = suite.root.entries["promptFile"].node.at
         given = suite.config.prompt_file
-        return _prompt_from(given, file, at, path.parent, root) if given else ("", Origin(file))
+        return _prompt_from(given, file, position, path.parent, root) if given else ("", Origin(file))
     if "prompt" in places:
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
     raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
 
 
-def _prompt_from(given: str, file: str, at: Position, folder: Path, root: Path) -> tuple[str, Origin]:
+def _prompt_from(given: str, file: str, position: Position, folder: Path, root: Path) -> tuple[str, Origin]:
     target = Path(os.path.normpath(folder / given))
     if not (given.isprintable() and target.is_relative_to(root) and lies_in(target.parent, root)):
-        raise Rejected(config_problem(file, at, "promptFile must be a file inside the project"))
+        raise Rejected(config_problem(file, position, "promptFile must be a file inside the project"))
     name = target.relative_to(root).as_posix()
     try:
         text = read_text(target, name)
     except Rejected as exc:
-        raise Rejected(*(_as_seen_from(file, at, it) for it in exc.problems)) from None
+        raise Rejected(*(_as_seen_from(file, position, it) for it in exc.problems)) from None
     leaked = tuple(document.shaped(text, name))
     if leaked:
         raise Rejected(*leaked)
     if not text.strip():
-        raise Rejected(config_problem(file, at, f"promptFile: {name} is empty"))
+        raise Rejected(config_problem(file, position, f"promptFile: {name} is empty"))
     return text, Origin(name, 1)
 
 
-def _as_seen_from(file: str, at: Position, found: ConfigProblem) -> ConfigProblem:
+def _as_seen_from(file: str, position: Position, problem: ConfigProblem) -> ConfigProblem:
     """A problem without a line is one of the reference, not of the text."""
-    return found if found.line else config_problem(file, at, f"promptFile: {found.file} {found.message}")
+    return problem if problem.line else config_problem(file, position, f"promptFile: {problem.file} {problem.message}")

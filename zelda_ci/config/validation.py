@@ -168,9 +168,9 @@ def _problems(
 ) -> Iterator[ConfigProblem]:
     for path, error in _deepest({_path_to(model, node, error["loc"]): error for error in errors}):
         if error["type"] == "extra_forbidden":
-            at = _key_place(node, path)
-            if (at.line, at.column) not in reported:
-                yield config_problem(file, at, schema.unknown(str(path[-1]), _level(path), model))
+            position = _key_place(node, path)
+            if (position.line, position.column) not in reported:
+                yield config_problem(file, position, schema.unknown(str(path[-1]), _level(path), model))
         else:
             culprit = at_path(node, path)
             yield config_problem(file, culprit.at, explain_value(path, culprit, model, error))

@@ -22,10 +22,10 @@ def average(value: float) -> str:
     return format_score(value).removesuffix(".0")
 
 
-def money(usd: float, *, known: bool = True) -> str:
-    """`$0.0123`; `known` is false where the price is a guess."""
+def money(usd: float, *, exact: bool = True) -> str:
+    """`$0.0123`; `exact` is false where the price is a guess."""
     shown = "less than $0.0001" if 0 < usd < 0.00005 else f"${usd:,.4f}"
-    return shown if known else f"about {shown}"
+    return shown if exact else f"about {shown}"
 
 
 def duration(seconds: float) -> str:

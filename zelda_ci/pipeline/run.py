@@ -52,8 +52,8 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
     suite, run_id = planned.suite, ledger.folder.run_id
     folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
     places = {name: str(folder) for name, folder in folders.items()}
-    found = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
-    confinement.enter_findings(ledger, found.findings)
+    overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
+    confinement.enter_findings(ledger, overruled.findings)
     with tools.proxy.session(
         run_label=planned.label,
         budget_usd=suite.execution.max_cost_usd,
@@ -75,7 +75,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
             execution=suite.execution,
             endpoint=_endpoint(suite, workspace, meter),
             stop=meter.exhausted,
-            pinned=found.variables,
+            pinned=overruled.variables,
         )
         try:
             _record_end(await tools.agent.run(request, on_record), meter, tools, ledger)

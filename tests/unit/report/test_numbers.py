@@ -38,7 +38,7 @@ def test_money_has_four_decimals(usd: float, shown: str) -> None:
 
 
 def test_a_guessed_price_says_so() -> None:
-    assert numbers.money(0.5, known=False) == "about $0.5000"
+    assert numbers.money(0.5, exact=False) == "about $0.5000"
 
 
 @pytest.mark.parametrize(

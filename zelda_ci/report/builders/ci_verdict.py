@@ -203,7 +203,7 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
     cells = []
     if uses:
         cost, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
-        cells.append(Cell(f"sessions {numbers.money(cost, known=is_known)}"))
+        cells.append(Cell(f"sessions {numbers.money(cost, exact=is_known)}"))
     if judges:
         cells.append(Cell(f"judge {judge_cost(judges)}"))
     if uses:

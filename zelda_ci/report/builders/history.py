@@ -139,7 +139,7 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
 
 
 def _price(run: StoredRun) -> str:
-    return numbers.money(run.cost_usd or 0.0, known=run.cost_known).replace("about ", "~").replace("less than ", "<")
+    return numbers.money(run.cost_usd or 0.0, exact=run.cost_known).replace("about ", "~").replace("less than ", "<")
 
 
 def _status(run: StoredRun) -> Cell:

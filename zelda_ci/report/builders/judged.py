@@ -61,7 +61,7 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
 def judge_cost(uses: list[JudgeUsage]) -> str:
     """Of several judgings together."""
     is_known = all(model.cost_known for use in uses for model in use.models.values())
-    return numbers.money(sum(use.cost_usd for use in uses), known=is_known)
+    return numbers.money(sum(use.cost_usd for use in uses), exact=is_known)
 
 
 def _calls(usage: JudgeUsage) -> Iterator[Cell]:

@@ -152,7 +152,7 @@ def _facts(run: RunResult) -> Iterator[Cell]:
     if use := used(run):
         if use.details:
             yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)
-        yield Cell(numbers.money(use.cost_usd, known=use.cost_known), Tone.DIM)
+        yield Cell(numbers.money(use.cost_usd, exact=use.cost_known), Tone.DIM)
     yield Cell(numbers.duration(wall_seconds(run)), Tone.DIM)
     if run.replayed:
         yield Cell("replayed", Tone.DIM)

@@ -153,7 +153,7 @@ def _totals(batch: BatchResult) -> Iterator[Row]:
 
 
 def _cost(uses: Sequence[Used]) -> str:
-    return numbers.money(sum(use.cost_usd for use in uses), known=all(use.cost_known for use in uses))
+    return numbers.money(sum(use.cost_usd for use in uses), exact=all(use.cost_known for use in uses))
 
 
 def _versions(runs: Sequence[RunResult]) -> Iterator[Cell]:

@@ -46,7 +46,7 @@ def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
     targets, details = run.config.efficiency_targets, use.details
     total = Cell(numbers.whole(use.tokens.total))
     yield Row("Tokens", (total, *_token_kinds(use.tokens), *_target(use.tokens.total, targets.tokens, numbers.whole)))
-    cost = Cell(numbers.money(use.cost_usd, known=use.cost_known))
+    cost = Cell(numbers.money(use.cost_usd, exact=use.cost_known))
     yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, numbers.money)))
     if details:
         yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, numbers.whole)))
@@ -103,7 +103,7 @@ def _model_rows(models: Mapping[str, ModelUsage]) -> Iterator[Row]:
         return
     ranked = sorted(models.items(), key=lambda item: (-item[1].cost_usd, item[0]))
     for position, (name, usage) in enumerate(ranked):
-        cost = Cell(numbers.money(usage.cost_usd, known=usage.cost_known))
+        cost = Cell(numbers.money(usage.cost_usd, exact=usage.cost_known))
         yield Row("" if position else "Models", (Cell(visible(name)), cost, *_token_kinds(usage)))
 
 
