@@ -6,9 +6,9 @@ import sys
 
 from zelda_ci import __version__
 
+# Between two collections of garbage: the SDKs are half a million objects that stay, and Python's own 700 would have
+# them looked through again and again, for a quarter of the time that their import takes.
 ALLOCATIONS = 100_000
-"""Between two collections of garbage: the SDKs are half a million objects that stay, and Python's own 700 would have
-them looked through again and again, for a quarter of the time that their import takes."""
 
 
 def main() -> int:

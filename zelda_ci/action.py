@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 300.0
 
+# The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
-"""The runner kills a cancelled step 10 seconds after its first signal."""
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:

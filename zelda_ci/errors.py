@@ -14,8 +14,8 @@ ZeldaError
 
 from typing import ClassVar, Final
 
+# As a shell reports a command that SIGINT ended: 128 and the number of the signal.
 EXIT_INTERRUPTED: Final = 130
-"""As a shell reports a command that SIGINT ended: 128 and the number of the signal."""
 
 
 class ZeldaError(Exception):

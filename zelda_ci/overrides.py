@@ -123,10 +123,10 @@ class Overrides:
         return [problem for _, row, given in self.entries() if (problem := _problem(row, given))]
 
 
+# Field of `Overrides` → its row.
 ROWS: dict[str, Override] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Overrides, include_extras=True).items()
 }
-"""Field of `Overrides` → its row."""
 
 
 def read(kind: Kind, text: Callable[[str], str | None]) -> Overrides:

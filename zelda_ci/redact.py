@@ -16,19 +16,19 @@ import re2
 from zelda_ci import named_secrets
 from zelda_ci.errors import ConfigError
 
+# Text from outside in which secrets are masked.
 SafeText = NewType("SafeText", str)
-"""Text from outside in which secrets are masked."""
 
+# A JSON object from outside in which every string and number, keys included, is masked, and which can be stored.
 SafeJson = NewType("SafeJson", dict[str, Any])
-"""A JSON object from outside in which every string and number, keys included, is masked, and which can be stored."""
 
 MASK = "***"
 
+# Stands for a name that outside did not tell.
 UNKNOWN = SafeText("unknown")
-"""Stands for a name that outside did not tell."""
 
+# No text at all.
 EMPTY = SafeText("")
-"""No text at all."""
 
 # A value shorter than this occurs by chance in ordinary text; masking it would destroy the record.
 MIN_SECRET_LENGTH = 6
@@ -54,6 +54,8 @@ _START = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
 
 # Each shape is decided after a bounded number of characters. An open-ended search before the decision would let a
 # hostile text of n false starts cost n times its length.
+# Shapes of well-known credentials: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm,
+# PyPI, JWT, PEM and PGP.
 KEY_SHAPES = (
     _START + r"sk-ant-[A-Za-z0-9_-]{8,}",
     _START + r"sk-(?:proj|svcacct|admin|service|or-v1)-[A-Za-z0-9_-]{20,}",
@@ -78,8 +80,6 @@ KEY_SHAPES = (
         r"(?:-?-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
     ),
 )
-"""Shapes of well-known credentials: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm,
-PyPI, JWT, PEM and PGP."""
 
 
 class Secret:

@@ -51,8 +51,8 @@ def append(text: str) -> str | None:
     return str(path)
 
 
+# What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
-"""What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said."""
 
 
 class CommandOutput(io.FileIO):
@@ -124,8 +124,8 @@ def _replaced(stream: Any, number: int) -> tuple[CommandOutput | None, Any]:
 
 
 OUR_FAILURE = 2
+# What a process can end with; the system cuts off more, and 256 would be a success.
 MAX_EXIT_CODE = 255
-"""What a process can end with; the system cuts off more, and 256 would be a success."""
 
 
 def run(argv: list[str]) -> int:

@@ -8,6 +8,7 @@ import click
 
 from zelda_ci import __version__
 
+# Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name.
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
     "run": "Run suites, each in a real Claude Code session, and print a report.",
@@ -20,7 +21,6 @@ COMMANDS = {
     "ci": "Run in a GitHub workflow: run suites, compare, comment on the pull request.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }
-"""Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name."""
 
 
 class _Table(click.Group):

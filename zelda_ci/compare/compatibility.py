@@ -35,14 +35,15 @@ def _tool_usage_judge(reading: RunMetrics) -> tuple[str, str]:
     return _judge(reading.tool_usage.judge if reading.tool_usage else None, reading)
 
 
+# What shapes the session itself, and with it every number.
 SESSION: dict[str, Aspect] = {
     "suite prompts": lambda reading: reading.run.config.prompt,
     "session models": lambda reading: reading.run.config.execution.model,
     "session settings": _session_settings,
     "sources of the model's words (live and replayed)": lambda reading: reading.run.replayed,
 }
-"""What shapes the session itself, and with it every number."""
 
+# What shapes one measure only.
 EVALUATION: dict[Measure, dict[str, Aspect]] = {
     Measure.EFFICIENCY: {
         "efficiency targets": lambda reading: reading.run.config.efficiency_targets,
@@ -61,20 +62,19 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
         "numbers of judge votes": lambda reading: reading.run.config.judge.votes,
     },
 }
-"""What shapes one measure only."""
 
 
 def _session_network(reading: RunMetrics) -> str | None:
     return reading.run.isolation.network.session if reading.run.isolation else None
 
 
+# Differences that are told but do not stand in the way.
 NOTEWORTHY: dict[str, Aspect] = {
     "Claude Code versions": lambda reading: reading.run.versions.cli,
     "isolation levels": lambda reading: reading.run.isolation.level if reading.run.isolation else None,
     "networks of the session": _session_network,
     "models that answered": lambda reading: ", ".join(reading.run.models),
 }
-"""Differences that are told but do not stand in the way."""
 
 REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
 

@@ -105,12 +105,12 @@ def summarize(values: Sequence[float]) -> TrialStatistics | None:
     )
 
 
+# Statuses of runs that broke for reasons outside the tested files. A session that ended at a limit is not among them:
+# the limit is part of the suite, and running into it is how the session went.
 INVALID = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
-"""Statuses of runs that broke for reasons outside the tested files. A session that ended at a limit is not among
-them: the limit is part of the suite, and running into it is how the session went."""
 
+# Statuses of sessions that ended at a limit of their suite.
 LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT})
-"""Statuses of sessions that ended at a limit of their suite."""
 
 
 @dataclass(frozen=True)

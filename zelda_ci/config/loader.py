@@ -64,8 +64,8 @@ def _surprises(text: str) -> bool:
     return bool(_DATE.fullmatch(text) or _ODD_NUMBER.fullmatch(text))
 
 
+# What a node stands for: lists are tuples, so that values stay frozen.
 Value = str | int | float | bool | Surprise | tuple[Any, ...] | dict[str, Any] | None
-"""What a node stands for: lists are tuples, so that values stay frozen."""
 
 
 @dataclass(frozen=True)

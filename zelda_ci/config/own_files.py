@@ -19,8 +19,8 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
 from zelda_ci.domain.workspace import Listing, Withheld
 
+# Raised when the same tree would give another answer.
 RULES = "1"
-"""Raised when the same tree would give another answer."""
 
 DEFAULTS = ProjectKeys()
 MAX_LINKS = 40
@@ -29,8 +29,8 @@ _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _RECORDING_OF_A_JUDGE = ".judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
+# What Claude Code reads stays, even where a suite takes its prompt from it.
 _STEERING = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "README.md", ".mcp.json"}
-"""What Claude Code reads stays, even where a suite takes its prompt from it."""
 
 
 @dataclass(frozen=True)

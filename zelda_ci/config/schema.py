@@ -78,8 +78,8 @@ class SuiteConfig(SharedSettings, SuiteKeys):
     )
 
 
+# Either of the two.
 Config = SharedSettings
-"""Either of the two."""
 
 
 FILES: dict[str, type[Config]] = {

@@ -21,8 +21,8 @@ from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
 MAX_FILE_BYTES = 256_000
 MAX_FILES = 20
+# Of all short secrets together; each has two dozen spellings, and the redactor takes only so many.
 MAX_CHARACTERS = 8_000
-"""Of all short secrets together; each has two dozen spellings, and the redactor takes only so many."""
 
 MAX_LONG_CHARACTERS = 60_000
 
@@ -33,14 +33,14 @@ _WORDS = re.compile(
     r"[A-Za-z]{1,15}(?:[-_. ,/][A-Za-z]{1,15}|[-_.]\d{1,3})*|\d{1,9}|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?"
 )
 _PATHS = re.compile(r"(?:~|\.{0,2}/)[^:]*(?::(?:~|\.{0,2}/)[^:]*)*")
+# Without user and query, and with no part long enough to be a key.
 _PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*", re.IGNORECASE)
-"""Without user and query, and with no part long enough to be a key."""
 
 MAX_TREE_FILES = 2_000
 MAX_TREE_BYTES = 32 << 20
 MAX_ENTRIES = 50_000
+# Of the secrets that committed files name. What goes beyond is masked where it is named, but not by itself.
 MAX_TREE_CHARACTERS = 5_000
-"""Of the secrets that committed files name. What goes beyond is masked where it is named, but not by itself."""
 
 _LIKELY = re.compile(
     r"\.env.*|.*\.(env|ya?ml|json|toml|ini|cfg|conf|config|cnf|properties|xml|tf|tfvars|sh|bash|php|gradle)|"

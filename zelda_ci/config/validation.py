@@ -24,8 +24,8 @@ from zelda_ci.config.messages import ConfigProblem, config_problem, shown
 from zelda_ci.config.schema import Config, choices, expected, fragment, nearest, type_names
 from zelda_ci.domain.suite import MetricSwitches
 
+# What is measured or written while the tests run.
 OF_TESTS = ("coverageThreshold", "testReport", "coverageReport")
-"""What is measured or written while the tests run."""
 
 
 def untested(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterator[ConfigProblem]:
@@ -70,8 +70,8 @@ def _told(layer: Layer, why: str) -> Iterator[ConfigProblem]:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")
 
 
+# Errors of our own validators: their message is a sentence already.
 _OUR_OWN = ("model_credential", "outside", "no_program", "no_port")
-"""Errors of our own validators: their message is a sentence already."""
 
 
 def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], error: Any) -> str:

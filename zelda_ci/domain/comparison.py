@@ -266,8 +266,8 @@ class CommandsFailed(_Finding):
     counted: int
 
 
+# One finding that turns the check red; `report.builders.gate` puts it into words.
 GateReason = Regression | NotJudged | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
-"""One finding that turns the check red; `report.builders.gate` puts it into words."""
 
 
 class GateResult(Record):

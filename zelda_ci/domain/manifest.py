@@ -65,11 +65,11 @@ class ItemKind(StrEnum):
     HOOK = "hook"
 
 
+# What a session uses by calling it; the rest works without a call.
 CALLED = frozenset({ItemKind.SKILL, ItemKind.COMMAND, ItemKind.AGENT, ItemKind.MCP_SERVER})
-"""What a session uses by calling it; the rest works without a call."""
 
+# What a session follows or breaks.
 READ = frozenset({ItemKind.RULE, ItemKind.MEMORY})
-"""What a session follows or breaks."""
 
 
 class ManifestEntry(Record):
@@ -141,13 +141,13 @@ class ToolsManifest(Record):
     """Where the session worked."""
 
 
+# Tools that make Claude Code load what waits for a file; commands in a shell do not.
 TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "NotebookEdit": "notebook_path"}
-"""Tools that make Claude Code load what waits for a file; commands in a shell do not."""
 
 NOT_TOLD = "Claude Code did not say why"
 
+# Begins the note on a server that the session had begun without.
 CONNECTED_LATE = "it connected late:"
-"""Begins the note on a server that the session had begun without."""
 
 
 def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redact: Redactor) -> ToolsManifest:

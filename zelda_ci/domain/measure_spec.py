@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+# Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
-"""Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic."""
 
+# Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
+# the error that the criteria need.
 VARYING_WEIGHT = 0.1
-"""Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
-the error that the criteria need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Scale:
         return replace(self, tolerated_drop=drop)
 
 
+# Percent of trials: one trial of ten may go either way.
 PASS_RATE = Scale("higher", 10.0)
-"""Percent of trials: one trial of ten may go either way."""
 
 
 class StoredMetric(Protocol):

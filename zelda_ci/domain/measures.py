@@ -148,6 +148,7 @@ def _score(
     )
 
 
+# In the order of the configuration's keys and of the columns of lists.
 METRICS: Mapping[Metric, MetricSpec] = {
     Metric.EFFICIENCY: MetricSpec(
         module="efficiency",
@@ -269,7 +270,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
         },
     ),
 }
-"""In the order of the configuration's keys and of the columns of lists."""
 
 
 MEASURES: Mapping[Measure, MeasureSpec] = {
@@ -279,10 +279,10 @@ METRIC_OF: Mapping[Measure, Metric] = {measure: metric for metric, spec in METRI
 SCORES: Mapping[Metric, MeasureSpec] = {
     metric: own for metric in METRICS if (own := own_measure(metric)) is not None and own.limit
 }
+# Columns in lists of numbers that are no scores.
 LISTED: Mapping[Measure, str] = {
     measure: spec.listed
     for metric in METRICS.values()
     for measure, spec in metric.measures.items()
     if spec.listed and not spec.limit
 }
-"""Columns in lists of numbers that are no scores."""

@@ -14,8 +14,8 @@ from zelda_ci.domain.suite import ResolvedSuite
 
 Evaluations = Mapping[Metric, EvalResult]
 
+# What a criterion counts as that the evidence cannot decide.
 Undecided = Literal["fail", "ignore"]
-"""What a criterion counts as that the evidence cannot decide."""
 
 FULL_SCORE = 100.0
 

@@ -251,8 +251,8 @@ class Turn(Record):
     """True for texts that the CLI invented (errors): never counted as model output."""
 
 
+# A tool's answer stands alone where its call is not known; otherwise it is part of the call.
 Entry = Annotated[Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
-"""A tool's answer stands alone where its call is not known; otherwise it is part of the call."""
 
 
 class SessionTranscript(Record):

@@ -30,8 +30,8 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.redact import UNKNOWN, SafeText, joined
 
+# The name under which Claude Code speaks itself, mostly to tell of an error.
 SYNTHETIC_MODEL = "<synthetic>"
-"""The name under which Claude Code speaks itself, mostly to tell of an error."""
 
 
 def assemble(  # noqa: PLR0913 - the transcript's own fields, by name

@@ -22,8 +22,8 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
+# Variables that never reach a session: the model proxy holds the key in its stead.
 MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
-"""Variables that never reach a session: the model proxy holds the key in its stead."""
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800
@@ -87,8 +87,8 @@ ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
 Globs = Annotated[
     tuple[ProjectPath, ...], BeforeValidator(_listed, json_schema_input_type=ProjectPath | tuple[ProjectPath, ...])
 ]
+# A shell line, or the arguments of one program.
 Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]
-"""A shell line, or the arguments of one program."""
 Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
 Votes = Annotated[Literal[1, 3, 5], BeforeValidator(_no_boolean, json_schema_input_type=Literal[1, 3, 5])]
 

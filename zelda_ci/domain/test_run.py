@@ -8,16 +8,16 @@ from pydantic.json_schema import SkipJsonSchema
 from zelda_ci.domain.base import Record
 from zelda_ci.redact import Redactor, SafeText
 
+# A report file; a machine-readable stream in the output; the closing summary that a runner prints.
 Source = Literal["report", "stream", "summary"]
-"""A report file; a machine-readable stream in the output; the closing summary that a runner prints."""
 
+# What was counted: `go test` without `-v` tells packages only.
 Unit = Literal["tests", "packages"]
-"""What was counted: `go test` without `-v` tells packages only."""
 
 
 LAST_LINES = 20
+# Of a command's output: what its result keeps once all of it lies in a file of its own.
 LAST_CHARACTERS = 4_000
-"""Of a command's output: what its result keeps once all of it lies in a file of its own."""
 
 
 class CommandResult(Record):

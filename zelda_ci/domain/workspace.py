@@ -9,8 +9,8 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import IsolationLevel, NetworkSettings
 from zelda_ci.redact import SafeText
 
+# What a process is started for; "zelda" is Zelda's own reading of what a session left.
 CommandPhase = Literal["setup", "session", "build", "test", "zelda"]
-"""What a process is started for; "zelda" is Zelda's own reading of what a session left."""
 
 PHASES: tuple[CommandPhase, ...] = get_args(CommandPhase)
 

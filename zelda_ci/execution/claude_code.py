@@ -20,8 +20,8 @@ from zelda_ci.redact import Redactor
 # Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
+# Bytes of one message: an edit carries the whole file.
 MAX_MESSAGE_BYTES = 64 << 20
-"""Bytes of one message: an edit carries the whole file."""
 
 
 def preload() -> None:

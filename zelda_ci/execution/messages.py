@@ -19,8 +19,8 @@ from zelda_ci.domain.session import (
 from zelda_ci.execution import system_messages
 from zelda_ci.redact import Redactor, SafeText
 
+# Model of texts that the CLI invented, errors above all.
 SYNTHETIC = "<synthetic>"
-"""Model of texts that the CLI invented, errors above all."""
 
 
 class Translator:

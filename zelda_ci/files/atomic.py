@@ -11,8 +11,8 @@ from typing import BinaryIO
 from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership, untrusted
 
+# Pattern of files that a killed process may leave behind.
 TEMPORARY = ".*.tmp"
-"""Pattern of files that a killed process may leave behind."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}

@@ -15,14 +15,14 @@ from zelda_ci.errors import LockError
 from zelda_ci.files import untrusted
 
 POLL_SECONDS = 0.02
+# For locks that are held for moments.
 TIMEOUT_SECONDS = 60.0
-"""For locks that are held for moments."""
 
+# After so much waiting somebody wants to know for whom.
 NOTICE_SECONDS = 2.0
-"""After so much waiting somebody wants to know for whom."""
 
+# Is given a sentence that says who is waited for.
 on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambda _: None)
-"""Is given a sentence that says who is waited for."""
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+# A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8.
 Name = str | bytes | os.PathLike[str]
-"""A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8."""
 
 _CHUNK = 1 << 20
 _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -198,13 +198,13 @@ class Api:
         return GitHubError(message, code=code, status=answer.status, detail=detail)
 
 
+# What GraphQL calls an error, in `type` or `extensions.code`, the gravest first.
 _CODES = {
     "FORBIDDEN": "GITHUB_NOT_PERMITTED",
     "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
     "undefinedField": "GITHUB_NOT_OFFERED",
     "NOT_FOUND": "GITHUB_NOT_FOUND",
 }
-"""What GraphQL calls an error, in `type` or `extensions.code`, the gravest first."""
 
 _NO_FIELD = "doesn't exist on type"
 

@@ -17,13 +17,13 @@ from typing import IO, NoReturn
 from zelda_ci.errors import ArtifactError
 from zelda_ci.files import untrusted
 
+# The last record of an archive without a comment.
 END = struct.Struct("<4s4H2LH")
-"""The last record of an archive without a comment."""
 END_SIGNATURE = b"PK\x05\x06"
 LARGE_LOCATOR = b"PK\x06\x07"
 LOCATOR_BYTES = 20
+# Of the table of contents, for one member: its name and dates.
 MAX_BYTES_PER_ENTRY = 1024
-"""Of the table of contents, for one member: its name and dates."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Encrypted, patched, strongly encrypted, and with a masked table of contents.
 REFUSED_FLAGS = 0x1 | 0x20 | 0x40 | 0x2000

@@ -135,8 +135,8 @@ def _claims(token: str) -> dict[str, Any]:
 BLOCK_BYTES = 8 * 1024 * 1024
 BLOCK_SECONDS = 300.0
 STORAGE_VERSION = "2021-12-02"
+# Of a block's name before base64; all names of a blob must be equally long.
 ID_LENGTH = 48
-"""Of a block's name before base64; all names of a blob must be equally long."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import Described, PullRequest, understand
 
+# UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
-"""UTF-16 code units, as GitHub counts."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9._]([A-Za-z0-9._]|-(?!-)){0,79}")
 _ORDER = re.compile(r"<!-- zelda-ci:order run=([0-9]{1,18}) attempt=([0-9]{1,9}) head=([0-9a-f]{0,64}) -->")
@@ -77,11 +77,11 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
+# Of 100 comments each.
 MAX_PAGES = 50
-"""Of 100 comments each."""
 
+# Who the token of a workflow is to the REST API.
 ACTIONS_BOT = "github-actions[bot]"
-"""Who the token of a workflow is to the REST API."""
 
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
@@ -98,8 +98,8 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 """
 
 
+# Refusals that say: not this way. Others would be the same by the other way, or pass.
 _WITHOUT_GRAPHQL = frozenset({"GITHUB_NOT_PERMITTED", "GITHUB_NOT_OFFERED"})
-"""Refusals that say: not this way. Others would be the same by the other way, or pass."""
 
 UNAUTHORISED, FORBIDDEN, NOT_FOUND = 401, 403, 404
 

@@ -20,14 +20,14 @@ from zelda_ci.github.schemas import QUOTA_WORDS, RATE_LIMIT_WORDS, ApiResponse, 
 MAX_ATTEMPTS = 5
 MAX_PAUSE_SECONDS = 30.0
 LIMIT_PAUSE = 4.0
+# GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-"""GitHub asks for a minute at least where it names no time."""
 
+# Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
-"""Answers of a server that may be well again in a moment, whether or not it carried the request out."""
 
+# Methods that leave the same behind when they are carried out twice.
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "PATCH", "DELETE"})
-"""Methods that leave the same behind when they are carried out twice."""
 
 CHUNK = 1 << 16
 

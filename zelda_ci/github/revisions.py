@@ -128,8 +128,8 @@ def _only(numbers: set[int], hinted: int | None) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
+# Of 100 commits each.
 PAGES_OF_ANCESTORS = 3
-"""Of 100 commits each."""
 
 
 def ancestors(api: Api, start: str) -> Iterator[str]:

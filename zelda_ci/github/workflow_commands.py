@@ -18,8 +18,8 @@ from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 Severity = Literal["error", "warning", "notice"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
 
+# The runner keeps ten of each level per step; the tenth says how many more there are.
 MAX_PER_LEVEL = 9
-"""The runner keeps ten of each level per step; the tenth says how many more there are."""
 
 MAX_MESSAGE_LENGTH = 4000
 
@@ -175,8 +175,8 @@ def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:
             yield Annotation(severity, f"and {more} more: the summary of this run has all of them")
 
 
+# Bytes; from 1 MiB on the runner takes nothing at all.
 MAX_SUMMARY_BYTES = 1_000_000
-"""Bytes; from 1 MiB on the runner takes nothing at all."""
 
 CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 

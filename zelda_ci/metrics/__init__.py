@@ -9,8 +9,8 @@ from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Services
 
+# Version of what stands for an evaluator that could not be made.
 UNUSABLE = "0"
-"""Version of what stands for an evaluator that could not be made."""
 
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:

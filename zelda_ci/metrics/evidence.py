@@ -68,13 +68,13 @@ def _read(root: Path, name: str) -> bytes:
 
 
 MIN_QUOTE_LENGTH = 2
+# How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
-"""How far a quote may lie outside the cited lines: a person finds it all the same."""
 
 MAX_NAME_LENGTH = 100
 
+# The place that stands for what build and tests said; as the block is called that shows it.
 CHECKS = "build-and-tests"
-"""The place that stands for what build and tests said; as the block is called that shows it."""
 
 _TURN = re.compile(r"turn (\d{1,7})(?:,? call (\d{1,7}))?(?:\s*[(:].*)?", re.IGNORECASE | re.DOTALL)
 _LINES = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
@@ -183,12 +183,12 @@ def _plain(text: str) -> str:
 
 PATCH_SHARE = 0.15
 FILES_SHARE = 0.2
+# Of the judge's context.
 CHECKS_SHARE = 0.05
-"""Of the judge's context."""
 
 MAX_PATCH_BYTES = 20_000_000
+# Characters below which head and tail of a file tell nothing.
 LEAST_SHOWN = 2000
-"""Characters below which head and tail of a file tell nothing."""
 
 NO_CHANGES = "(the session changed no file)"
 UNKNOWN = "(what the session changed is not known)"

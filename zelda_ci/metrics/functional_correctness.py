@@ -30,8 +30,8 @@ from zelda_ci.test_output.tally import Output
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
 WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
+# Of 100: one failed test of ten thousand must not round to the full score.
 MAX_SCORE_WITHOUT_PASS = 99.0
-"""Of 100: one failed test of ten thousand must not round to the full score."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ def _achievements(details: CorrectnessDetails) -> Iterator[str]:
 
 TEST_REPORTS = "test"
 COVERAGE_REPORTS = "coverage"
+# What shells and launchers mean by an exit code. Other programs hardly use these.
 UNUSABLE: Final = {126: "not executable", 127: "not found"}
-"""What shells and launchers mean by an exit code. Other programs hardly use these."""
 
 ABANDONED: Final = {
     SessionStatus.FAILED: "The session failed, so build and tests were not run.",

@@ -30,11 +30,11 @@ from zelda_ci.redact import Redactor
 NAME = "requirement-fulfillment"
 PROMPT_VERSION = "2"
 
+# Criteria of one question: the verdicts on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
-"""Criteria of one question: the verdicts on them fit into an answer of usual length."""
 
+# One vote on every criterion, by number.
 Vote = dict[int, DraftVerdict]
-"""One vote on every criterion, by number."""
 
 
 @dataclass

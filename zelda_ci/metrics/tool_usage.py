@@ -31,8 +31,8 @@ from zelda_ci.redact import Redactor
 NAME = "tool-usage"
 PROMPT_VERSION = "1"
 
+# Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
-"""Of the judge's context, for tools and rules together: they are sent again with every part of the transcript."""
 
 MAX_DESCRIPTION_LENGTH = 600
 
@@ -148,8 +148,8 @@ def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> I
             yield name
 
 
+# Characters of a description in the result: the whole is in the file.
 SHORT = 160
-"""Characters of a description in the result: the whole is in the file."""
 
 BROKEN_OFF = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
 

@@ -14,21 +14,21 @@ from zelda_ci.redact import Redactor
 
 MAX_REASONING_LENGTH = 600
 MAX_QUOTE_LENGTH = 300
+# Of a finding on one part, as it is told to whoever concludes: asked for is less.
 MAX_PLACES = 5
-"""Of a finding on one part, as it is told to whoever concludes: asked for is less."""
 
 NO_VERDICT = "The judge gave no verdict on it."
 NO_EVIDENCE = "A PASS needs evidence, and none was given."
 NO_REASON = "UNDECIDED needs a reason, and none was given."
 NO_MAJORITY = "The votes split without a majority."
 
+# As the judge writes them, and as they are stored.
 VERDICTS = {
     "PASS": CriterionVerdict.PASS,
     "FAIL": CriterionVerdict.FAIL,
     "UNDECIDED": CriterionVerdict.UNDECIDED,
     "NOT_JUDGED": CriterionVerdict.NOT_JUDGED,
 }
-"""As the judge writes them, and as they are stored."""
 
 
 class VerdictCitation(BaseModel):

@@ -118,11 +118,11 @@ def _without_password(proxy: str | None) -> str:
     return (proxy or "").rsplit("@", 1)[-1]
 
 
+# Seconds in which an API that never answered is tried: a wrong address does not become right.
 FIRST_TIMEOUT = 5.0
-"""Seconds in which an API that never answered is tried: a wrong address does not become right."""
 
+# Seconds in which one that has answered before is tried.
 LATER_TIMEOUT = 60.0
-"""Seconds in which one that has answered before is tried."""
 
 MAX_PATH_LENGTH = 200
 
@@ -216,15 +216,15 @@ HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade "
     b"transfer-encoding".split()
 )
+# Request headers that the proxy sets itself, or that must not leave the machine.
 OURS = frozenset(b"host content-length accept-encoding authorization x-api-key cookie".split())
-"""Request headers that the proxy sets itself, or that must not leave the machine."""
 
+# Content encodings that can be metered.
 READABLE = ("", "identity", "gzip", "deflate")
-"""Content encodings that can be metered."""
 
 
+# For the body of an error to arrive.
 ERROR_SECONDS = 60.0
-"""For the body of an error to arrive."""
 
 
 @asynccontextmanager

@@ -20,8 +20,8 @@ from zelda_ci.model_proxy.endpoint import AT_ONCE, Connection, Endpoint
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.run import ProxyRun
 
+# An idle connection that the server closes can meet the session's next request half-way, and cost a retry.
 KEEP_ALIVE_SECONDS = 24 * 3600
-"""An idle connection that the server closes can meet the session's next request half-way, and cost a retry."""
 
 
 @asynccontextmanager
@@ -89,8 +89,8 @@ async def _end(server: uvicorn.Server) -> None:
 
 PREFIX = "zelda-api-"
 NAME = "s"
+# Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
-"""Bytes of a socket's path that every kernel takes; Linux takes four more."""
 
 ATTEMPTS = 3
 

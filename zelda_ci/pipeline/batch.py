@@ -52,8 +52,8 @@ async def _finish(remains: InterruptedRun, tools: Tools) -> None:
     await anyio.to_thread.run_sync(remains.folder.finish, run, transcript)
 
 
+# How long what runs have made is removed after a second signal; what is left then, the next start sweeps.
 CLEANING_SECONDS = 30.0
-"""How long what runs have made is removed after a second signal; what is left then, the next start sweeps."""
 
 POLL_SECONDS = 0.1
 

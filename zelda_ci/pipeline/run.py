@@ -30,17 +30,17 @@ from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
+# Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
-"""Tools with which a session may make the API turn to addresses."""
 
+# Kind of the notice that a command or sub-agent in the background has ended.
 TASK_ENDED = "task_notification"
-"""Kind of the notice that a command or sub-agent in the background has ended."""
 
+# Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
-"""Of sessions that ended because the API did not answer."""
 
+# Of a replay from its recording that are told one by one.
 MAX_DIFFERENCES = 5
-"""Of a replay from its recording that are told one by one."""
 
 
 async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: RunState, emit: Emit) -> None:

@@ -26,8 +26,8 @@ from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
+# How each command is confined.
 WALLS: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
-"""How each command is confined."""
 
 
 class WorkspaceCommandRunner:
@@ -65,11 +65,11 @@ class WorkspaceCommandRunner:
         return done
 
 
+# Makes a run's judge, reached through a meter, who may have something to tell the user.
 MakeJudge = Callable[[ResolvedSuite, Meter, Callable[[str], None]], Judge]
-"""Makes a run's judge, reached through a meter, who may have something to tell the user."""
 
+# The evaluators of a suite that ask a judge, with the nonce of the run's fences.
 Bench = Callable[[ResolvedSuite, Judge, str], Sequence[Evaluator]]
-"""The evaluators of a suite that ask a judge, with the nonce of the run's fences."""
 
 
 @dataclass(frozen=True)

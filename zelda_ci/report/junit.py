@@ -24,11 +24,11 @@ from zelda_ci.report.text import sentence
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
+# Characters of one text.
 MAX_TEXT_LENGTH = 20_000
-"""Characters of one text."""
 
+# What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none.
 NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none."""
 
 
 def render_junit(report: CiReport) -> str:

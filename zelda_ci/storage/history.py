@@ -26,8 +26,8 @@ from zelda_ci.storage.run_folder import PATCH, RESULT, TRANSCRIPT, is_run_id
 INDEX = "index.json"
 FORMAT = f"zelda {__version__} index 2"
 
+# The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
-"""The coarsest clock of a common file system ticks every two seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class IndexEntry(NamedTuple):
     run: StoredRun
 
 
+# By name of the run's folder.
 Entries = Mapping[str, IndexEntry]
-"""By name of the run's folder."""
 
 
 class RunIndex:
@@ -101,8 +101,8 @@ def _stored(entry: IndexEntry) -> list[Any]:
     return [list(entry.stamp), vars(entry.run)]
 
 
+# Bytes; a result holds no transcript and stays far below.
 MAX_RESULT_BYTES = 50_000_000
-"""Bytes; a result holds no transcript and stays far below."""
 
 
 @dataclass(frozen=True)

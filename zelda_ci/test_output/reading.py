@@ -128,8 +128,9 @@ HOW_TO_GET_COUNTS = (
     "and name it in `testReport`"
 )
 MAX_NAME_LENGTH = 300
+# Runners that start one program after the other: to the user they are one run.
 _MERGED = frozenset({"Cargo"})
-"""Runners that start one program after the other: to the user they are one run."""
+# Summaries of the runners that may have printed a stream.
 _SUMMARY_BESIDE = {
     "Jest JSON": ("Jest", "Vitest"),
     "Mocha JSON": ("Mocha",),
@@ -137,7 +138,6 @@ _SUMMARY_BESIDE = {
     "Go JSON": ("Go -v", "Go"),
     "TAP": ("node-tap",),
 }
-"""Summaries of the runners that may have printed a stream."""
 
 SourcedTally = tuple[Source, Tally]
 

@@ -20,8 +20,8 @@ from zelda_ci.workspace.tree_scan import Snapshot, scan_tree, set_aside
 
 MAX_PATCH_BYTES = 20 << 20
 BORDER = b"diff --git "
+# Lines of a file's own begin with a sign.
 BINARY = b"\nGIT binary patch\n"
-"""Lines of a file's own begin with a sign."""
 
 
 def store_patch(

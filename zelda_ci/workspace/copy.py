@@ -41,8 +41,8 @@ NAMES = re.compile(
     r"\.vault[-_]?(token|pass.*)|kubeconfig(\.ya?ml)?|secring\..*",
     re.IGNORECASE | re.DOTALL,
 )
+# Files whose head decides.
 TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
-"""Files whose head decides."""
 
 PRIVATE = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY|^PuTTY-User-Key-File|"

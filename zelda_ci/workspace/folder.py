@@ -20,8 +20,8 @@ from zelda_ci.files import atomic, locks, ownership, removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 
+# Holds the run's own folder, which no two runs share.
 MARKER = "ZELDA_RUN"
-"""Holds the run's own folder, which no two runs share."""
 
 TIMEOUT_SECONDS = 2.0
 

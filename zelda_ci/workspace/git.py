@@ -21,11 +21,12 @@ from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
 
+# The first that takes its global configuration from a file of our choice.
 MIN_VERSION = (2, 32)
-"""The first that takes its global configuration from a file of our choice."""
 
 NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
+# Git does not always say why it could not write.
 DISK_FULL = (
     *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
     "Out of diskspace",
@@ -35,11 +36,11 @@ DISK_FULL = (
     "could not write",
     "unable to create temporary file",
 )
-"""Git does not always say why it could not write."""
 
+# Bytes on a disk below which whatever git refuses there may be for want of room.
 MIN_FREE_BYTES = 1 << 20
-"""Bytes on a disk below which whatever git refuses there may be for want of room."""
 
+# Zelda's global configuration. A repository's own wins over it.
 CONFIGURATION = """\
 [safe]
 \tdirectory = *
@@ -64,15 +65,14 @@ CONFIGURATION = """\
 [protocol]
 \tversion = 2
 """
-"""Zelda's global configuration. A repository's own wins over it."""
 
+# Takes the place of the system's configuration; the user's own comes on top of it.
 STATUS_CONFIGURATION = """\
 [safe]
 \tdirectory = *
 [include]
 \tpath = /etc/gitconfig
 """
-"""Takes the place of the system's configuration; the user's own comes on top of it."""
 
 
 @dataclass(frozen=True)

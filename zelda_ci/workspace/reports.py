@@ -20,11 +20,11 @@ MAX_FILES = 10_000
 MAX_FILE_BYTES = 32 << 20
 MAX_TOTAL_BYTES = 128 << 20
 MAX_DEPTH = 32
+# Folders that are not searched, unless a pattern names them.
 SKIPPED = frozenset({".git", "node_modules"})
-"""Folders that are not searched, unless a pattern names them."""
 
+# Globs by kind of report, relative to the folder where commands work.
 Patterns = Mapping[str, Sequence[str]]
-"""Globs by kind of report, relative to the folder where commands work."""
 
 Parts = tuple[str, ...]
 Stamp = tuple[int, int, int]

@@ -73,16 +73,16 @@ def _line(setting: str, value: str) -> str:
     return f'[{section}]\n\t{name} = "{escaped}"\n'
 
 
+# Commits kept per project, beside those in use.
 KEPT = 3
-"""Commits kept per project, beside those in use."""
 
 KEPT_SECONDS = 14 * 86_400.0
+# How long another run may be at fetching what this one needs too: twice what git may take.
 FETCH_SECONDS = 1_800.0
-"""How long another run may be at fetching what this one needs too: twice what git may take."""
 
 START = "refs/zelda/start"
+# A partial clone would otherwise fetch what it lacks: over the network, into the user's repository.
 UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
-"""A partial clone would otherwise fetch what it lacks: over the network, into the user's repository."""
 
 
 @dataclass(frozen=True)

@@ -159,11 +159,11 @@ def _objection(top: bytes, path: bytes, status: os.stat_result | None, room: int
     return None
 
 
+# Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
-"""Git decides by content what is text: a tree's own opinion could hide readable changes."""
 
+# For files that do not fit the encoding their attributes promise.
 PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
-"""For files that do not fit the encoding their attributes promise."""
 
 MAX_ATTEMPTS = 40
 MAX_INDEX_BYTES = 64 << 20
@@ -176,8 +176,8 @@ class IndexedFile(NamedTuple):
     blob: bytes
 
 
+# Changed files that are not in the index, and why.
 Staged = dict[bytes, str]
-"""Changed files that are not in the index, and why."""
 
 
 @dataclass

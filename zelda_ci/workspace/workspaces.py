@@ -27,8 +27,8 @@ from zelda_ci.workspace.git import Git, check_launch, explained
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Start, Store
 
+# Of a command's output: half from its head, half from its tail.
 KEPT_BYTES = 400_000
-"""Of a command's output: half from its head, half from its tail."""
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
 

@@ -125,8 +125,8 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
+# The second is never loaded; who keeps one may wonder why it does nothing.
 FILES = (".claude/settings.json", ".claude/settings.local.json")
-"""The second is never loaded; who keeps one may wonder why it does nothing."""
 
 MAX_FINDINGS = 50
 
@@ -135,6 +135,7 @@ OURS_TOO = frozenset({
     "ALL_PROXY", "API_FORCE_IDLE_TIMEOUT", "API_TIMEOUT_MS", "BASH_ENV", "ENV", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
 })  # fmt: skip
 
+# How the model works, openly: a project may commit this, and it is part of what is tested.
 STEERING = frozenset({
     "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR",
     "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
@@ -143,7 +144,6 @@ STEERING = frozenset({
     "CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS", "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "CLAUDE_CODE_EFFORT_LEVEL",
     "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_SUBAGENT_EFFORT",
 })  # fmt: skip
-"""How the model works, openly: a project may commit this, and it is part of what is tested."""
 
 ADDRESS = "would have sent model requests elsewhere"
 CREDENTIAL = "would have replaced the session's credential, or run a command to get one"

@@ -208,8 +208,8 @@ def _explained() -> Iterator[None]:
 
 
 MAX_ITEMS = 500
+# Claude Code's own limit for what it tells the model of a skill.
 MAX_DESCRIPTION_LENGTH = 1536
-"""Claude Code's own limit for what it tells the model of a skill."""
 
 MAX_TEXT_LENGTH = 10_000
 MAX_NAME_LENGTH = 300

@@ -16,8 +16,8 @@ from zelda_ci.files.atomic import replacing
 from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import SafeJson, SafeText
 
+# Raised also when requests are compared in another way: digests of before would fit nothing.
 FORMAT: Literal[2] = 2
-"""Raised also when requests are compared in another way: digests of before would fit nothing."""
 LINE_WIDTH = 120
 MAX_NAME_LENGTH = 100
 
@@ -156,8 +156,8 @@ def _laid_out(value: Any, depth: int) -> str:
     return opening + "\n" + ",\n".join(f"{margin}  {item}" for item in items) + f"\n{margin}{closing}"
 
 
+# Deltas that grow a text, and the field that holds the next piece.
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-"""Deltas that grow a text, and the field that holds the next piece."""
 
 
 def joined(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
