@@ -160,7 +160,7 @@ def test_another_workflow_stores_no_baseline_of_ours(world: World) -> None:
         ({"sha": "f" * 40}, "another commit"),
         ({"run_id": 1}, "another run"),
         ({"repository_id": 1}, "another repository"),
-        ({"complete": False}, "cut short"),
+        ({"complete": False}, "interrupted"),
     ],
 )
 def test_an_artifact_that_lies_about_itself_is_passed_over(world: World, lie: dict[str, object], reason: str) -> None:
@@ -177,7 +177,7 @@ def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
     store(world.repository.add_run(world.commits[3], workflow="other.yml"))
     store(world.repository.add_run(world.commits[4]), lies={"complete": False})
     sentence = look(world.github, world.own, world.commits[4]).origin.sentence
-    assert f"main@{world.commits[4][:7]} were refused: its run was cut short" in sentence
+    assert f"main@{world.commits[4][:7]} were refused: its run was interrupted" in sentence
 
 
 def test_storage_that_was_tampered_with_is_noticed(world: World) -> None:
