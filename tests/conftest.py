@@ -35,6 +35,32 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+# Their tests last longest.
+LONG = (
+    "test_replay_timing",
+    "test_corpus",
+    "test_run_interrupted",
+    "test_everyday",
+    "test_judge_command",
+    "test_run_correctness",
+    "test_add_a_metric",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin each worker's share with long tests: one that began last would keep the machine waiting for it alone."""
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    others = [item for item in items if item.path.stem not in LONG]
+    share, ordered = len(items) // workers, []
+    for worker in range(workers):
+        modules = LONG[worker::workers]
+        ordered += [item for item in items if item.path.stem in modules]
+        taken = share * (worker + 1) - len(ordered)
+        ordered += others[:taken] if worker + 1 < workers else others
+        others = others[taken:]
+    items[:] = ordered
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary folders lie where other users can reach them: pytest's own are closed, and closed again by every start.
