@@ -76,7 +76,7 @@ def _print(suites: Sequence[LoadedSuite]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for suite in suites:
         console.print(Text.assemble((suite.resolved.name, "bold"), "  ", (suite.resolved.file, "dim")))
-        rows = [(key, _shown(value), suite.provenance[key]) for key, value in _told(suite)]
+        rows = [(key, _shown(value), suite.provenance[key]) for key, value in _settings(suite)]
         label, width = (max(map(len, column)) for column in ([row[0] for row in rows], [row[1] for row in rows]))
         for key, value, origin in rows:
             line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", _style(origin)), (f"  {origin}", "dim")
@@ -88,7 +88,7 @@ def _print(suites: Sequence[LoadedSuite]) -> None:
     console.print(Text(f"{count} valid.", "green"))
 
 
-def _told(suite: LoadedSuite) -> Iterable[tuple[str, Any]]:
+def _settings(suite: LoadedSuite) -> Iterable[tuple[str, Any]]:
     """All but the file, which stands above, and the second spelling of judgeModel."""
     return ((key, value) for key, value in entries(suite.resolved) if key not in {"file", "judge.model"})
 

@@ -38,9 +38,9 @@ def untested(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iter
     """
     for suite in suites:
         if not (_tests(suite) if "testCommand" in suite.places else _tests(project)):
-            yield from _told(suite, "the suite has no testCommand")
+            yield from _without_tests(suite, "the suite has no testCommand")
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
-        yield from _told(project, "no suite has a testCommand")
+        yield from _without_tests(project, "no suite has a testCommand")
 
 
 def switched_off(project: Layer, suites: Sequence[Layer]) -> Iterator[ConfigProblem]:
@@ -64,7 +64,7 @@ def _tests(layer: Layer) -> bool:
     return "testCommand" in layer.places and layer.values().get("testCommand") != ()
 
 
-def _told(layer: Layer, why: str) -> Iterator[ConfigProblem]:
+def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
     for key in OF_TESTS:
         if key in layer.places and layer.values().get(key) not in {None, ()}:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")

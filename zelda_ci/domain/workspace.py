@@ -163,7 +163,7 @@ class TreeChange(Record):
     kind: Literal["added", "removed", "changed"]
 
 
-class Tripwire(Record):
+class CheckoutReport(Record):
     """Whether the developer's tree and repository were the same after a run as before; never repaired, only told."""
 
     entries: int
@@ -185,4 +185,4 @@ class IsolationReport(Record):
     findings: tuple[SettingFinding, ...] = ()
     protected: tuple[SafeText, ...] = ()
     """Protected files that the session changed; build and tests saw them as committed."""
-    tripwire: Tripwire | None = None
+    tripwire: CheckoutReport | None = None

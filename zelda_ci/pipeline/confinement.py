@@ -5,7 +5,7 @@ from collections.abc import Collection
 import anyio.to_thread
 
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
-from zelda_ci.domain.workspace import Confinement, IsolationReport, SettingFinding, Tripwire
+from zelda_ci.domain.workspace import CheckoutReport, Confinement, IsolationReport, SettingFinding
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.pipeline.tools import Tools
@@ -26,51 +26,51 @@ def isolation_report(suite: ResolvedSuite, confinement: Confinement, reasons: tu
     return IsolationReport(level=confinement.level, reasons=kept, network=suite.isolation.network)
 
 
-def enter_findings(ledger: RunState, findings: tuple[SettingFinding, ...]) -> None:
+def enter_findings(state: RunState, findings: tuple[SettingFinding, ...]) -> None:
     """Add what the project's settings tried."""
-    _enter(ledger, findings=findings)
+    _enter(state, findings=findings)
 
 
-def enter_protected(ledger: RunState, restored: tuple[SafeText, ...]) -> None:
+def enter_protected(state: RunState, restored: tuple[SafeText, ...]) -> None:
     """Add what the session changed of the protected files."""
-    _enter(ledger, protected=restored)
+    _enter(state, protected=restored)
 
 
-def enter_tripwire(ledger: RunState, tripwire: Tripwire) -> None:
+def enter_checkout_report(state: RunState, report: CheckoutReport) -> None:
     """Add whether the developer's tree stayed as it was."""
-    _enter(ledger, tripwire=tripwire)
+    _enter(state, tripwire=report)
 
 
-def _enter(ledger: RunState, **facts: object) -> None:
-    report = ledger.known.isolation
+def _enter(state: RunState, **facts: object) -> None:
+    report = state.known.isolation
     if report:
-        ledger.update(isolation=report.replace(**facts))
+        state.update(isolation=report.replace(**facts))
 
 
 MAX_NAMED = 5
 
 
-async def watch_checkout(tools: Tools, ledger: RunState, emit: Emit) -> WatchedCheckout | None:
+async def watch_checkout(tools: Tools, state: RunState, emit: Emit) -> WatchedCheckout | None:
     """Look at the developer's tree before anything of the project runs."""
     try:
         return await tools.workspaces.watch()
     except (OSError, ZeldaError) as problem:
-        emit(Warned(f"whether your own files stay as they are will not be known: {problem}", ledger.folder.run_id))
+        emit(Warned(f"whether your own files stay as they are will not be known: {problem}", state.folder.run_id))
         return None
 
 
-async def check_checkout(watched: WatchedCheckout | None, tools: Tools, ledger: RunState, emit: Emit) -> None:
+async def check_checkout(watched: WatchedCheckout | None, tools: Tools, state: RunState, emit: Emit) -> None:
     """Look again, and tell what is different."""
     if watched is None:
         return
-    tripwire = await anyio.to_thread.run_sync(watched.compare, tools.redact)
-    enter_tripwire(ledger, tripwire)
-    if tripwire.changes:
-        emit(Warned(_told(tripwire), ledger.folder.run_id))
+    report = await anyio.to_thread.run_sync(watched.compare, tools.redact)
+    enter_checkout_report(state, report)
+    if report.changes:
+        emit(Warned(_sentence(report), state.folder.run_id))
 
 
-def _told(tripwire: Tripwire) -> str:
-    named = ", ".join(f"{change.path} ({change.kind})" for change in tripwire.changes[:MAX_NAMED])
-    others = len(tripwire.changes) - MAX_NAMED + tripwire.more
+def _sentence(report: CheckoutReport) -> str:
+    named = ", ".join(f"{change.path} ({change.kind})" for change in report.changes[:MAX_NAMED])
+    others = len(report.changes) - MAX_NAMED + report.more
     more = f" and {others} more" if others > 0 else ""
     return f"your own files changed while the run was under way, by the run or by somebody else: {named}{more}"

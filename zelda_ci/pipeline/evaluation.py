@@ -24,33 +24,33 @@ from zelda_ci.storage.result_store import RunState
 from zelda_ci.storage.run_folder import stored_manifest
 
 
-async def evaluate(context: EvalContext, tools: Tools, ledger: RunState) -> EvalContext:
+async def evaluate(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
     """Compute the metrics that need no judge, in order; returns the context that the judges get."""
     for evaluator in tools.evaluators(context.suite):
         result = await run_evaluator(evaluator, context, tools.redact)
         context = replace(context, earlier={**context.earlier, evaluator.metric: result})
-        _keep([result], ledger)
+        _keep([result], state)
     outputs = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
     return replace(context, checks=(*context.checks, *outputs))
 
 
-async def judge(label: str, context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> None:
+async def judge(label: str, context: EvalContext, tools: Tools, state: RunState, emit: Emit) -> None:
     """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
-    if ledger.known.status is SessionStatus.INTERRUPTED or context.changes is None:
+    if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
     judge_run = tools.judging.judge_run(label, context)
     try:
         await judge_run.run()
     finally:
-        _keep(judge_run.results, ledger)
-        ledger.update(judge=judge_run.usage())
+        _keep(judge_run.results, state)
+        state.update(judge=judge_run.usage())
     for notice in judge_run.notices:
-        emit(Warned(notice, ledger.folder.run_id))
+        emit(Warned(notice, state.folder.run_id))
 
 
-def _keep(results: Iterable[EvalResult], ledger: RunState) -> None:
-    evaluations = ledger.known.evaluations | {result.metric: result for result in results}
-    ledger.update(evaluations={metric: evaluations[metric] for metric in Metric if metric in evaluations})
+def _keep(results: Iterable[EvalResult], state: RunState) -> None:
+    evaluations = state.known.evaluations | {result.metric: result for result in results}
+    state.update(evaluations={metric: evaluations[metric] for metric in Metric if metric in evaluations})
 
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
@@ -62,10 +62,10 @@ def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     except ValidationError:  # the result of another Zelda, judged again
         return (result.reasoning,)
     commands = {"buildCommand": details.build, "testCommand": details.test}
-    return (result.reasoning, *(_told(name, done, redact) for name, done in commands.items() if done))
+    return (result.reasoning, *(_command_output(name, done, redact) for name, done in commands.items() if done))
 
 
-def _told(name: str, done: CommandResult, redact: Redactor) -> SafeText:
+def _command_output(name: str, done: CommandResult, redact: Redactor) -> SafeText:
     how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
     return redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}")
 
@@ -74,12 +74,12 @@ ABANDONED = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 MAX_NAMED = 50
 
 
-async def protect(context: EvalContext, tools: Tools, ledger: RunState, emit: Emit) -> EvalContext:
+async def protect(context: EvalContext, tools: Tools, state: RunState, emit: Emit) -> EvalContext:
     """The context for build and tests, where the suite protects files or shows them its own; else the same.
 
     What goes wrong here is counted against the session: it could have provoked it.
     """
-    workspace, run_id = context.workspace, ledger.folder.run_id
+    workspace, run_id = context.workspace, state.folder.run_id
     wanted = context.suite.protected_paths or context.suite.commands_see_suites
     if workspace is None or not wanted or context.transcript.status in ABANDONED:
         return context
@@ -89,7 +89,7 @@ async def protect(context: EvalContext, tools: Tools, ledger: RunState, emit: Em
         why = tools.redact(f"Protected files could not be restored: {problem.message}")
         emit(Warned(why, run_id))
         return replace(context, unready=why)
-    confinement.enter_protected(ledger, checked.restored)
+    confinement.enter_protected(state, checked.restored)
     if checked.left_out:
         emit(
             Warned(
@@ -97,7 +97,7 @@ async def protect(context: EvalContext, tools: Tools, ledger: RunState, emit: Em
                 run_id,
             )
         )
-    context = replace(context, workspace=checked.workspace, checks=_protecting_told(checked.restored, tools))
+    context = replace(context, workspace=checked.workspace, checks=_about_restored(checked.restored, tools))
     return await _set_up(context, tools, run_id, emit)
 
 
@@ -116,7 +116,7 @@ async def _set_up(context: EvalContext, tools: Tools, run_id: str, emit: Emit) -
     return replace(context, unready=tools.redact(f"In the fresh checkout setupCommand {how}."))
 
 
-def _protecting_told(restored: tuple[SafeText, ...], tools: Tools) -> tuple[SafeText, ...]:
+def _about_restored(restored: tuple[SafeText, ...], tools: Tools) -> tuple[SafeText, ...]:
     """For the judges, who see the session's own files."""
     if not restored:
         return ()

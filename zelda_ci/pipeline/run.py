@@ -43,17 +43,17 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 MAX_DIFFERENCES = 5
 
 
-async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, ledger: RunState, emit: Emit) -> None:
-    """Lead the session and enter in the ledger how it went, what was heard and what it used.
+async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, state: RunState, emit: Emit) -> None:
+    """Run the session; records how it went, what it said and what it used.
 
     Raises:
         ZeldaError: It could not even be started.
     """
-    suite, run_id = planned.suite, ledger.folder.run_id
+    suite, run_id = planned.suite, state.folder.run_id
     folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
     places = {name: str(folder) for name, folder in folders.items()}
     overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
-    confinement.enter_findings(ledger, overruled.findings)
+    confinement.enter_findings(state, overruled.findings)
     with tools.proxy.session(
         run_label=planned.label,
         budget_usd=suite.execution.max_cost_usd,
@@ -63,10 +63,10 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
     ) as meter:
 
         def on_record(record: SessionRecord) -> None:
-            ledger.record(record)
+            state.record(record)
             if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
                 meter.task_ended(record.parent_tool_call_id)
-            emit(SessionProgressed(run_id, record, ledger.turns, meter.cost_usd))
+            emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
 
         request = SessionRequest(
             session_id=str(uuid.uuid4()),
@@ -78,10 +78,10 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, l
             pinned=overruled.variables,
         )
         try:
-            _record_end(await tools.agent.run(request, on_record), meter, tools, ledger)
+            _record_end(await tools.agent.run(request, on_record), meter, tools, state)
         finally:
             api = meter.usage()
-            ledger.update(api=api, models=tuple(sorted(api.models)))
+            state.update(api=api, models=tuple(sorted(api.models)))
     for model in meter.refused_models:
         emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
     for sentence in _about_the_cassette(meter, replayed=tools.replayed):
@@ -94,8 +94,8 @@ def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> Model
     return ModelEndpoint(meter.base_url, meter.token, workspace.confinement.socket if closed else None)
 
 
-def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: RunState) -> None:
-    ledger.wall_seconds = outcome.wall_seconds
+def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, state: RunState) -> None:
+    state.wall_seconds = outcome.wall_seconds
     status, failure = outcome.status, None
     if status is not SessionStatus.COMPLETED:
         reason = outcome.reason or tools.redact(f"The session ended as {status}.")
@@ -105,7 +105,7 @@ def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, ledger: Run
         failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
     if meter.failure and tools.replayed:
         status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
-    ledger.end(status, failure)
+    state.end(status, failure)
 
 
 def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
@@ -132,7 +132,7 @@ class SuiteRun:
 
     async def perform(self) -> None:
         """Carry the run out and store its result, whatever happens."""
-        self.ledger = await anyio.to_thread.run_sync(self._begin)
+        self.state = await anyio.to_thread.run_sync(self._begin)
         self.emit(RunStarted(self.run_id, self.planned.label))
         try:
             async with AsyncExitStack() as stack:
@@ -142,9 +142,9 @@ class SuiteRun:
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
                 confined = confinement.isolation_report(self.suite, workspace.confinement, self.tools.isolation_reasons)
-                self.ledger.update(source=TestedSource(**asdict(workspace.source)), isolation=confined)
+                self.state.update(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
-                self.watched = await confinement.watch_checkout(self.tools, self.ledger, self.emit)
+                self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
@@ -165,7 +165,7 @@ class SuiteRun:
         except OSError as exc:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
             return
-        await anyio.to_thread.run_sync(self.ledger.folder.keep_manifest, self.offered)
+        await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunState:
         now = datetime.now(UTC)
@@ -194,14 +194,14 @@ class SuiteRun:
             try:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
-                    await run_session(self.planned, workspace, self.tools, self.ledger, self.emit)
+                    await run_session(self.planned, workspace, self.tools, self.state, self.emit)
                     self._heed_bounds(workspace)
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
-                self.ledger.end(SessionStatus.INTERRUPTED, self._interruption())
+                self.state.end(SessionStatus.INTERRUPTED, self._interruption())
                 with anyio.move_on_after(self.tools.conclusion_seconds, shield=True) as self._concluding:
                     if self._hurried:
                         self._concluding.cancel()
@@ -212,8 +212,8 @@ class SuiteRun:
         """A session that was ended for what it took of the machine looks like a crash of the CLI otherwise."""
         if limit := self.tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
-            if self.ledger.known.status is SessionStatus.FAILED:
-                self.ledger.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
+            if self.state.known.status is SessionStatus.FAILED:
+                self.state.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
 
     async def _set_up(self, workspace: Workspace) -> None:
         command, limit = self.suite.setup_command, self.suite.command_timeout_seconds
@@ -221,7 +221,7 @@ class SuiteRun:
             return
         with self._phase(Phase.SETUP):
             done = await self.tools.bench.command(workspace, "setup", command, limit)
-        self.ledger.update(setup=done.in_brief(self.tools.redact))
+        self.state.update(setup=done.in_brief(self.tools.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
             how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
@@ -232,47 +232,47 @@ class SuiteRun:
         with self._phase(Phase.EVALUATION):
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            transcript = await anyio.to_thread.run_sync(self.ledger.transcript)
-            context = EvalContext(self.suite, workspace, transcript, self.ledger.known.api, self.changes)
-            if self.ledger.records:
+            transcript = await anyio.to_thread.run_sync(self.state.transcript)
+            context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes)
+            if self.state.records:
                 had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
-                context = await protect(replace(context, manifest=had), self.tools, self.ledger, self.emit)
-                context = await evaluate(context, self.tools, self.ledger)
+                context = await protect(replace(context, manifest=had), self.tools, self.state, self.emit)
+                context = await evaluate(context, self.tools, self.state)
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
-                await judge(self.planned.label, context, self.tools, self.ledger, self.emit)
-            await confinement.check_checkout(self.watched, self.tools, self.ledger, self.emit)
+                await judge(self.planned.label, context, self.tools, self.state, self.emit)
+            await confinement.check_checkout(self.watched, self.tools, self.state, self.emit)
         await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
         """What the session changed. Where that cannot be had the run is broken: nobody knows what it would show."""
         try:
-            changes = await self.tools.workspaces.changes(workspace, self.ledger.folder.patch_file)
+            changes = await self.tools.workspaces.changes(workspace, self.state.folder.patch_file)
         except ZeldaError as exc:
             self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
         facts = asdict(changes)
         del facts["patch"]
-        self.ledger.update(changes=ChangeSummary(**facts))
+        self.state.update(changes=ChangeSummary(**facts))
         return changes
 
     def _miss(self, sentence: str, hint: str | None) -> None:
         """Enter that evidence is missing, unless the run is broken or cut short already."""
         self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
-        if self.ledger.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
-            self.ledger.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
+        if self.state.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+            self.state.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:
         if self.result:
             self.emit(Warned(exc.message, self.run_id))
         else:
-            self.ledger.fail(exc)
+            self.state.fail(exc)
 
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
-        self.ledger.update(phase_seconds=self.phase_seconds)
+        self.state.update(phase_seconds=self.phase_seconds)
         with anyio.CancelScope(shield=True):
-            result = await anyio.to_thread.run_sync(lambda: self.ledger.store(self.ledger.transcript()))
+            result = await anyio.to_thread.run_sync(lambda: self.state.store(self.state.transcript()))
         self.result = result
         self.emit(RunFinished(result))
 

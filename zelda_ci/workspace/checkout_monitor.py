@@ -12,7 +12,7 @@ from stat import S_ISDIR
 from time import monotonic
 from typing import NamedTuple
 
-from zelda_ci.domain.workspace import TreeChange, Tripwire
+from zelda_ci.domain.workspace import CheckoutReport, TreeChange
 from zelda_ci.redact import Redactor
 
 MAX_LISTED = 50
@@ -47,12 +47,12 @@ class WatchedCheckout:
         self._folders, self._without = _outermost(folders), frozenset(map(os.fsencode, without))
         self._before = self._scan()
 
-    def compare(self, redact: Redactor) -> Tripwire:
+    def compare(self, redact: Redactor) -> CheckoutReport:
         """What is different now; blocks while it looks."""
         began = monotonic()
         now = self._scan()
         changes = sorted(_differences(self._before, now))
-        return Tripwire(
+        return CheckoutReport(
             entries=len(now),
             seconds=round(monotonic() - began, 3),
             changes=tuple(

@@ -14,7 +14,7 @@ from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta,
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
-from zelda_ci.domain.workspace import IsolationReport, SettingFinding, TreeChange, Tripwire
+from zelda_ci.domain.workspace import CheckoutReport, IsolationReport, SettingFinding, TreeChange
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.ci_table import suite_table, trial_table
@@ -277,7 +277,7 @@ def test_isolation_is_told_where_results_have_it() -> None:
         level="landlock",
         findings=(SettingFinding(file=safe(".claude/settings.json"), setting=safe("env.X"), effect="It was ignored."),),
         protected=(safe("tests/test_a.py"),),
-        tripwire=Tripwire(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
+        tripwire=CheckoutReport(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
     )
     plain = trial("add-logging", "P")
     told = report((), [plain.model_copy(update={"isolation": found}), plain])

@@ -7,7 +7,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import IsolationReport, Tripwire
+from zelda_ci.domain.workspace import CheckoutReport, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
@@ -90,11 +90,11 @@ def _network(report: IsolationReport) -> str:
     return f"no network for {', '.join(closed)}"
 
 
-def _checkout_changes_row(tripwire: Tripwire) -> Row:
-    count = len(tripwire.changes) + tripwire.more
-    lines = _listed([f"{change.kind}: {change.path}" for change in tripwire.changes], count)
+def _checkout_changes_row(report: CheckoutReport) -> Row:
+    count = len(report.changes) + report.more
+    lines = _listed([f"{change.kind}: {change.path}" for change in report.changes], count)
     summary = f"{numbers.format_count(count, 'file')} of your project changed while it ran"
-    return Row("Tripwire", (Cell(summary, Tone.WARN),), lines)
+    return Row("Checkout", (Cell(summary, Tone.WARN),), lines)
 
 
 def _listed(names: Sequence[str], count: int | None = None) -> tuple[Cell, ...]:

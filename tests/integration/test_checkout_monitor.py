@@ -1,4 +1,4 @@
-"""The tripwire: what happens to the developer's tree is told, however it was done."""
+"""The check of the checkout: whatever happens to the developer's tree is reported, however it was done."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.domain.workspace import Tripwire
+from zelda_ci.domain.workspace import CheckoutReport
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.checkout_monitor import MAX_LISTED, WatchedCheckout
 
@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Path:
     return project
 
 
-def after(project: Path, action: Callable[[Path], object]) -> Tripwire:
+def after(project: Path, action: Callable[[Path], object]) -> CheckoutReport:
     watched = WatchedCheckout([project], without=[project / ".zelda"])
     # So that a change of the same clock tick cannot be missed: the kernel's file times move every few milliseconds.
     time.sleep(0.02)
@@ -34,7 +34,7 @@ def after(project: Path, action: Callable[[Path], object]) -> Tripwire:
     return watched.compare(REDACT)
 
 
-def told(found: Tripwire) -> list[tuple[str, str]]:
+def told(found: CheckoutReport) -> list[tuple[str, str]]:
     return [(change.path, change.kind) for change in found.changes]
 
 
