@@ -237,6 +237,7 @@ def _shape(entry: dict[str, Any]) -> Any:
 
 _VARIES = re.compile(
     r"[0-9a-f-]{36}|\b[ab][0-9a-z]{8,16}\b|/[^\s\"']*|\b\d+(?:\.\d+)?(?= ?(?:s|ms)\b)|\b\d+:\d+:\d+\b|pid \d+"
+    r'|(?<="seconds": )[0-9.]+'
 )
 
 
