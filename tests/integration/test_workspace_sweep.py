@@ -14,6 +14,7 @@ import pytest
 
 from tests.builders import suite
 from tests.support import warm
+from tests.support.measured import measured
 from tests.support.projects import Project, folder, is_running, repository, wait_until
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -27,7 +28,7 @@ def zelda(
     """Another Zelda process, which has a workspace open, or makes one after the other."""
     started = project.home / f"{run_id}.started"
     line = f"touch {started}; {line}"
-    environ = {**project.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    environ = {**project.environ, **measured(), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     arguments = [str(project.path), run_id, deed, line]
     child = warm.start(arguments, ROOT, environ, module="tests.support.hold_workspace")
     assert child.stdout is not None
