@@ -74,7 +74,7 @@ def _not_judged(runs: Iterable[RunResult]) -> Iterator[NotJudged]:
         for metrics in [metrics for metrics in side.readings if not metrics.is_complete][:1]:
             reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
             reason = next(reasons, "not judged")
-            yield NotJudged(suite=suite, trials=side.trials.incomplete, valid=side.trials.valid, reason=reason)
+            yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
 
 
 def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
@@ -92,7 +92,7 @@ def _ends_at_limits(side: Side) -> Iterator[EndedAtLimit]:
     for status in sorted(LIMITS):
         trials = side.trials.statuses.get(status, 0)
         if 2 * trials >= side.trials.valid:
-            yield EndedAtLimit(suite=side.suite, status=status, trials=trials, valid=side.trials.valid)
+            yield EndedAtLimit(suite=side.suite, status=status, trials=trials, of=side.trials.valid)
 
 
 def _minimums(side: Side, limits: ScoreLimits) -> Iterator[BelowMinimum]:
@@ -113,7 +113,7 @@ def _failed_criteria(side: Side) -> Iterator[CriterionFailed]:
         outcomes = side.outcomes(criterion)
         failed = outcomes.count(0.0)
         if outcomes and 2 * failed >= len(outcomes):
-            yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, counted=len(outcomes))
+            yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, of=len(outcomes))
 
 
 def _failed_commands(side: Side) -> Iterator[CommandsFailed]:
@@ -121,4 +121,4 @@ def _failed_commands(side: Side) -> Iterator[CommandsFailed]:
     outcomes = [correctness_outcome(metrics.run.evaluations) for metrics in side.readings]
     failed, counted = outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
     if counted and 2 * failed >= counted:
-        yield CommandsFailed(suite=side.suite, trials=failed, counted=counted)
+        yield CommandsFailed(suite=side.suite, trials=failed, of=counted)

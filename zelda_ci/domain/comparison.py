@@ -207,10 +207,6 @@ class Comparison(Record):
     suites: tuple[SuiteComparison, ...]
 
 
-class _Finding(Record):
-    suite: str
-
-
 class Regression(Record):
     """A number or a criterion that became worse."""
 
@@ -220,28 +216,24 @@ class Regression(Record):
     delta: MeasureDelta | CriterionDelta
 
 
-class NotJudged(_Finding):
-    """Trials that were not judged completely: nothing vouches for them."""
+class NotJudged(Record):
+    """Trials that were not judged completely, which are no pass."""
 
     kind: Literal["incomplete"] = "incomplete"
+    suite: str
     trials: int
-    valid: int
+    of: int
     reason: str
 
 
-class EndedAtLimit(_Finding):
-    """Sessions that ran out of turns, budget or time."""
-
+class _Evaluation(Record):
     kind: Literal["evaluation"] = "evaluation"
-    status: SessionStatus
-    trials: int
-    valid: int
+    suite: str
 
 
-class BelowMinimum(_Finding):
-    """A score that is lower than required. One that cannot be had is lower: nothing vouches for it."""
+class BelowMinimum(_Evaluation):
+    """A score that is lower than required, or that a suite requires and does not have."""
 
-    kind: Literal["evaluation"] = "evaluation"
     measure: Measure
     minimum: float
     mean: float | None
@@ -249,21 +241,27 @@ class BelowMinimum(_Finding):
     """Why there is no score."""
 
 
-class CriterionFailed(_Finding):
-    """A criterion that fails in at least half of the trials in which it counts."""
+class _FailedTrials(_Evaluation):
+    """At least half of the trials that count."""
 
-    kind: Literal["evaluation"] = "evaluation"
+    trials: int
+    of: int
+
+
+class EndedAtLimit(_FailedTrials):
+    """Sessions that ran out of turns, budget or time."""
+
+    status: SessionStatus
+
+
+class CriterionFailed(_FailedTrials):
+    """A criterion that was not met."""
+
     criterion: str
-    trials: int
-    counted: int
 
 
-class CommandsFailed(_Finding):
-    """Build, tests or coverage that fell short in at least half of the trials."""
-
-    kind: Literal["evaluation"] = "evaluation"
-    trials: int
-    counted: int
+class CommandsFailed(_FailedTrials):
+    """Build, tests or coverage that fell short."""
 
 
 # One finding that turns the check red; `report.builders.gate` puts it into words.

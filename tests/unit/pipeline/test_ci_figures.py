@@ -24,8 +24,8 @@ from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.report.builders.annotations import closing_line
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
-RED = CommandsFailed(suite="t", trials=1, counted=1)
-WORSE = CriterionFailed(suite="a", criterion="It answers.", trials=1, counted=1)
+RED = CommandsFailed(suite="t", trials=1, of=1)
+WORSE = CriterionFailed(suite="a", criterion="It answers.", trials=1, of=1)
 
 
 def scored(name: str, *scores: float | None) -> RunResult:

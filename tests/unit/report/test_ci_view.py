@@ -177,7 +177,7 @@ def test_an_unscored_metric_is_no_zero() -> None:
         ),
         (report([trial("add-logging", "P")], [trial("add-logging", "P", minute=9, **BROKEN)]), True, True),
         (report(before()[:1], before(minute=90)[:2], gate=GREEN), True, False),
-        (same(gate=GateResult(reasons=(CommandsFailed(suite="x", trials=1, counted=1),))), False, True),
+        (same(gate=GateResult(reasons=(CommandsFailed(suite="x", trials=1, of=1),))), False, True),
     ],
 )
 def test_whether_there_is_something_to_say(told: CiReport, changed: bool, failed: bool) -> None:  # noqa: FBT001

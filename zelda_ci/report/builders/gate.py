@@ -46,15 +46,15 @@ def _finding(reason: GateReason, *, doubts: bool) -> str:
             doubt = f" ({delta.reasons[0]})" if doubts and delta.reasons else ""
             return f"{_change(delta)}{doubt}"
         case NotJudged():
-            return f"INCOMPLETE in {_of(reason.trials, reason.valid)}: {reason.reason}"
+            return f"INCOMPLETE in {_of(reason.trials, reason.of)}: {reason.reason}"
         case EndedAtLimit():
-            return f"the session {ENDS[reason.status]} in {_of(reason.trials, reason.valid)}"
+            return f"the session {ENDS[reason.status]} in {_of(reason.trials, reason.of)}"
         case BelowMinimum():
             return _below(reason)
         case CriterionFailed():
-            return f"criterion {reason.criterion!r} failed in {_of(reason.trials, reason.counted)}"
+            return f"criterion {reason.criterion!r} failed in {_of(reason.trials, reason.of)}"
         case CommandsFailed():
-            return f"build, tests or coverage fell short in {_of(reason.trials, reason.counted)}"
+            return f"build, tests or coverage fell short in {_of(reason.trials, reason.of)}"
         case _:
             assert_never(reason)
 
