@@ -94,7 +94,7 @@ def test_what_escapes_a_step_is_no_success(tmp_path: Path) -> None:
     assert escaping(tmp_path, ESCAPED) == {what: code for what, (_, code) in ESCAPED.items()}
 
 
-@pytest.mark.parametrize("redirection", ["2>&-", ">&- 2>&-", ">/dev/full", ">/dev/full 2>&1"])
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
 def test_nor_where_nothing_can_be_said(tmp_path: Path, redirection: str) -> None:
     some = ("SystemExit(0)", "a socket whose other end has gone", "an interruption")
     assert escaping(tmp_path, some, redirection) == {what: ESCAPED[what][1] for what in some}
@@ -116,7 +116,9 @@ def shell(project: Project, line: str, api: str | None = None) -> int:
 CODES = {0: "true", 1: "false", 2: "no-such-program-anywhere"}
 
 
-@pytest.mark.parametrize(("reader", "code"), [("| head -n 1", 2), ("| true", 1), (">&-", 1), ("2>&-", 2)])
+@pytest.mark.parametrize(
+    ("reader", "code"), [("| head -n 1", 2), ("| true", 1), (">&-", 1), ("2>&-", 2), (">/dev/null", 0)]
+)
 def test_a_run_has_its_own_code_whoever_listens(tmp_path: Path, reader: str, code: int) -> None:
     """Who reads and how it ends is the business of different code: each is tried with each of some other."""
     project = repository(tmp_path, {"zelda/test-a.yaml": f"prompt: Greet.\ntestCommand: '{CODES[code]}'\n"})

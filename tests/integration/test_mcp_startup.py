@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from tests.builders import transcript
 from tests.support.claude_sessions import Session, make_workspace
@@ -99,9 +100,10 @@ def test_a_server_that_never_answers_holds_the_prompt_up_no_longer_than_the_boun
     assert led.servers["never"].reason == "it was still connecting when the session ended"
 
 
-def test_a_server_that_connects_during_the_session_was_loaded_late(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_server_that_connects_during_the_session_was_loaded_late(tmp_path: Path, seconds: float) -> None:
     work = tool_call("Bash", {"command": "python3 -c 'import time; time.sleep(4)'"})
-    led = run(tmp_path, {"greeter": server(3)}, work, GREET, settings={"mcp_startup_seconds": 0.5})
+    led = run(tmp_path, {"greeter": server(3)}, work, GREET, settings={"mcp_startup_seconds": seconds})
     assert "still connecting" in led.first_request
     assert led.greeting == "Hello, Ada!"
     assert led.servers["greeter"].loaded
