@@ -164,12 +164,17 @@ def _with(record: R, path: tuple[str, ...], value: object) -> R:
     return record.replace(**{field: _with(getattr(record, field), tuple(inner), value) if inner else value})
 
 
+def words(text: str) -> tuple[str, ...]:
+    """A list, separated by commas, blanks or line breaks."""
+    return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
+
+
 def _parsed(row: Override, text: str) -> Any:
     """The value that a text stands for; the text itself where it is none, which is then a problem."""
     types = type_names(row.schema)
     if "array" in types:
-        words = tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
-        return () if words == (row.none,) else words
+        items = words(text)
+        return () if items == (row.none,) else items
     if "integer" in types and re.fullmatch(r"[0-9]{1,9}", text):
         return int(text)
     try:

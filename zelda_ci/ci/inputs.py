@@ -146,11 +146,6 @@ def boolean(text: str) -> bool:
     return _BOOLEANS[text]
 
 
-def words(text: str) -> tuple[str, ...]:
-    """A list, separated by commas, blanks or line breaks."""
-    return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
-
-
 def artifact_name(name: str) -> str:
     """A name that GitHub accepts for an artifact."""
     if len(name) > 128 or not name.isprintable() or not is_artifact_name(name):

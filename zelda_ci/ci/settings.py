@@ -12,7 +12,7 @@ from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode
 from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.overrides import Overrides, read
+from zelda_ci.overrides import Overrides, read, words
 from zelda_ci.redact import Secret
 
 __all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_action_settings"]
@@ -126,7 +126,7 @@ def _settings(
     step_inputs.problems += overrides.problems()
     return ActionSettings(
         mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
-        suites=step_inputs.take("suites", inputs.words) or (),
+        suites=step_inputs.take("suites", words) or (),
         project=places.project(),
         anthropic_api_key=_secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
