@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 
 from tests.support.claude_sessions import Session, make_workspace, shebang
 from zelda_ci.domain.session import Noticed, SessionStatus
@@ -71,6 +72,28 @@ def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: P
 
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_START_FAILED")
     assert outcome.reason == "Claude Code ended with exit code 1 while starting: error: unknown option"
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "said"),
+    [("7", "CLI_START_FAILED", "ended with exit code 7 while starting"), ("KILL", "CLI_KILLED", "killed by signal 9")],
+)
+def test_a_cli_that_ends_before_it_is_written_to_is_explained_as_one_that_ends_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, code: str, said: str
+) -> None:
+    write = SubprocessCLITransport.write
+
+    async def write_late(self: SubprocessCLITransport, data: str) -> None:
+        assert self._process
+        await self._process.wait()
+        await write(self, data)
+
+    monkeypatch.setattr(SubprocessCLITransport, "write", write_late)
+    body = f"exit {word}" if word.isdigit() else f"kill -{word} $$"
+    cli = _program(tmp_path, f"#!/bin/sh\n{body}\n")
+    outcome = lead(Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=cli))
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+    assert said in str(outcome.reason)
 
 
 def _fake(folder: Path, body: str) -> Path:

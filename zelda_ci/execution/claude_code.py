@@ -172,6 +172,9 @@ def _crash(exc: Exception) -> Crash:
             return Crash(CrashKind.EXITED, exit_code=exc.exit_code)
         case sdk.CLIJSONDecodeError() if "maximum buffer size" in str(exc):
             return Crash(CrashKind.LINE_TOO_LONG, f"more than {MAX_MESSAGE_BYTES >> 20} MiB.")
+        # It had ended before it was written to; the SDK has one class for that and for a start that fails.
+        case sdk.CLIConnectionError() if str(exc).startswith(("Cannot write", "Failed to write")):
+            return Crash(CrashKind.EXITED)
         case sdk.CLINotFoundError() | sdk.CLIConnectionError():
             return Crash(CrashKind.NOT_STARTED, str(exc))
         # The SDK has no class for it.

@@ -30,7 +30,8 @@ class CrashKind(StrEnum):
 class Crash:
     """A breakdown of the CLI or of the connection to it.
 
-    `exit_code` is negative, or above 128, where a signal ended the CLI.
+    `exit_code` is negative, or above 128, where a signal ended the CLI. It is absent where the CLI was found ended when
+    it was written to.
     """
 
     kind: CrashKind
@@ -56,6 +57,8 @@ class SessionFacts:
     """Whether the CLI came up and got the prompt."""
     begun: bool = True
     """Whether the CLI was started at all, and confined as ordered; its supervisor says so."""
+    exit_code: int | None = None
+    """The CLI's own, where its supervisor saw it end."""
     command: bool = False
     """Whether the prompt looks like a command, with a leading `/`."""
     seconds_allowed: float = 0.0
@@ -113,19 +116,22 @@ def _of_crash(facts: SessionFacts) -> SessionEnding:
         case CrashKind.BROKEN:
             return _failed("SESSION_FAILED", f"The session broke off: {crash.detail}")
         case CrashKind.EXITED:
-            return _of_exit(crash.exit_code or 0, stderr, prompted=facts.prompted)
+            exit_code = facts.exit_code if crash.exit_code is None else crash.exit_code
+            return _of_exit(exit_code, stderr, prompted=facts.prompted)
 
 
-def _of_exit(exit_code: int, stderr: str, *, prompted: bool) -> SessionEnding:
-    signal_number = -exit_code if exit_code < 0 else exit_code - 128
+def _of_exit(exit_code: int | None, stderr: str, *, prompted: bool) -> SessionEnding:
+    known = exit_code or 0
+    signal_number = -known if known < 0 else known - 128
+    ended = "Claude Code ended" if exit_code is None else f"Claude Code ended with exit code {exit_code}"
     tail = f": {stderr}" if stderr else "."
     if "cannot be used with root" in stderr:
         return _failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
     if signal_number > 0:
         return _failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
     if not prompted:
-        return _failed("CLI_START_FAILED", f"Claude Code ended with exit code {exit_code} while starting{tail}")
-    return _failed("CLI_CRASHED", f"Claude Code ended with exit code {exit_code} before the session was over{tail}")
+        return _failed("CLI_START_FAILED", f"{ended} while starting{tail}")
+    return _failed("CLI_CRASHED", f"{ended} before the session was over{tail}")
 
 
 def _of_result(ended: Ended, facts: SessionFacts) -> SessionEnding:

@@ -165,6 +165,7 @@ class SessionRunner:
     def facts(self) -> SessionFacts:
         """What the verdict rests on, once the session is over."""
         recorder = self._recorder
+        launch = launches.read(self._request.workspace.status_file("session"))
         return SessionFacts(
             ended=recorder.ended,
             quiet=recorder.quiet,
@@ -176,7 +177,8 @@ class SessionRunner:
             prompted=self._transport.prompted,
             command=self._request.prompt.lstrip().startswith("/"),
             seconds_allowed=self._request.execution.timeout_seconds,
-            begun=launches.read(self._request.workspace.status_file("session")).begun,
+            begun=launch.begun,
+            exit_code=launch.exit_code,
             recording_failure=_explained(recorder.failure) if recorder.failure else None,
         )
 

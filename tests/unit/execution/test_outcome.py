@@ -150,6 +150,7 @@ def test_a_recording_failure_has_the_code_of_its_cause() -> None:
             "CLI_CRASHED",
             "Claude Code ended with exit code 0 before the session was over.",
         ),
+        (Crash(CrashKind.EXITED), ["oh"], False, "CLI_START_FAILED", "Claude Code ended while starting: oh"),
         (
             Crash(CrashKind.NOT_STARTED, "Working directory does not exist: /gone"),
             [],
@@ -179,6 +180,12 @@ def test_every_breakdown_has_a_code_and_a_sentence(
 ) -> None:
     verdict = judge(SessionFacts(crash=crash, stderr_tail=stderr, prompted=prompted))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.FAILED, code, reason)
+
+
+@pytest.mark.parametrize("crash", [Crash(CrashKind.EXITED, exit_code=125), Crash(CrashKind.EXITED)])
+def test_a_cli_that_never_began_was_not_confined(crash: Crash) -> None:
+    verdict = judge(SessionFacts(crash=crash, begun=False))
+    assert (verdict.status, verdict.code) == (SessionStatus.FAILED, "SESSION_NOT_CONFINED")
 
 
 def test_a_cli_that_dies_after_a_first_good_result_has_not_completed_the_session() -> None:
