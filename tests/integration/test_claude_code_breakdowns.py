@@ -75,11 +75,14 @@ def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("word", "code", "said"),
-    [("7", "CLI_START_FAILED", "ended with exit code 7 while starting"), ("KILL", "CLI_KILLED", "killed by signal 9")],
+    ("line", "code", "said"),
+    [
+        ("exit 7", "CLI_START_FAILED", "ended with exit code 7 while starting"),
+        ("kill -9 $$", "CLI_KILLED", "killed by signal 9"),
+    ],
 )
 def test_a_cli_that_ends_before_it_is_written_to_is_explained_as_one_that_ends_after(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, code: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: str, said: str
 ) -> None:
     write = SubprocessCLITransport.write
 
@@ -89,8 +92,7 @@ def test_a_cli_that_ends_before_it_is_written_to_is_explained_as_one_that_ends_a
         await write(self, data)
 
     monkeypatch.setattr(SubprocessCLITransport, "write", write_late)
-    body = f"exit {word}" if word.isdigit() else f"kill -{word} $$"
-    cli = _program(tmp_path, f"#!/bin/sh\n{body}\n")
+    cli = _program(tmp_path, f"#!/bin/sh\n{line}\n")
     outcome = lead(Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=cli))
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
     assert said in str(outcome.reason)
