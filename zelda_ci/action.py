@@ -12,10 +12,13 @@ import anyio
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.ci import comment_mode, evaluate, publish
+from zelda_ci.ci.base import BaseSource, overrule, read_base
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Checkout, Decision, decide
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api
@@ -23,7 +26,7 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents
 from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.redact import Secret
+from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.workspace.git import head_commit
@@ -66,19 +69,38 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
-    loaded = app.load(settings.project)
+    loaded, findings, notes = _with_rights(app.load(settings.project), case, environ)
     order = RunOrder(
         names=settings.suites,
         overrides=settings.overrides,
         jobs=settings.jobs,
         replay=settings.replay,
+        overruled=findings,
         conclusion_seconds=CONCLUSION_SECONDS,
     )
 
     def run() -> BatchResult:
         return app.run(loaded, order, environment(environ, settings), emit)
 
-    return evaluate.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir), run)
+    return evaluate.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir, notes=notes), run)
+
+
+def _with_rights(
+    loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]
+) -> tuple[LoadedProject, Mapping[str, tuple[SettingFinding, ...]], tuple[str, ...]]:
+    """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
+    settings, commit = case.settings, case.decision.base
+    if commit is None:
+        return loaded, {}, ()
+    context = settings.context
+    source = BaseSource(
+        settings.project, context.workspace, context.server_url, context.repository, settings.github_token, environ
+    )
+    redact = Redactor(settings.secrets())
+    overruled = overrule(loaded, source.top, read_base(commit, source, redact), redact)
+    for note in overruled.notes:
+        case.log.report("warning", note, title="Rights come from the base")
+    return overruled.project, overruled.findings, overruled.notes
 
 
 def _need_files(project: Path) -> None:

@@ -19,6 +19,7 @@ from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, ExecutionError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
@@ -59,6 +60,8 @@ class RunOrder:
     replay: Path | None = None
     unsafe: bool = False
     """Whether a run may have no isolation at all."""
+    overruled: Mapping[str, tuple[SettingFinding, ...]] = field(default_factory=dict)
+    """By suite, what a pull request wanted to set, and may not."""
     conclusion_seconds: float = 60
     """Most that changes and evaluation may take once a run was interrupted."""
 
@@ -84,7 +87,7 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
-        return anyio.run(_run, tools, _plan(suites), order.jobs, emit, preload)
+        return anyio.run(_run, tools, _plan(suites, order), order.jobs, emit, preload)
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
@@ -137,9 +140,14 @@ def _first(group: BaseExceptionGroup) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
 
 
-def _plan(suites: Sequence[ResolvedSuite]) -> list[PlannedRun]:
+def _plan(suites: Sequence[ResolvedSuite], order: RunOrder) -> list[PlannedRun]:
     return [
-        PlannedRun(suite, trial, f"{suite.name}-{trial}" if suite.trials > 1 else suite.name)
+        PlannedRun(
+            suite,
+            trial,
+            f"{suite.name}-{trial}" if suite.trials > 1 else suite.name,
+            order.overruled.get(suite.name, ()),
+        )
         for suite in suites
         for trial in range(1, suite.trials + 1)
     ]

@@ -36,6 +36,8 @@ class CiContext:
     results_dir: Path
     log: Log
     now: Callable[[], datetime]
+    notes: tuple[str, ...] = ()
+    """What is to be told before anything has happened."""
 
     @property
     def run_id(self) -> int:

@@ -31,14 +31,14 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
     with _handlers_kept():
         batch = run()
     # The baseline is what stays if the step is killed from here on.
-    result = CiResult(batch, CANCELLED, cancelled=batch.interrupted)
+    result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
         try:
             write(files.results, json_of(batch))
         finally:
-            publish.record(case, files, CiResult(batch, CANCELLED, cancelled=True))
+            publish.record(case, files, CiResult(batch, CANCELLED, cancelled=True, notes=[*case.notes]))
     _until_cancelled(
         case, result, lambda: _compare(case, files, result, baseline_given), lambda: _store(case, files, result)
     )

@@ -1,5 +1,6 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -31,6 +32,7 @@ def number(event: Mapping[str, Any], *path: str) -> int | None:
 
 DEPENDABOT = "dependabot[bot]"
 NO_COMMIT = "0" * 40
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Decision:
     """The commit whose open pull request gets the comment, where the event names none."""
     head_sha: str = ""
     """Of a pull request, its head; empty where the tested commit is nobody's head."""
+    base: str | None = None
+    """The commit whose configuration gives rights; absent where that is the tested one's own."""
     explain_forks: bool = False
     """Whether the summary says how pull requests of forks can be evaluated."""
 
@@ -84,6 +88,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     decision = _by_event(settings, checkout)
     if decision.activity == "run":
         _need_key(settings, decision)
+        decision = replace(decision, base=_base(settings, checkout))
     if not settings.compare:
         decision = replace(decision, target=None)
     if settings.comment is CommentWhen.OFF and decision.activity == "run":
@@ -148,6 +153,26 @@ def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> 
         commit = checkout.parents[0]
         return BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, into which it is merged"
     return BaselineTarget(branch, meeting=(branch, head)), f"the commit of {branch} on which it is based"
+
+
+def _base(settings: ActionSettings, checkout: Checkout) -> str | None:
+    """Of a pull request or a merge queue, whatever the event is called; branches are their authors' own.
+
+    GitHub's own merge commit says best what it was merged into. Of any other commit, the parents are what its author
+    wanted.
+    """
+    event = settings.event
+    if path_in(event, "merge_group") is not None:
+        commit = text(event, "merge_group", "base_sha")
+    elif path_in(event, "pull_request") is not None:
+        head, merged = text(event, "pull_request", "head", "sha"), checkout.head == settings.context.sha
+        is_githubs = merged and len(checkout.parents) == 2 and checkout.parents[1] == head
+        commit = checkout.parents[0] if is_githubs else text(event, "pull_request", "base", "sha")
+    else:
+        return None
+    if not _COMMIT.fullmatch(commit):
+        raise _refused("The event does not say what is merged into what.", "GITHUB_EVENT_PATH must be the payload.")
+    return commit
 
 
 def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decision:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 from zelda_ci.config import document, suite_file, validation
 from zelda_ci.config.document import ConfigDocument, lies_in
-from zelda_ci.config.merge import LoadedSuite, resolve
+from zelda_ci.config.merge import Layer, LoadedSuite, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, printable, shown
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys, nearest
 from zelda_ci.config.suite_file import SuiteFile
@@ -96,6 +96,8 @@ class LoadedProject:
 
     root: Path
     results_dir: Path
+    layer: Layer
+    """What the project's file gives."""
     config: ProjectConfig
     suites: tuple[LoadedSuite, ...]
 
@@ -158,7 +160,8 @@ def examine(folder: Path) -> Examination:
     if not suites:
         return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
     resolved = tuple(resolve(suite.identity, suite.layer, config.layer) for suite in suites)
-    return Examination(LoadedProject(root, root / config.config.results_dir, config.config, resolved))
+    results_dir = root / config.config.results_dir
+    return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved))
 
 
 def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
@@ -171,10 +174,10 @@ def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
             config = document.load_document(path, CONFIG_FILE, ProjectConfig)
         except Rejected as exc:
             return document.empty(CONFIG_FILE, ProjectConfig, *exc.problems)
-    return replace(config, problems=(*config.problems, *_folder_problems(config, root)))
+    return replace(config, problems=(*config.problems, *folder_problems(config, root)))
 
 
-def _folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
+def folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
     """Folders that the configuration names must lie in the project, links followed, and not be each other."""
     test_dir, results_dir = root / config.config.test_dir, root / config.config.results_dir
     if not lies_in(test_dir, root):

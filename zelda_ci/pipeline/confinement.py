@@ -4,11 +4,11 @@ from collections.abc import Collection
 
 import anyio.to_thread
 
-from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import CheckoutReport, Confinement, IsolationReport, SettingFinding
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Warned
-from zelda_ci.pipeline.tools import Tools
+from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
@@ -20,15 +20,17 @@ def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) ->
     return f"isolation: {', '.join(sorted(levels))}{why}"
 
 
-def isolation_report(suite: ResolvedSuite, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:
+def isolation_report(planned: PlannedRun, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:
     """What is known when the workspace is there."""
     kept = () if confinement.level == "full" else reasons
-    return IsolationReport(level=confinement.level, reasons=kept, network=suite.isolation.network)
+    network = planned.suite.isolation.network
+    return IsolationReport(level=confinement.level, reasons=kept, network=network, findings=planned.overruled)
 
 
 def enter_findings(state: RunState, findings: tuple[SettingFinding, ...]) -> None:
     """Add what the project's settings tried."""
-    _enter(state, findings=findings)
+    report = state.known.isolation
+    _enter(state, findings=(*(report.findings if report else ()), *findings))
 
 
 def enter_protected(state: RunState, restored: tuple[SafeText, ...]) -> None:

@@ -141,7 +141,9 @@ class SuiteRun:
                     workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                confined = confinement.isolation_report(self.suite, workspace.confinement, self.tools.isolation_reasons)
+                confined = confinement.isolation_report(
+                    self.planned, workspace.confinement, self.tools.isolation_reasons
+                )
                 self.state.update(source=TestedSource(**asdict(workspace.source)), isolation=confined)
                 await self._look(workspace)
                 self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)

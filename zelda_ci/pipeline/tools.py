@@ -11,7 +11,7 @@ from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.run import JudgeUsage, Versions
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import CommandPhase, Workspace
+from zelda_ci.domain.workspace import CommandPhase, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.agent import CodingAgent
@@ -148,6 +148,8 @@ class PlannedRun:
     suite: ResolvedSuite
     trial: int
     label: str
+    overruled: tuple[SettingFinding, ...] = ()
+    """What a pull request wanted to set for it, and may not."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,217 @@
+"""The configuration of the commit that a pull request is merged into: from the workspace, or else from GitHub by git.
+
+Commits and files are named by their hashes, and git checks what it fetches: it does not matter who hands them over.
+"""
+
+import base64
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import anyio
+
+from zelda_ci.config import trust
+from zelda_ci.config.document import MAX_FILE_BYTES
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.schema import CONFIG_FILE
+from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
+from zelda_ci.domain.workspace import SettingFinding
+from zelda_ci.errors import ConfigError
+from zelda_ci.redact import Redactor, Secret
+from zelda_ci.workspace.git import Git, prepare
+
+MAX_FILES = 5_000
+MAX_NAMED = 20
+FETCH_SECONDS = 300.0
+
+_OURS = re.compile(rf"{re.escape(CONFIG_FILE)}|test-.*\.ya?ml", re.DOTALL)
+_REGULAR = (b"100644", b"100755")
+# How git reaches the network; nothing else of the job's environment is passed on.
+_NETWORK = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"),
+)
+
+
+@dataclass(frozen=True)
+class BaseSource:
+    """Where the base can be had."""
+
+    project: Path
+    """Folder where the search for the project begins."""
+    workspace: Path
+    server_url: str
+    repository: str
+    token: Secret | None
+    environ: Mapping[str, str]
+
+    @property
+    def top(self) -> Path:
+        """Of the repository in which the project lies."""
+        folder = self.project.resolve()
+        folders = (folder, *folder.parents)
+        return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
+
+
+def read_base(commit: str, source: BaseSource, redact: Redactor) -> BaseSettings:
+    """What counts of a base commit's configuration.
+
+    Raises:
+        ConfigError: The commit cannot be had.
+        WorkspaceError: There is no git, or it did not end.
+    """
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        folder = Path(name).resolve()
+        files = folder / "files"
+        # Zelda's search for a project ends at the top of a repository.
+        (files / ".git").mkdir(parents=True)
+        git = prepare(folder, source.environ, redact)
+        anyio.run(_gather, git, commit, source, files)
+        return trust.base_settings(files / source.project.resolve().relative_to(source.top), files, commit)
+
+
+async def _gather(git: Git, commit: str, source: BaseSource, files: Path) -> None:
+    if not await _write_files(git.within(source.top), commit, files):
+        fetched = await _fetch(git, commit, source, files.with_name("fetched"))
+        if not (fetched and await _write_files(fetched, commit, files)):
+            raise _missing(commit)
+
+
+def _missing(commit: str) -> ConfigError:
+    return ConfigError(
+        f"On a pull request, rights come from the commit that it is merged into, and {commit[:7]} could not be read.",
+        hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
+        code="BASE_UNREADABLE",
+    )
+
+
+async def _write_files(git: Git, commit: str, folder: Path) -> bool:
+    """Write what is Zelda's in a commit; false where the repository does not have all of it."""
+    listing = await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit)
+    if listing.exit_code != 0 or listing.truncated:
+        return False
+    blobs = dict(_ours(listing.stdout))
+    if len(blobs) > MAX_FILES:
+        raise ConfigError(f"{commit[:7]} has more than {MAX_FILES} files of Zelda's.", code="BASE_UNREADABLE")
+    contents = await git.attempt("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs.values()).encode())
+    texts = dict(_batch(contents.stdout))
+    if contents.exit_code != 0 or contents.truncated or not texts.keys() >= set(blobs.values()):
+        return False
+    for path, blob in blobs.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # One byte more than is read of a file, so that one that is too large stays too large.
+        file.write_bytes(texts[blob][: MAX_FILE_BYTES + 1])
+    return True
+
+
+def _ours(listing: bytes) -> Iterator[tuple[str, str]]:
+    """Path and blob of every configuration and suite, whatever project they belong to."""
+    for entry in listing.split(b"\0"):
+        about, _, name = entry.partition(b"\t")
+        mode, _, blob = about.partition(b" ")
+        path = PurePosixPath(name.decode("utf-8", "surrogateescape"))
+        safe = not {"..", ".git"} & set(path.parts) and not path.is_absolute()
+        if mode in _REGULAR and safe and _OURS.fullmatch(path.name):
+            yield str(path), blob.split()[-1].decode()
+
+
+def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
+    """What `git cat-file --batch` prints of blobs that are there."""
+    start = 0
+    while (end := output.find(b"\n", start)) >= 0:
+        name, kind, *size = output[start:end].split(b" ")
+        start = end + 1
+        if kind == b"blob":
+            length = int(size[0])
+            yield name.decode(), output[start : start + length]
+            start += length + 1
+
+
+async def _fetch(git: Git, commit: str, source: BaseSource, folder: Path) -> Git | None:
+    """A repository of our own with the commit, its folders, and those files that matter; absent where nobody has it."""
+    await git("init", "-q", "--bare", str(folder))
+    variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
+    variables |= {name: source.environ[name] for name in _NETWORK if name in source.environ}
+    git = git.within(folder, **variables)
+    origin = await git.within(source.top).attempt("config", "--local", "--get", "remote.origin.url")
+    addresses = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
+    # An address for SSH or of another kind is not GitHub's for us.
+    for address in [each for each in addresses if each.startswith(("https://", "http://", "file://"))]:
+        for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
+            await git("config", *setting)
+        if await _fetched(git, "--depth=1", "origin", commit) and await _complete(git, commit):
+            return git
+    return None
+
+
+async def _fetched(git: Git, *what: str, stdin: bytes = b"") -> bool:
+    options = ("--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--no-recurse-submodules")
+    outcome = await git.attempt("-c", "fetch.negotiationAlgorithm=noop", "fetch", "-q", *options, *what, stdin=stdin)
+    return outcome.exit_code == 0
+
+
+async def _complete(git: Git, commit: str) -> bool:
+    """Fetch the files that matter, all at once: git would ask for each by itself."""
+    listing = await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit)
+    blobs = dict.fromkeys(dict(_ours(listing.stdout)).values())
+    wanted = "".join(f"{blob}\n" for blob in blobs).encode()
+    return listing.exit_code == 0 and (not blobs or await _fetched(git, "--stdin", "origin", stdin=wanted))
+
+
+def _credentials(source: BaseSource) -> dict[str, str]:
+    """The token for GitHub's own address and no other, as variables: arguments can be seen by everybody."""
+    if source.token is None:
+        return {}
+    basic = base64.b64encode(f"x-access-token:{source.token.reveal()}".encode()).decode()
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{source.server_url}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"AUTHORIZATION: basic {basic}",
+    }
+
+
+@dataclass(frozen=True)
+class Overruled:
+    """What a pull request changes and may not, for results and for readers."""
+
+    project: LoadedProject
+    findings: Mapping[str, tuple[SettingFinding, ...]]
+    """By suite."""
+    notes: tuple[str, ...]
+
+
+def overrule(loaded: LoadedProject, top: Path, base: BaseSettings, redact: Redactor) -> Overruled:
+    """The project with the base's rights, and what is to be told about it.
+
+    Raises:
+        ConfigError: The base's configuration cannot be used.
+    """
+    settled = trust.settle(loaded, top, base)
+    findings = {
+        each.suite.resolved.name: tuple(_finding(change, redact) for change in (*settled.changes, *each.changes))
+        for each in settled.suites
+    }
+    return Overruled(settled.project, findings, tuple(_notes(settled, base.commit)))
+
+
+def _finding(change: KeyChange, redact: Redactor) -> SettingFinding:
+    return SettingFinding(file=redact(str(change.origin)), setting=redact(change.key), effect=change.effect)
+
+
+def _notes(settled: SettledProject, commit: str) -> Iterator[str]:
+    changes = [*settled.changes, *(change for each in settled.suites for change in each.changes)]
+    named = list(dict.fromkeys(f"{change.key} ({change.origin})" for change in changes))
+    if named:
+        more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+        yield (
+            f"Settings that give rights are those of the base, {commit[:7]}; what the pull request says was not taken: "
+            f"{', '.join(named[:MAX_NAMED])}{more}"
+        )
+    new = [each.suite.resolved.file for each in settled.suites if each.is_new]
+    if new:
+        more = f" and {len(new) - MAX_NAMED} more" if len(new) > MAX_NAMED else ""
+        are = "is new and has" if len(new) == 1 else "are new and have"
+        yield f"{', '.join(new[:MAX_NAMED])}{more} {are} the rights that the base's project gives"

@@ -1,0 +1,226 @@
+"""Which settings a pull request decides for itself, and which stay those of the commit that it is merged into.
+
+A pull request is written by anybody. What it tests is its own; what gives rights, or says where credentials, prompts
+and results go, is not. Every key is in one of the tables: a test fails where one has no decision.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from zelda_ci.config import document
+from zelda_ci.config.document import ConfigDocument
+from zelda_ci.config.loader import MappingNode
+from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve
+from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
+from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems, suite_files
+from zelda_ci.config.schema import CONFIG_FILE, ConfigKey, ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.validation import Model
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.errors import ConfigError
+
+# Keys, or groups with all that is in them → what a pull request could do with them.
+OF_THE_BASE: Mapping[str, str] = {
+    "resultsDir": "would have said where Zelda writes",
+    "gatewayUrl": "would have sent the gateway's key and all that is judged to another address",
+    "judgeModel": "would have chosen who judges, and through a gateway at which provider",
+    "judge.model": "would have chosen who judges, and through a gateway at which provider",
+    "historyDepth": "would have shown the session more of the history",
+    "execution.env": "would have passed other variables to session and commands",
+    "execution.permissionMode": "would have changed what the session may do without asking",
+    "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",
+    "execution.disallowedTools": "would have given the session other tools",
+    "isolation": "would have changed how session and commands are confined",
+}
+# The lower of the two counts: a pull request may spend less, not more.
+LOWEST: Mapping[str, str] = {"execution.maxCostUsd": "would have raised what a session may cost"}
+# What is tested, and by which measure; whoever reviews the suites decides about these.
+OF_THE_HEAD = frozenset(
+    {
+        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "tags", "trials",
+        "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
+        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "metrics", "efficiencyTargets", "setupCommand",
+        "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "coverageThreshold", "testReport",
+        "coverageReport", "protectedPaths", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
+        "judge.timeoutSeconds", "judge.contextTokens", "undecided", "gate",
+    }
+)  # fmt: skip
+NOT_TAKEN = "it was not taken from the pull request"
+
+
+def decision(key: str) -> Mapping[str, str] | frozenset[str] | None:
+    """The table in which a dotted key, or a group that holds it, stands; absent where nobody has decided."""
+    parts = key.split(".")
+    names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    return next((table for table in (OF_THE_BASE, LOWEST, OF_THE_HEAD) if names & set(table)), None)
+
+
+def why(key: str) -> str:
+    """What another value could have done."""
+    effects = {**OF_THE_BASE, **LOWEST}
+    return effects[key] if key in effects else effects[key.partition(".")[0]]
+
+
+@dataclass(frozen=True)
+class BaseSettings:
+    """The settings of the base, whatever else is wrong with its files."""
+
+    commit: str
+    config: ProjectConfig
+    layer: Layer
+    """Of the project's file."""
+    suites: Mapping[str, Layer]
+    """By path in the repository."""
+    problems: tuple[ConfigProblem, ...] = ()
+    """What cannot be read of the settings that count."""
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """A key that the pull request changes, and that stayed what it was."""
+
+    key: str
+    origin: Origin
+    """Where the pull request gives it, or the base did where the pull request left it out."""
+
+    @property
+    def effect(self) -> str:
+        return f"It {why(self.key)}; {NOT_TAKEN}."
+
+
+@dataclass(frozen=True)
+class SettledSuite:
+    """A suite of the pull request with the rights that the base gives."""
+
+    suite: LoadedSuite
+    is_new: bool
+    changes: tuple[KeyChange, ...]
+
+
+@dataclass(frozen=True)
+class SettledProject:
+    """A pull request's project with the rights that its base gives."""
+
+    project: LoadedProject
+    suites: tuple[SettledSuite, ...]
+    """In the order of the project's."""
+    changes: tuple[KeyChange, ...]
+    """Of keys that belong to no suite."""
+
+
+def base_settings(folder: Path, top: Path, commit: str) -> BaseSettings:
+    """What counts of the files of a base commit.
+
+    Args:
+        folder: Where the search for the project begins, among the base's files.
+        top: Of the repository there.
+        commit: The base.
+    """
+    root = find_root(folder) if folder.is_dir() else top
+    project, problems = _base_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
+    suites = {}
+    for path in suite_files(root, project.config.test_dir):
+        suite, more = _base_document(path, path.relative_to(root).as_posix(), SuiteConfig)
+        suites[path.relative_to(top).as_posix()] = suite.layer
+        problems += more
+    return BaseSettings(commit, project.config, project.layer, suites, problems)
+
+
+def _base_document(
+    path: Path, file: str, model: type[Model]
+) -> tuple[ConfigDocument[Model], tuple[ConfigProblem, ...]]:
+    """What a file gives, and what is wrong with the part of it that counts."""
+    if not os.path.lexists(path):
+        return document.empty(file, model), ()
+    try:
+        read = document.load_document(path, file, model)
+    except Rejected as exc:
+        return document.empty(file, model), exc.problems
+    return read, tuple(it for it in read.problems if _concerns_what_counts(it, read.root))
+
+
+def _concerns_what_counts(problem: ConfigProblem, root: MappingNode) -> bool:
+    """Whether it is one of a key that counts, or of the file as a whole."""
+    line = problem.line or 0
+    above = [(entry.key_at.line, key) for key, entry in root.entries.items() if entry.key_at.line <= line]
+    return not above or max(above)[1] in {name.partition(".")[0] for name in (*OF_THE_BASE, *LOWEST)}
+
+
+def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
+    """The project with the base's settings where these count.
+
+    Raises:
+        ConfigError: The base's cannot be read, or do not fit the files of the pull request.
+    """
+    if base.problems:
+        raise ConfigError(
+            f"On a pull request, rights come from {base.commit[:7]}, into which it is merged, and there the "
+            "configuration cannot be used:\n" + "\n".join(map(str, ordered(base.problems))),
+            hint="Nothing was run. Correct it on the base branch first.",
+            code="BASE_CONFIGURATION_INVALID",
+        )
+    prefix = Path(os.path.relpath(os.path.realpath(head.root), os.path.realpath(top)))
+    suites = tuple(_settled(it, (prefix / it.resolved.file).as_posix(), base) for it in head.suites)
+    wanted = head.config.results_dir
+    config = head.config.replace(results_dir=base.config.results_dir)
+    if problems := tuple(
+        folder_problems(replace(document.empty(CONFIG_FILE, ProjectConfig), config=config), head.root)
+    ):
+        raise Examination(None, ordered(problems)).error()
+    settled = replace(
+        head, results_dir=head.root / config.results_dir, config=config, suites=tuple(it.suite for it in suites)
+    )
+    place = head.layer.origin("resultsDir") or base.layer.origin("resultsDir") or DEFAULT
+    changes = (KeyChange("resultsDir", place),) if config.results_dir != wanted else ()
+    return SettledProject(settled, suites, changes)
+
+
+def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
+    """The suite with the base's settings where these count.
+
+    Args:
+        head: As the pull request has it.
+        path: Of its file in the repository.
+        base: The settings of the base.
+    """
+    own = base.suites.get(path)
+    layers = [layer for layer in (own, base.layer) if layer]
+    suite = head.resolved
+    identity = Identity(suite.file, suite.name, DEFAULT, suite.prompt, DEFAULT)
+    trusted = resolve(identity, *layers)
+    changes, origins = [], dict(head.provenance)
+    for key in _settings():
+        wanted, given = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
+        if (settled := _counting(key.dotted, wanted, given)) != wanted:
+            suite = _with(suite, key.attributes, settled)
+            changes.append(KeyChange(key.dotted, _place(key.dotted, head, trusted)))
+            origins[key.dotted] = trusted.provenance[key.dotted]
+    told = [change for change in changes if change.key != "judge.model"]
+    return SettledSuite(replace(head, resolved=suite, provenance=origins), own is None, tuple(told))
+
+
+def _settings() -> Iterator[ConfigKey]:
+    for key in keys(ResolvedSuite):
+        if key.group is None and decision(key.dotted) in (OF_THE_BASE, LOWEST):
+            yield key
+
+
+def _counting(key: str, wanted: Any, given: Any) -> Any:
+    if decision(key) is LOWEST:
+        return min((value for value in (wanted, given) if value is not None), default=None)
+    return given
+
+
+def _place(key: str, head: LoadedSuite, base: LoadedSuite) -> Origin:
+    places = (side.provenance.get(key, DEFAULT) for side in (head, base))
+    return next((place for place in places if place != DEFAULT), DEFAULT)
+
+
+def _with(record: Any, path: tuple[str, ...], value: object) -> Any:
+    field, *inner = path
+    held: Record = getattr(record, field)
+    return record.replace(**{field: _with(held, tuple(inner), value) if inner else value})
