@@ -11,6 +11,7 @@ from zelda_ci.config.merge import Layer, LoadedSuite, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, printable, shown
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys, nearest
 from zelda_ci.config.suite_file import SuiteFile
+from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.errors import ConfigError
 
 DEFAULT_TEST_DIR = str(ProjectKeys().test_dir)
@@ -196,11 +197,12 @@ def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:
 def _read_suites(
     root: Path, config: ConfigDocument[ProjectConfig]
 ) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...]]:
+    tracked = TrackedFiles(root)
     suites: list[SuiteFile] = []
     problems: list[ConfigProblem] = []
     for path in suite_files(root, config.config.test_dir):
         try:
-            suites.append(suite_file.load_suite(path, root))
+            suites.append(suite_file.load_suite(path, root, tracked))
         except Rejected as exc:
             problems += exc.problems
     problems += (problem for suite in suites for problem in suite.problems)

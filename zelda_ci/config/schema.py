@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from zelda_ci import __version__
 from zelda_ci.config.messages import MAX_SHOWN_LENGTH, shown
 from zelda_ci.domain import suite
-from zelda_ci.domain.suite import Name, ProjectPath, Setting, SharedSettings, Text, WebAddress
+from zelda_ci.domain.suite import Name, ProjectPath, Setting, SharedSettings, SourcePath, Text, WebAddress
 
 CONFIG_FILE = "zelda.config.yaml"
 
@@ -22,7 +22,7 @@ CONFIG_FILE = "zelda.config.yaml"
 class ProjectKeys(Setting):
     """Keys that only the project's configuration has."""
 
-    test_dir: ProjectPath = Field("zelda", description="Folder of the suites: every file test-*.yaml in it is a suite.")
+    test_dir: SourcePath = Field("zelda", description="Folder of the suites: every file test-*.yaml in it is a suite.")
     results_dir: ProjectPath = Field(
         ".zelda", description="Folder for results and running workspaces; git must ignore it."
     )

@@ -11,7 +11,9 @@ from zelda_ci.config.document import TOP, ConfigDocument, lies_in, read_text
 from zelda_ci.config.merge import Identity, Layer, Origin
 from zelda_ci.config.messages import ConfigProblem, Position, Rejected, config_problem
 from zelda_ci.config.schema import SuiteConfig
+from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.domain.suite import NAME
+from zelda_ci.files import untrusted
 
 Suite = ConfigDocument[SuiteConfig]
 
@@ -25,8 +27,13 @@ class SuiteFile:
     problems: tuple[ConfigProblem, ...]
 
 
-def load_suite(path: Path, root: Path) -> SuiteFile:
+def load_suite(path: Path, root: Path, tracked: TrackedFiles) -> SuiteFile:
     """Read one suite of the project.
+
+    Args:
+        path: Where it is.
+        root: The project.
+        tracked: What git tracks of the project.
 
     Raises:
         Rejected: nothing in the file can be used.
@@ -36,7 +43,7 @@ def load_suite(path: Path, root: Path) -> SuiteFile:
     if not suite.root.entries:
         raise Rejected(*suite.problems, config_problem(file, TOP, f"the suite is empty: {_NEEDS}"))
     try:
-        prompt, origin = _prompt(suite, path, root)
+        prompt, origin = _prompt(suite, path, root, tracked)
         trouble: tuple[ConfigProblem, ...] = ()
     except Rejected as exc:
         prompt, origin, trouble = "", Origin(file), exc.problems
@@ -66,7 +73,7 @@ def _name_problems(suite: Suite, name: str) -> Iterator[ConfigProblem]:
         )
 
 
-def _prompt(suite: Suite, path: Path, root: Path) -> tuple[str, Origin]:
+def _prompt(suite: Suite, path: Path, root: Path, tracked: TrackedFiles) -> tuple[str, Origin]:
     """The prompt, from the file itself or the one it names."""
     file, places = suite.layer.file, suite.layer.places
     if "prompt" in places and "promptFile" in places:
@@ -75,17 +82,27 @@ def _prompt(suite: Suite, path: Path, root: Path) -> tuple[str, Origin]:
     if "promptFile" in places:
         position = suite.root.entries["promptFile"].node.at
         given = suite.config.prompt_file
-        return _prompt_from(given, file, position, path.parent, root) if given else ("", Origin(file))
+        if not given:
+            return "", Origin(file)
+        target = _inside_project(given, file, position, path.parent, root)
+        return _prompt_from(target, file, position, root, tracked)
     if "prompt" in places:
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
     raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
 
 
-def _prompt_from(given: str, file: str, position: Position, folder: Path, root: Path) -> tuple[str, Origin]:
+def _inside_project(given: str, file: str, position: Position, folder: Path, root: Path) -> Path:
     target = Path(os.path.normpath(folder / given))
     if not (given.isprintable() and target.is_relative_to(root) and lies_in(target.parent, root)):
         raise Rejected(config_problem(file, position, "promptFile must be a file inside the project"))
+    return target
+
+
+def _prompt_from(target: Path, file: str, position: Position, root: Path, tracked: TrackedFiles) -> tuple[str, Origin]:
     name = target.relative_to(root).as_posix()
+    refusal = tracked.refusal(target) if untrusted.kind_of(target) == untrusted.FILE else None
+    if refusal:
+        raise Rejected(config_problem(file, position, f"promptFile: {name} {refusal}"))
     try:
         text = read_text(target, name)
     except Rejected as exc:

@@ -43,6 +43,13 @@ def _inside(path: str) -> str:
     return path
 
 
+def _outside_git(path: str) -> str:
+    # Some file systems do not tell upper from lower case.
+    if ".git" in path.lower().split("/"):
+        raise PydanticCustomError("git", "must not lead into .git, where git keeps what is its own")
+    return path
+
+
 def has_port(address: str) -> bool:
     """Whether the port of an address, where one is given, exists."""
     try:
@@ -84,8 +91,9 @@ JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
 WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
 Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
 ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
+SourcePath = Annotated[ProjectPath, AfterValidator(_outside_git)]
 Globs = Annotated[
-    tuple[ProjectPath, ...], BeforeValidator(_listed, json_schema_input_type=ProjectPath | tuple[ProjectPath, ...])
+    tuple[SourcePath, ...], BeforeValidator(_listed, json_schema_input_type=SourcePath | tuple[SourcePath, ...])
 ]
 # A shell line, or the arguments of one program.
 Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]

@@ -24,14 +24,16 @@ _NOT_REGULAR = {
     errno.EISDIR: "a folder",
 }
 
+FILE = "a file"
+SOCKET = "a socket"
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
+    stat.S_IFSOCK: SOCKET,
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-    stat.S_IFREG: "a file",
+    stat.S_IFREG: FILE,
 }
 
 

@@ -1,0 +1,43 @@
+"""What git tracks of a project: only such a file may become a prompt, which goes to the model and into results."""
+
+import os
+import shutil
+from functools import cached_property
+from pathlib import Path
+
+from zelda_ci import process
+
+SECONDS = 60.0
+_REGULAR = (b"100644 ", b"100755 ")
+# Of a repository that may be another user's; its settings must not start a program.
+_OPTIONS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
+class TrackedFiles:
+    """Asks git once, and only when it has to. Where there is no repository, nothing is refused."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(os.path.realpath(root))
+
+    def refusal(self, path: Path) -> str | None:
+        """Why a file of the project may not be used; absent where it may. Links to folders are followed."""
+        real = Path(os.path.realpath(path.parent)) / path.name
+        if self._names is None or os.fsencode(real.relative_to(self._root)) in self._names:
+            return None
+        return "is not tracked by git, and what a session gets must be: commit it, or write the text under prompt"
+
+    @cached_property
+    def _names(self) -> frozenset[bytes] | None:
+        """Regular files in the index, relative to the project; what git cannot tell is not tracked."""
+        folders = (self._root, *self._root.parents)
+        git = shutil.which("git")
+        if git is None or not any(os.path.lexists(folder / ".git") for folder in folders):
+            return None
+        try:
+            listing = process.answer(
+                [git, *_OPTIONS, "-C", str(self._root), "ls-files", "-s", "-z"], timeout_seconds=SECONDS
+            )
+        except OSError:
+            return frozenset()
+        entries = listing.stdout.split(b"\0") if listing.exit_code == 0 else []
+        return frozenset(entry.partition(b"\t")[2] for entry in entries if entry.startswith(_REGULAR))
