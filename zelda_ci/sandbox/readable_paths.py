@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.errors import ConfigError
+from zelda_ci.files import untrusted
 
 # Version managers: their programs on PATH look for the rest in HOME, which is another one in a session.
 TOOLCHAINS = {
@@ -66,6 +67,12 @@ SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
     ".password-store", ".pypirc", ".ssh",
 )  # fmt: skip
+
+# Where daemons have their sockets, and the kernel what is no file: neither these nor what is in them.
+OF_DAEMONS = ("/run", "/var/run", "/dev", "/proc", "/sys")
+# Shared with everybody: a folder in them may be meant, they themselves are not.
+SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
+MAX_ENTRIES = 300_000
 
 
 @dataclass(frozen=True)
@@ -127,20 +134,63 @@ def check_readable(paths: Iterable[str], grounds: PathPolicy) -> None:
         ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
     """
     for text in paths:
-        path = Path(text)
-        problem = (
-            "is not absolute" if not path.is_absolute()
-            else "does not exist" if not path.exists()
-            else "would show the project, the home folder or other workspaces" if grounds.is_private(path)
-            else "is a place for credentials" if _is_secret(path, grounds)
-            else None
-        )  # fmt: skip
+        problem = _refusal(Path(text), grounds)
         if problem:
             raise ConfigError(
                 f"isolation.readPaths lists {text}, which {problem}.",
                 hint="Name folders of toolchains or data outside the project, as narrow as possible.",
                 code="READ_PATH_REFUSED",
             )
+
+
+def _refusal(path: Path, grounds: PathPolicy) -> str | None:
+    real = _real(path)
+    return (
+        "is not absolute" if not path.is_absolute()
+        else "is or holds a place of daemons, devices or the kernel" if _is_of_daemons(real)
+        else "is shared with every program of the machine" if _holds(real, SHARED)
+        else "does not exist" if not path.exists()
+        else "would show the project, the home folder or other workspaces" if grounds.is_private(path)
+        else "is a place for credentials" if _is_secret(path, grounds)
+        else _socket_problem(real)
+    )  # fmt: skip
+
+
+def _is_of_daemons(real: Path) -> bool:
+    return _holds(real, OF_DAEMONS) or any(real.is_relative_to(_real(Path(place))) for place in OF_DAEMONS)
+
+
+def _holds(real: Path, places: Iterable[str]) -> bool:
+    return real != Path("/") and any(_real(Path(place)).is_relative_to(real) for place in places)
+
+
+def _socket_problem(real: Path) -> str | None:
+    """Who can reach a socket can speak to the daemon behind it, however little else may be read."""
+    budget = MAX_ENTRIES
+    waiting = [str(real)]
+    if untrusted.kind_of(real) == untrusted.SOCKET:
+        return "is a socket"
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    budget -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif _is_socket(entry):
+                        return f"holds a socket, {entry.path!a}"
+        except OSError:
+            continue
+        if budget < 0:
+            return f"has more than {MAX_ENTRIES:,} entries, too many to look for sockets"
+    return None
+
+
+def _is_socket(entry: "os.DirEntry[str]") -> bool:
+    """Without asking for the status of what the folder's list says to be a file or a link."""
+    if entry.is_symlink() or entry.is_file(follow_symlinks=False):
+        return False
+    return untrusted.kind_of(Path(entry.path)) == untrusted.SOCKET
 
 
 def _is_secret(path: Path, grounds: PathPolicy) -> bool:

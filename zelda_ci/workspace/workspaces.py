@@ -123,7 +123,7 @@ class Workspaces:
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite, stack)
         variables = environment.build_environment(run, self._project, self._environ, suite.execution.env)
-        needs = self._needs(suite, start.store, socket)
+        needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)

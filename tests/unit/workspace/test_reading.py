@@ -1,6 +1,8 @@
 """What a run may read beside its own folders."""
 
+import contextlib
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -126,6 +128,47 @@ def test_a_suite_may_not_ask_for_everything(home: Path, path: str, problem: str)
     with pytest.raises(ConfigError, match=problem) as caught:
         readable_paths.check_readable([path.replace("{home}", str(home))], grounds(home))
     assert caught.value.code == "READ_PATH_REFUSED"
+
+
+DAEMONS = "is or holds a place of daemons, devices or the kernel"
+
+
+@pytest.mark.parametrize("path", [
+    "/run", "/run/", "/var/run", "/run/user", "/run/user/1000", "/dev", "/dev/shm", "/proc/self", "/sys/kernel",
+    "/usr/../run", "{home}/notes/to-run", "{home}/notes/to-run/user",
+])  # fmt: skip
+def test_no_suite_reads_where_daemons_listen(home: Path, path: str) -> None:
+    (home / "notes/to-run").symlink_to("/run")
+    with pytest.raises(ConfigError, match=DAEMONS):
+        readable_paths.check_readable([path.replace("{home}", str(home))], grounds(home))
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/var/tmp", "/var", "/usr/../tmp/.", "{home}/notes/link"])
+def test_no_suite_reads_what_everybody_shares(home: Path, path: str) -> None:
+    (home / "notes/link").symlink_to("/tmp")
+    with pytest.raises(ConfigError, match=r"is shared with every program|is or holds a place"):
+        readable_paths.check_readable([path.replace("{home}", str(home))], grounds(home))
+
+
+@pytest.mark.parametrize("asked", ["notes", "notes/deep", "notes/deep/s", "link/deep", "notes/deep/.."])
+def test_a_folder_with_a_socket_is_refused_and_the_socket_named(home: Path, asked: str) -> None:
+    (home / "notes/deep").mkdir()
+    (home / "link").symlink_to("notes")
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(home / "notes/deep"):
+        listening.bind("s")
+        with pytest.raises(ConfigError, match=r"is a socket|holds a socket, '.*/notes/deep/s'"):
+            readable_paths.check_readable([str(home / asked)], grounds(home))
+    (home / "notes/deep/s").unlink()
+    readable_paths.check_readable([str(home / "notes/deep/..")], grounds(home))
+
+
+def test_a_folder_that_is_too_large_to_be_searched_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real bound would need a third of a million files."""
+    monkeypatch.setattr(readable_paths, "MAX_ENTRIES", 3)
+    for name in "abcd":
+        (home / "notes" / name).touch()
+    with pytest.raises(ConfigError, match="has more than 3 entries"):
+        readable_paths.check_readable([str(home / "notes")], grounds(home))
 
 
 def test_a_suite_may_ask_for_more(home: Path) -> None:
