@@ -1,6 +1,5 @@
 """A run in CI as step outputs and as files below `.zelda/ci/`."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
+from zelda_ci.errors import EXIT_INTERRUPTED
+from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
 from zelda_ci.storage import run_folder
@@ -95,15 +95,14 @@ class Files:
         """In the project's results, and the JUnit XML where the workflow wants it.
 
         Raises:
-            StorageError: The tested commit holds a link in their place.
+            StorageError: A link leads to their place.
         """
         folder = case.results_dir / FOLDER
-        if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(case.root)):
-            message = f"{folder} leads out of the project through a symbolic link."
-            raise StorageError(message, hint="Remove the link.", code="STORAGE_IN_THE_WAY")
-        return cls(
-            folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, case.settings.junit_path or folder / JUNIT
-        )
+        junit = case.settings.junit_path or folder / JUNIT
+        for path in (folder / RESULTS, junit):
+            with storage_errors(path):
+                untrusted.refuse_links(path.parent)
+        return cls(folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, junit)
 
     def clear(self) -> None:
         """Remove what an earlier step left: a file that is there is of this run.

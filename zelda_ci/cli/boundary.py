@@ -41,6 +41,7 @@ def append(text: str) -> str | None:
         return None
     path = folder / "debug.log"
     try:
+        untrusted.refuse_links(folder)
         if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             path.replace(folder / "debug.log.1")
         with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:

@@ -187,6 +187,15 @@ def folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterat
         yield config.problem("testDir", "is not a folder")
     if not lies_in(results_dir, root) or lies_in(root, results_dir) or _is_taken(results_dir, root, test_dir):
         yield config.problem("resultsDir", "must be a folder of its own in the project, outside .git")
+    elif link := _link_on_the_way(results_dir, root):
+        place = link.relative_to(root).as_posix()
+        yield config.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
+
+
+def _link_on_the_way(path: Path, root: Path) -> Path | None:
+    """The first link below the root that leads to a path."""
+    steps = [path, *path.parents]
+    return next((step for step in reversed(steps[: steps.index(root)]) if step.is_symlink()), None)
 
 
 def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:

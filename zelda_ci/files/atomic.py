@@ -47,8 +47,10 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         mode: Its permissions; by default what the umask allows, since results are read by other users too.
 
     Raises:
+        LinkedFolderError: Its folder is, or lies behind, a link of a repository.
         OSError: It could not be written; `target` is as it was.
     """
+    untrusted.refuse_links(target.parent)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -101,6 +103,9 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def _explained(problem: OSError, path: Path) -> StorageError:
+    if isinstance(problem, untrusted.LinkedFolderError):
+        message = f"{path} would be written through {problem.link}, which is a symbolic link."
+        return StorageError(message, hint="Remove the link: Zelda writes through none.", code="STORAGE_LINK")
     match problem.errno:
         case code if code in _FULL:
             hint = "Free some space and start zelda again: what was captured is saved and becomes a result."

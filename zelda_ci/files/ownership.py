@@ -30,8 +30,10 @@ def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing, each handed over; one that exists is left as it is.
 
     Raises:
+        LinkedFolderError: A link of a repository is on the way.
         OSError: It cannot be made, or something else is in its place.
     """
+    untrusted.refuse_links(path)
     if path.is_dir():
         return
     if path.parent != path:

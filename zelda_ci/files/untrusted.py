@@ -52,6 +52,32 @@ class TooLargeError(OSError):
         self.size = size
 
 
+class LinkedFolderError(OSError):
+    """A folder of a repository that lies behind a symbolic link: whoever wrote the link chose where it leads."""
+
+    def __init__(self, link: Path) -> None:
+        super().__init__(errno.ELOOP, f"{link} is a symbolic link")
+        self.link = link
+
+
+def refuse_links(folder: Path) -> None:
+    """See to it that what is written into a folder of a repository stays where it seems to be.
+
+    Args:
+        folder: Where something is to be written; it need not exist. Outside of repositories anything will do.
+
+    Raises:
+        LinkedFolderError: It, or one above it in the repository, is a symbolic link.
+    """
+    path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
+    # The outermost: a link may lead into another repository.
+    above = [place for place in (path, *path.parents) if os.path.lexists(place / ".git")]
+    steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
+    for place in reversed(steps):
+        if place.is_symlink():
+            raise LinkedFolderError(place)
+
+
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
     """The whole content of a regular file.
 
