@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -190,6 +191,13 @@ def _judge_upstream(gateway: str | None, settings: EnvironmentSettings) -> Upstr
     """The gateway where one is configured, with its own key; the key of sessions never goes there."""
     if gateway is None:
         return _direct(settings, "the judge")
+    host = urlsplit(gateway).hostname or ""
+    if settings.gateway_hosts is not None and host not in settings.gateway_hosts:
+        raise ConfigError(
+            f"The judge's gateway is {host}, which is none of ZELDA_GATEWAY_HOSTS.",
+            hint="Nothing was run. Set gatewayUrl to an allowed one, or add the host to the variable.",
+            code="GATEWAY_REFUSED",
+        )
     if settings.portkey_api_key is None:
         hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
         raise ConfigError(JUDGE_KEY_MISSING, hint=hint, code="JUDGE_KEY_MISSING")

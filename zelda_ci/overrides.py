@@ -64,6 +64,16 @@ class Override:
         return fragment(ProjectConfig, self.place.path)
 
 
+def _network(phase: str, whose: str) -> Override:
+    return Override(
+        f"isolation.network.{phase}",
+        option=f"--network-{phase}",
+        input=f"network-{phase}",
+        variable=f"ZELDA_NETWORK_{phase.upper()}",
+        help=f"Network of {whose}, overrides the suites.",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Overrides:
     """What was given; a field is absent where the suites decide."""
@@ -89,11 +99,44 @@ class Overrides:
             "isolation.level",
             option="--isolation",
             input="isolation-level",
+            variable="ZELDA_ISOLATION",
             help="Isolation level, overrides the suites.",
         ),
     ] = None
     require_isolation: Annotated[
-        Given[str] | None, Override("isolation.require", option="--require-isolation", input="isolation-require")
+        Given[str] | None,
+        Override(
+            "isolation.require",
+            option="--require-isolation",
+            input="isolation-require",
+            variable="ZELDA_REQUIRE_ISOLATION",
+        ),
+    ] = None
+    network_setup: Annotated[Given[str] | None, _network("setup", "the setup command")] = None
+    network_session: Annotated[Given[str] | None, _network("session", "the session's own tools")] = None
+    network_build: Annotated[Given[str] | None, _network("build", "the build command")] = None
+    network_test: Annotated[Given[str] | None, _network("test", "the test command")] = None
+    read_paths: Annotated[
+        Given[tuple[str, ...]] | None,
+        Override(
+            "isolation.readPaths",
+            option="--read-paths",
+            input="read-paths",
+            variable="ZELDA_READ_PATHS",
+            help="The folders besides system and toolchains that may be read, or none; overrides the suites.",
+            none="none",
+        ),
+    ] = None
+    pass_env: Annotated[
+        Given[tuple[str, ...]] | None,
+        Override(
+            "execution.env",
+            option="--pass-env",
+            input="pass-env",
+            variable="ZELDA_PASS_ENV",
+            help="The variables that are passed on, by name, or none; overrides the suites.",
+            none="none",
+        ),
     ] = None
     gateway_url: Annotated[
         Given[str] | None, Override("gatewayUrl", input="gateway-url", variable="PORTKEY_GATEWAY_URL")
@@ -138,7 +181,7 @@ def read(kind: Kind, text: Callable[[str], str | None]) -> Overrides:
     """
     names = [(field, row, name) for field, row in ROWS.items() if (name := row.name(kind))]
     texts = [(field, row, name, text(name)) for field, row, name in names]
-    return Overrides(**{field: Given(_parsed(row, raw), kind, name) for field, row, name, raw in texts if raw})
+    return Overrides(**{field: Given(parsed(row, raw), kind, name) for field, row, name, raw in texts if raw})
 
 
 def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
@@ -169,7 +212,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
 
 
-def _parsed(row: Override, text: str) -> Any:
+def parsed(row: Override, text: str) -> Any:
     """The value that a text stands for; the text itself where it is none, which is then a problem."""
     types = type_names(row.schema)
     if "array" in types:

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.stage import GREETING, Done, Stage
+from tests.support.command import zelda
 from tests.support.judging import answer, verdict
+from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 
 JUDGED = """\
@@ -181,3 +183,34 @@ def test_what_the_workspace_holds_already_is_not_fetched(tmp_path: Path) -> None
         done = stage.pull_request(pull, script)
         assert done.code == 0, done.printed
         assert "Overruled" not in done.summary
+
+
+def test_what_the_operator_pins_wins_over_base_and_pull_request(tmp_path: Path) -> None:
+    """Inputs over variables over every file; an empty list is a pin, too."""
+    files = {"zelda.config.yaml": "execution: { env: [DEPLOY_PASSPHRASE] }\n", "zelda/test-greeting.yaml": GREETING}
+    wide = {"zelda/test-greeting.yaml": GREETING + "isolation: { readPaths: [/usr/share], network: { test: open } }\n"}
+    variables = {"DEPLOY_PASSPHRASE": SECRET, "ZELDA_PASS_ENV": "none", "ZELDA_NETWORK_TEST": "open"}
+    with Stage(tmp_path, {**files, **wide}) as stage:
+        pull = stage.open_pull({"zelda/test-greeting.yaml": GREETING + "isolation: { level: none }\n"})
+        done = stage.pull_request(
+            pull, script, variables=variables, network_test="none", network_session="none", read_paths="none"
+        )
+        assert done.code == 0, done.printed
+        (run,) = runs(stage, done)
+        assert run["config"]["execution"].get("env", []) == []
+        isolation = run["config"]["isolation"]
+        assert isolation["network"] == {"setup": "open", "session": "none", "build": "open", "test": "none"}
+        assert isolation.get("readPaths", []) == []
+        assert isolation["level"] == "auto"
+
+
+def test_a_gateway_with_another_host_than_the_allowed_ones_gets_nothing(tmp_path: Path) -> None:
+    with ScriptedApi(script) as gateway, ScriptedApi(script) as api:
+        project = repository(tmp_path, {**BASE, "zelda.config.yaml": f"gatewayUrl: {gateway.url}\n"})
+        keys = {"PORTKEY_API_KEY": "fake-portkey-key-0123456789", "ZELDA_GATEWAY_HOSTS": "Gate.example.com, localhost"}
+        refused = zelda(project, "run", api=api.url, **keys)
+        assert (refused.returncode, gateway.requests, api.requests) == (2, [], [])
+        assert "127.0.0.1, which is none of ZELDA_GATEWAY_HOSTS" in refused.stderr
+        allowed = zelda(project, "run", api=api.url, **{**keys, "ZELDA_GATEWAY_HOSTS": "127.0.0.1"})
+        assert allowed.returncode == 0, allowed.stderr
+        assert gateway.requests

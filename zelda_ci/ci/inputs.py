@@ -61,6 +61,12 @@ INPUTS: Mapping[str, Input] = {
     "include-transcripts": Input("true"),
     "isolation-level": Input(),
     "isolation-require": Input(),
+    "network-setup": Input(),
+    "network-session": Input(),
+    "network-build": Input(),
+    "network-test": Input(),
+    "read-paths": Input(),
+    "pass-env": Input(),
     "replay": Input(),
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from zelda_ci.config.schema import alternatives_of, choices
-from zelda_ci.overrides import ROWS, Given, Override, Overrides
+from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
 
 project = click.option(
     "--project",
@@ -40,7 +40,8 @@ def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 def _option(field: str, name: str, row: Override) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
-            ctx.obj = replace(ctx.obj or Overrides(), **{field: Given(value, "option", name)})
+            given = parsed(row, value) if kind is click.STRING else value
+            ctx.obj = replace(ctx.obj or Overrides(), **{field: Given(given, "option", name)})
 
     kind, metavar = _type(row.schema), name.rpartition("-")[2].upper()
     return click.option(

@@ -28,6 +28,8 @@ class EnvironmentSettings:
     portkey_api_key: Secret | None
     portkey_routing: Mapping[str, str]
     """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
+    gateway_hosts: frozenset[str] | None
+    """Hosts that the judge's gateway may have; absent where any may be."""
     unsafe: bool
     """Whether runs without isolation are allowed on this machine."""
     environ: Mapping[str, str] = field(repr=False, compare=False)
@@ -60,6 +62,7 @@ def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | 
         anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
         portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
         portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
+        gateway_hosts=_hosts(environ.get("ZELDA_GATEWAY_HOSTS", "")),
         unsafe=environ.get("ZELDA_UNSAFE") == "1",
         environ=environ,
         _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
@@ -68,6 +71,10 @@ def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | 
 
 def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
     return Secret(environ[name]) if environ.get(name) else None
+
+
+def _hosts(text: str) -> frozenset[str] | None:
+    return frozenset(filter(None, re.split(r"[\s,]+", text.lower()))) if text else None
 
 
 def _address(environ: Mapping[str, str], name: str) -> str | None:

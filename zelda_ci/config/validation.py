@@ -71,7 +71,7 @@ def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
 
 
 # Errors of our own validators: their message is a sentence already.
-_OUR_OWN = ("model_credential", "outside", "git", "no_program", "no_port")
+_OUR_OWN = ("model_credential", "outside", "git", "not_absolute", "no_program", "no_port")
 
 
 def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], error: Any) -> str:

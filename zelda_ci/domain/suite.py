@@ -43,6 +43,12 @@ def _inside(path: str) -> str:
     return path
 
 
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise PydanticCustomError("not_absolute", "must be absolute: begin it with a slash")
+    return path
+
+
 def _outside_git(path: str) -> str:
     # Some file systems do not tell upper from lower case.
     if ".git" in path.lower().split("/"):
@@ -91,6 +97,7 @@ JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
 WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
 Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
 ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
+AbsolutePath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_absolute)]
 SourcePath = Annotated[ProjectPath, AfterValidator(_outside_git)]
 Globs = Annotated[
     tuple[SourcePath, ...], BeforeValidator(_listed, json_schema_input_type=SourcePath | tuple[SourcePath, ...])
@@ -233,7 +240,7 @@ class IsolationSettings(Setting):
     require: IsolationLevel | None = Field(
         None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"]
     )
-    read_paths: tuple[Text, ...] = Field(
+    read_paths: tuple[AbsolutePath, ...] = Field(
         (), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]]
     )
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
