@@ -39,7 +39,7 @@ from zelda_ci.pipeline.batch import Interruption, recover, run_batch
 from zelda_ci.pipeline.confinement import in_one_line
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import levels
+from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
 from zelda_ci.storage.history import FinishedRun, RunHistory
@@ -161,7 +161,12 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: Envir
     except ExecutionError:  # every session will say so
         cli = None
     unsafe = order.unsafe or settings.unsafe
-    isolation = Isolation(levels.probe(settings.environ, cli), unsafe=unsafe, programs=[cli] if cli else [])
+    isolation = Isolation(
+        levels.probe(settings.environ, cli),
+        unsafe=unsafe,
+        programs=[cli] if cli else [],
+        sockets=daemons.container_sockets(settings.environ),
+    )
     for suite in suites:
         isolation.of(suite)
     return isolation

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from tests.support import needs
+from tests.support.command import zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci.domain.suite import IsolationSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
-from zelda_ci.sandbox import levels
+from zelda_ci.errors import ConfigError
+from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
@@ -106,3 +111,52 @@ def test_what_a_level_promises_it_keeps(project: Project) -> None:
     os.close(terminal)
     assert result.exit_code == 0
     assert set(result.output.splitlines()) == HOLES[project.level]
+
+
+KNOCK = "cd /var/run && python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{name}\")'"
+
+
+@needs.ROOT
+@pytest.mark.parametrize("mode", [0o660, 0o666], ids=["docker's own mode", "open to everybody"])
+def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Project, mode: int) -> None:
+    """As /var/run/docker.sock, which makes whoever reaches it root on the runner: closed, or else nothing runs."""
+    name = f"zelda-docker-{os.getpid()}.sock"
+    path = Path("/var/run", name)
+    suite = ResolvedSuite(name="a", file="a", prompt="a", isolation=IsolationSettings.model_validate({"level": project.level}))
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(path))
+        try:
+            path.chmod(mode)
+            daemon.listen()
+            phases: tuple[CommandPhase, ...] = ("setup", "build", "test")
+            reached = {run(project, KNOCK.format(name=name), phase).exit_code == 0 for phase in phases}
+            sockets = daemons.container_sockets({"DOCKER_HOST": f"unix://{path}"})
+            if reached == {False}:
+                assert Isolation(OFFERED, sockets=sockets).of(suite) == project.level
+            else:
+                assert reached == {True}
+                assert project.level in daemons.WITHOUT_NAMESPACES
+                with pytest.raises(ConfigError, match=f"could reach {path}"):
+                    Isolation(OFFERED, sockets=sockets).of(suite)
+                assert Isolation(OFFERED, sockets=sockets, unsafe=True).of(suite) == project.level
+        finally:
+            path.unlink()
+
+
+def test_a_run_beside_the_socket_of_a_container_daemon_does_not_begin(tmp_path: Path) -> None:
+    needs.level("landlock")
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Go.\nmetrics: {requirementFulfillment: false}\n"})
+    with socket.socket(socket.AF_UNIX) as daemon, contextlib.chdir(tmp_path), ScriptedApi([text("Done.")]) as api:
+        daemon.bind("docker.sock")
+        address = {"DOCKER_HOST": f"unix://{tmp_path}/docker.sock", "ZELDA_UNSAFE": "0"}
+        refused = zelda(project, "run", "--isolation", "landlock", api=api.url, **address)
+        assert refused.returncode == 2
+        assert "At isolation level landlock" in refused.stderr
+        assert "docker.sock" in refused.stderr
+        assert api.requests == []
+
+
+def test_where_container_daemons_listen_is_known() -> None:
+    found = daemons.container_sockets({"XDG_RUNTIME_DIR": "/run/user/7", "CONTAINER_HOST": "unix:///x/y.sock"})
+    assert {Path("/var/run/docker.sock"), Path("/run/user/7/docker.sock"), Path("/x/y.sock")} <= set(found)
+    daemons.refuse_reachable("landlock", [Path("/no/such.sock"), Path("/etc/passwd")])

@@ -13,7 +13,7 @@ from typing import Any
 from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.sandbox import bubblewrap, kernel, levels, programs, readable_paths
+from zelda_ci.sandbox import bubblewrap, daemons, kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.bubblewrap import SandboxMounts
 from zelda_ci.sandbox.levels import Offered
 from zelda_ci.sandbox.readable_paths import PathPolicy
@@ -202,6 +202,8 @@ class Isolation:
     """Whether a run may have no isolation at all."""
     programs: Sequence[Path] = ()
     """Programs of Zelda's own that run inside, the CLI above all."""
+    sockets: Sequence[Path] = ()
+    """Of daemons that would give a run the machine."""
 
     def of(self, suite: ResolvedSuite) -> IsolationLevel:
         """The level of a suite's runs.
@@ -210,7 +212,10 @@ class Isolation:
             ConfigError: It cannot be had.
         """
         settings = suite.isolation
-        return levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
+        level = levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
+        if not self.unsafe:
+            daemons.refuse_reachable(level, self.sockets)
+        return level
 
 
 # Shells that need no options of the user's, and how they stop at the first failure.

@@ -1,0 +1,62 @@
+"""Sockets of container daemons: whoever reaches one can start a container with the machine's disk in it, as root.
+
+GitHub's runner mounts /var/run/docker.sock into every container action. Namespaces leave it out. Other levels cannot
+close a socket that has a path, so there its own permissions must.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.errors import ConfigError
+
+USUAL = (
+    *("/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock"),
+    *("/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock", "/var/snap/lxd/common/lxd/unix.socket"),
+    *("/var/lib/incus/unix.socket", "/var/lib/lxd/unix.socket"),
+)
+OF_A_USER = ("docker.sock", "podman/podman.sock", "buildkit/buildkitd.sock")
+ADDRESSES = ("DOCKER_HOST", "CONTAINER_HOST", "BUILDKIT_HOST")
+WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock", "degraded")
+
+
+def container_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where they may be on this machine."""
+    own = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    home = environ.get("HOME", "")
+    named = [environ[name].removeprefix("unix://") for name in ADDRESSES if environ.get(name, "").startswith("unix://")]
+    users = [*(f"{own}/{name}" for name in OF_A_USER), *([f"{home}/.docker/run/docker.sock"] if home else [])]
+    return tuple(map(Path, (*USUAL, *users, *named)))
+
+
+def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
+    """See to it that no run reaches one.
+
+    Raises:
+        ConfigError: A run at this level could (`ISOLATION_UNAVAILABLE`).
+    """
+    if level not in WITHOUT_NAMESPACES:
+        return
+    reachable = next((path for path in sockets if _is_reachable(path, level)), None)
+    if reachable:
+        raise ConfigError(
+            f"At isolation level {level}, session and commands could reach {reachable}, and with it the whole machine.",
+            hint="Use a level with namespaces (full, namespaces), close the socket to the user who runs Zelda, or give "
+            "--unsafe (or ZELDA_UNSAFE=1) if you trust the code.",
+            code="ISOLATION_UNAVAILABLE",
+        )
+
+
+def _is_reachable(path: Path, level: IsolationLevel) -> bool:
+    try:
+        if not stat.S_ISSOCK(path.stat().st_mode):
+            return False
+        if level != "uid":
+            return os.access(path, os.W_OK)
+        # The run's user is nobody else, and in no group.
+        above = path.resolve().parents
+        return bool(path.stat().st_mode & stat.S_IWOTH) and all(each.stat().st_mode & stat.S_IXOTH for each in above)
+    except OSError:
+        return False
