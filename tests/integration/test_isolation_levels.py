@@ -122,7 +122,9 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
     """As /var/run/docker.sock, which makes whoever reaches it root on the runner: closed, or else nothing runs."""
     name = f"zelda-docker-{os.getpid()}.sock"
     path = Path("/var/run", name)
-    suite = ResolvedSuite(name="a", file="a", prompt="a", isolation=IsolationSettings.model_validate({"level": project.level}))
+    suite = ResolvedSuite(
+        name="a", file="a", prompt="a", isolation=IsolationSettings.model_validate({"level": project.level})
+    )
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(path))
         try:

@@ -126,9 +126,11 @@ def test_a_project_that_moves_does_not_lose_what_it_had(tmp_path: Path) -> None:
         git("config", "uploadpack.allowFilter", "true")
         git("mv", "shop/zelda", "zelda")
         git("rm", "-q", "shop/zelda.config.yaml")
-        pull = stage.open_pull({"shop/README.md": "Moved.\n"})
+        pull = stage.open_pull({"shop/new/folder/README.md": "Moved.\n"})
         done = stage.pull_request(
-            pull, [tool_call("Bash", {"command": "touch greeting.txt"}), text("Done.")], working_directory="shop"
+            pull,
+            [tool_call("Bash", {"command": "touch greeting.txt"}), text("Done.")],
+            working_directory="shop/new/folder",
         )
         assert done.code == 0, done.printed
         (run,) = runs(stage, done)

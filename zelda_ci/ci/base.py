@@ -7,7 +7,7 @@ import base64
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -135,7 +135,7 @@ async def _fetch(git: Git, commit: str, source: BaseSource, folder: Path) -> Git
     await git("init", "-q", "--bare", str(folder))
     variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
     variables |= {name: source.environ[name] for name in _NETWORK if name in source.environ}
-    git = git.within(folder, **variables)
+    git = replace(git.within(folder, **variables), timeout_seconds=FETCH_SECONDS)
     origin = await git.within(source.top).attempt("config", "--local", "--get", "remote.origin.url")
     addresses = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
     # An address for SSH or of another kind is not GitHub's for us.

@@ -120,7 +120,7 @@ def base_settings(folder: Path, top: Path, commit: str) -> BaseSettings:
         top: Of the repository there.
         commit: The base.
     """
-    root = find_root(folder) if folder.is_dir() else top
+    root = find_root(folder)
     project, problems = _base_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     suites = {}
     for path in suite_files(root, project.config.test_dir):
