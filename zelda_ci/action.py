@@ -97,7 +97,7 @@ def _with_rights(
         settings.project, context.workspace, context.server_url, context.repository, settings.github_token, environ
     )
     redact = Redactor(settings.secrets())
-    overruled = overrule(loaded, source.top, read_base(commit, source, redact), redact)
+    overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
     for note in overruled.notes:
         case.log.report("warning", note, title="Rights come from the base")
     return overruled.project, overruled.findings, overruled.notes

@@ -71,13 +71,12 @@ def test_rights_that_a_pull_request_gives_itself_are_not_given_and_are_told(tmp_
         assert "gatewayUrl" not in config
         assert (config["judgeModel"], config["historyDepth"]) == ("claude-sonnet-5-5", 1)
         assert config["execution"]["permissionMode"] == "bypassPermissions"
-        # Less than nothing given is less.
+        # The base names no limit, so that any is less.
         assert config["execution"]["maxCostUsd"] == 900
         found = {finding["setting"]: finding["file"] for finding in run["isolation"]["findings"]}
         assert set(found) == {
             "gatewayUrl",
             "judgeModel",
-            "judge.model",
             "resultsDir",
             "historyDepth",
             "execution.env",
@@ -87,8 +86,9 @@ def test_rights_that_a_pull_request_gives_itself_are_not_given_and_are_told(tmp_
             "isolation.require",
             "isolation.readPaths",
             *(f"isolation.network.{phase}" for phase in ("setup", "session", "build", "test")),
-        } - {"judge.model"}
-        assert found["isolation.level"] == "zelda.config.yaml:11"
+        }
+        assert set(found.values()) == {"zelda.config.yaml"}
+        assert "isolation.level (zelda.config.yaml:11)" in done.printed
         for told in (done.printed, done.summary, stage.bodies()[0]):
             assert "isolation.level" in told
             assert "DEPLOY_PASSPHRASE" not in told
@@ -216,3 +216,14 @@ def test_a_gateway_with_another_host_than_the_allowed_ones_gets_nothing(tmp_path
         allowed = zelda(project, "run", api=api.url, **{**keys, "ZELDA_GATEWAY_HOSTS": "127.0.0.1"})
         assert allowed.returncode == 0, allowed.stderr
         assert gateway.requests
+
+
+def test_a_suite_is_the_same_wherever_links_and_settings_find_it(tmp_path: Path) -> None:
+    strict = GREETING + f"isolation: {{ network: {CLOSED} }}\n"
+    with Stage(tmp_path, {"quality/suites/test-greeting.yaml": strict}) as stage:
+        (stage.upstream.path / "zelda").symlink_to("quality/suites")
+        stage.commit()
+        head = {"zelda.config.yaml": "testDir: quality/suites\n", "quality/suites/test-greeting.yaml": GREETING}
+        done = stage.pull_request(stage.open_pull(head), script)
+        assert done.code == 0, done.printed
+        assert set(runs(stage, done)[0]["config"]["isolation"]["network"].values()) == {"none"}

@@ -14,7 +14,7 @@ import anyio
 
 from zelda_ci.config import trust
 from zelda_ci.config.document import MAX_FILE_BYTES
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import DEFAULT_TEST_DIR, LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
 from zelda_ci.domain.workspace import SettingFinding
@@ -22,11 +22,10 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.workspace.git import Git, prepare
 
-MAX_FILES = 5_000
 MAX_NAMED = 20
 FETCH_SECONDS = 300.0
 
-_OURS = re.compile(rf"{re.escape(CONFIG_FILE)}|test-.*\.ya?ml", re.DOTALL)
+_SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _REGULAR = (b"100644", b"100755")
 # How git reaches the network; nothing else of the job's environment is passed on.
 _NETWORK = (
@@ -55,8 +54,14 @@ class BaseSource:
         return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
 
 
-def read_base(commit: str, source: BaseSource, redact: Redactor) -> BaseSettings:
+def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseSettings:
     """What counts of a base commit's configuration.
+
+    Args:
+        commit: The base.
+        source: Where it can be had.
+        loaded: The project of the pull request.
+        redact: For what git says.
 
     Raises:
         ConfigError: The commit cannot be had.
@@ -68,14 +73,34 @@ def read_base(commit: str, source: BaseSource, redact: Redactor) -> BaseSettings
         # Zelda's search for a project ends at the top of a repository.
         (files / ".git").mkdir(parents=True)
         git = prepare(folder, source.environ, redact)
-        anyio.run(_gather, git, commit, source, files)
-        return trust.base_settings(files / source.project.resolve().relative_to(source.top), files, commit)
+        suites = frozenset(trust.places(loaded, source.top).values())
+        inner = source.project.resolve().relative_to(source.top)
+        chosen = _Chosen(frozenset(map(str, (inner, *inner.parents))), suites)
+        anyio.run(_gather, git, commit, source, chosen, files)
+        return trust.base_settings(files / inner, files, commit, suites)
 
 
-async def _gather(git: Git, commit: str, source: BaseSource, files: Path) -> None:
-    if not await _write_files(git.within(source.top), commit, files):
-        fetched = await _fetch(git, commit, source, files.with_name("fetched"))
-        if not (fetched and await _write_files(fetched, commit, files)):
+@dataclass(frozen=True)
+class _Chosen:
+    """Which files of a commit are read."""
+
+    folders: frozenset[str]
+    """In which the project may begin."""
+    suites: frozenset[str]
+    """Files that are suites in the pull request."""
+
+    def has(self, path: PurePosixPath) -> bool:
+        folder = path.parent
+        begins = str(folder) in self.folders and path.name == CONFIG_FILE
+        # One suite in the usual place makes a folder a project.
+        holds = folder.name == DEFAULT_TEST_DIR and str(folder.parent) in self.folders and _SUITE.fullmatch(path.name)
+        return str(path) in self.suites or begins or bool(holds)
+
+
+async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:
+    if not await _write_files(git.within(source.top), commit, chosen, files):
+        fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
+        if not (fetched and await _write_files(fetched, commit, chosen, files)):
             raise _missing(commit)
 
 
@@ -87,14 +112,12 @@ def _missing(commit: str) -> ConfigError:
     )
 
 
-async def _write_files(git: Git, commit: str, folder: Path) -> bool:
-    """Write what is Zelda's in a commit; false where the repository does not have all of it."""
+async def _write_files(git: Git, commit: str, chosen: _Chosen, folder: Path) -> bool:
+    """Write what was chosen of a commit; false where the repository does not have all of it."""
     listing = await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit)
     if listing.exit_code != 0 or listing.truncated:
         return False
-    blobs = dict(_ours(listing.stdout))
-    if len(blobs) > MAX_FILES:
-        raise ConfigError(f"{commit[:7]} has more than {MAX_FILES} files of Zelda's.", code="BASE_UNREADABLE")
+    blobs = dict(_files(listing.stdout, chosen))
     contents = await git.attempt("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs.values()).encode())
     texts = dict(_batch(contents.stdout))
     if contents.exit_code != 0 or contents.truncated or not texts.keys() >= set(blobs.values()):
@@ -107,14 +130,14 @@ async def _write_files(git: Git, commit: str, folder: Path) -> bool:
     return True
 
 
-def _ours(listing: bytes) -> Iterator[tuple[str, str]]:
-    """Path and blob of every configuration and suite, whatever project they belong to."""
+def _files(listing: bytes, chosen: _Chosen) -> Iterator[tuple[str, str]]:
+    """Path and blob of every regular file that was chosen."""
     for entry in listing.split(b"\0"):
         about, _, name = entry.partition(b"\t")
         mode, _, blob = about.partition(b" ")
         path = PurePosixPath(name.decode("utf-8", "surrogateescape"))
         safe = not {"..", ".git"} & set(path.parts) and not path.is_absolute()
-        if mode in _REGULAR and safe and _OURS.fullmatch(path.name):
+        if mode in _REGULAR and safe and chosen.has(path):
             yield str(path), blob.split()[-1].decode()
 
 
@@ -130,7 +153,7 @@ def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
             start += length + 1
 
 
-async def _fetch(git: Git, commit: str, source: BaseSource, folder: Path) -> Git | None:
+async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> Git | None:
     """A repository of our own with the commit, its folders, and those files that matter; absent where nobody has it."""
     await git("init", "-q", "--bare", str(folder))
     variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
@@ -142,7 +165,7 @@ async def _fetch(git: Git, commit: str, source: BaseSource, folder: Path) -> Git
     for address in [each for each in addresses if each.startswith(("https://", "http://", "file://"))]:
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
             await git("config", *setting)
-        if await _fetched(git, "--depth=1", "origin", commit) and await _complete(git, commit):
+        if await _fetched(git, "--depth=1", "origin", commit) and await _complete(git, commit, chosen):
             return git
     return None
 
@@ -153,10 +176,10 @@ async def _fetched(git: Git, *what: str, stdin: bytes = b"") -> bool:
     return outcome.exit_code == 0
 
 
-async def _complete(git: Git, commit: str) -> bool:
+async def _complete(git: Git, commit: str, chosen: _Chosen) -> bool:
     """Fetch the files that matter, all at once: git would ask for each by itself."""
     listing = await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit)
-    blobs = dict.fromkeys(dict(_ours(listing.stdout)).values())
+    blobs = dict.fromkeys(dict(_files(listing.stdout, chosen)).values())
     wanted = "".join(f"{blob}\n" for blob in blobs).encode()
     return listing.exit_code == 0 and (not blobs or await _fetched(git, "--stdin", "origin", stdin=wanted))
 
@@ -198,7 +221,9 @@ def overrule(loaded: LoadedProject, top: Path, base: BaseSettings, redact: Redac
 
 
 def _finding(change: KeyChange, redact: Redactor) -> SettingFinding:
-    return SettingFinding(file=redact(str(change.origin)), setting=redact(change.key), effect=change.effect)
+    return SettingFinding(
+        file=redact(change.origin.file or CONFIG_FILE), setting=redact(change.key), effect=change.effect
+    )
 
 
 def _notes(settled: SettledProject, commit: str) -> Iterator[str]:

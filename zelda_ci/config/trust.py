@@ -5,7 +5,7 @@ and results go, is not. Every key is in one of the tables: a test fails where on
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -16,7 +16,7 @@ from zelda_ci.config.document import ConfigDocument
 from zelda_ci.config.loader import MappingNode
 from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems, suite_files
+from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ConfigKey, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.validation import Model
 from zelda_ci.domain.base import Record
@@ -112,20 +112,28 @@ class SettledProject:
     """Of keys that belong to no suite."""
 
 
-def base_settings(folder: Path, top: Path, commit: str) -> BaseSettings:
+def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
+    """Suite → where its file is in the repository, links followed."""
+    real = os.path.realpath(top)
+    files = {it.resolved.name: os.path.realpath(loaded.root / it.resolved.file) for it in loaded.suites}
+    return {name: Path(os.path.relpath(file, real)).as_posix() for name, file in files.items()}
+
+
+def base_settings(folder: Path, top: Path, commit: str, wanted: Iterable[str]) -> BaseSettings:
     """What counts of the files of a base commit.
 
     Args:
         folder: Where the search for the project begins, among the base's files.
         top: Of the repository there.
         commit: The base.
+        wanted: Suites of the pull request, by path in the repository; the base may lack them.
     """
     root = find_root(folder)
     project, problems = _base_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     suites = {}
-    for path in suite_files(root, project.config.test_dir):
-        suite, more = _base_document(path, path.relative_to(root).as_posix(), SuiteConfig)
-        suites[path.relative_to(top).as_posix()] = suite.layer
+    for path in filter(lambda path: (top / path).exists(), wanted):
+        suite, more = _base_document(top / path, path, SuiteConfig)
+        suites[path] = suite.layer
         problems += more
     return BaseSettings(commit, project.config, project.layer, suites, problems)
 
@@ -163,8 +171,8 @@ def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject
             hint="Nothing was run. Correct it on the base branch first.",
             code="BASE_CONFIGURATION_INVALID",
         )
-    prefix = Path(os.path.relpath(os.path.realpath(head.root), os.path.realpath(top)))
-    suites = tuple(_settled(it, (prefix / it.resolved.file).as_posix(), base) for it in head.suites)
+    paths = places(head, top)
+    suites = tuple(_settled(it, paths[it.resolved.name], base) for it in head.suites)
     wanted = head.config.results_dir
     config = head.config.replace(results_dir=base.config.results_dir)
     if problems := tuple(
