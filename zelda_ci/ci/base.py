@@ -28,10 +28,9 @@ FETCH_SECONDS = 300.0
 _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _REGULAR = (b"100644", b"100755")
 # How git reaches the network; nothing else of the job's environment is passed on.
-_NETWORK = (
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"),
-)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
+# Of these, git reads only the first.
+_CERTIFICATES = ("GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,9 @@ async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fol
     """A repository of our own with the commit, its folders, and those files that matter; absent where nobody has it."""
     await git("init", "-q", "--bare", str(folder))
     variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
-    variables |= {name: source.environ[name] for name in _NETWORK if name in source.environ}
+    variables |= {name: source.environ[name] for name in _PROXIES if name in source.environ}
+    certificates = [source.environ[name] for name in _CERTIFICATES if source.environ.get(name)]
+    variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}
     git = replace(git.within(folder, **variables), timeout_seconds=FETCH_SECONDS)
     origin = await git.within(source.top).attempt("config", "--local", "--get", "remote.origin.url")
     addresses = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
