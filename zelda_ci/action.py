@@ -24,7 +24,7 @@ from zelda_ci.events import Emit
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents
-from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
+from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
@@ -99,7 +99,9 @@ def _with_rights(
     redact = Redactor(settings.secrets())
     overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
     for note in overruled.notes:
-        case.log.report("warning", note, title="Rights come from the base")
+        # A new suite is nothing to be warned of.
+        severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
+        case.log.report(severity, note, title="Rights come from the base")
     return overruled.project, overruled.findings, overruled.notes
 
 
