@@ -12,7 +12,7 @@ from anyio.abc import AnyByteStream
 from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.model_proxy import endpoint
+from zelda_ci.model_proxy import connections
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 
 
 async def test_connections_without_end_take_neither_descriptors_nor_the_way_of_others() -> None:
-    many = 2 * endpoint.MAX_CONNECTIONS
+    many = 2 * connections.MAX_CONNECTIONS
     with ScriptedApi([text("One."), text("Two."), text("Three.")]) as api, ExitStack() as stack:
         async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
             first = await http.post("/v1/messages", json=BODY)
@@ -41,7 +41,7 @@ async def test_connections_without_end_take_neither_descriptors_nor_the_way_of_o
             closed = sum(map(_is_closed, held))
     assert (first.status_code, second.status_code) == (200, 200)
     assert new.status_code == 200
-    assert closed >= many - endpoint.MAX_CONNECTIONS
+    assert closed >= many - connections.MAX_CONNECTIONS
 
 
 def _is_closed(one: socket.socket) -> bool:

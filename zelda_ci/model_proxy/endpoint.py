@@ -1,96 +1,18 @@
-"""The proxy's HTTP endpoint: who may connect, who may ask, what may be asked."""
+"""The proxy's HTTP endpoint: who may ask, what may be asked."""
 
 import hmac
 import logging
-import time
-from asyncio import TimerHandle, Transport
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any
 
 import anyio
-import h11
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import Receive, Scope, Send
 
 from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.connections import belongs, is_anonymous
 from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, LimitShare, RefusedHereError, in_mib, refused_for_good
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
-
-# Connections at a time; uvicorn's own limit answers 503, to everybody, and keeps them.
-MAX_CONNECTIONS = 256
-
-# Accepted before the first of them can be closed again.
-AT_ONCE = 64
-
-KEY = "zelda.connection"
-
-
-class Connection(H11Protocol):
-    """One connection, which gives way where its owner has more of them than anybody else."""
-
-    def __init__(self, *arguments: Any, head_seconds: float, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._head_seconds = head_seconds
-        """For the head of a request to arrive, once it has begun; between requests there is no hurry."""
-        self._head_timer: TimerHandle | None = None
-        self.owner = ""
-        """The token with which it has asked; none so far."""
-        self.since = time.monotonic()
-        self.app = _marked(self.app, self)
-
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        # The owner with most of them loses one, so that a session that opens connections in a loop hurts nobody else.
-        if len(self.connections) > MAX_CONNECTIONS:
-            _one_too_many(
-                [connection for connection in self.connections if isinstance(connection, Connection)]
-            ).transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Read what came; a head that has not come in full has its time."""
-        super().data_received(data)
-        is_begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-        # A head that drips in byte by byte would hold the connection for ever; uvicorn only limits the time between
-        # requests.
-        if is_begun and self._head_timer is None:
-            self._head_timer = self.loop.call_later(self._head_seconds, self.transport.abort)
-        elif not is_begun:
-            self._stop_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-
-def belongs(scope: Scope, token: str) -> None:
-    """Note whose connection a request came by."""
-    connection = scope.get(KEY)
-    if isinstance(connection, Connection):
-        connection.owner = token
-
-
-def _one_too_many(connections: list[Connection]) -> Connection:
-    """The oldest of the owner who has most."""
-    [(owner, _)] = Counter(connection.owner for connection in connections).most_common(1)
-    return min(
-        (connection for connection in connections if connection.owner == owner), key=lambda connection: connection.since
-    )
-
-
-def _marked(app: ASGIApp, connection: Connection) -> ASGIApp:
-    async def marked(scope: Scope, receive: Receive, send: Send) -> None:
-        await app({**scope, KEY: connection}, receive, send)
-
-    return marked
-
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +34,8 @@ class Endpoint:
         except ClientDisconnect:
             log.debug("a session left before it had sent its request")
         except RefusedHereError as exc:
+            if is_anonymous(scope):
+                exc.headers.append((b"connection", b"close"))
             await send_error(client, exc.status, exc.kind, exc.message, exc.headers)
         except BrokenOff as exc:
             if client.started:
@@ -126,19 +50,28 @@ class Endpoint:
         await client.end()
 
     async def _answer(self, request: Request, client: "_Client") -> None:
+        run = self._admitted(request)
+        belongs(request.scope, run.meter.token)
+        await self._pass_to(run, request, client)
+
+    def _admitted(self, request: Request) -> ProxyRun:
+        """The run that asks.
+
+        Raises:
+            RefusedHereError: Nobody may ask this, or not this one.
+        """
         # A web page in the user's browser could have a name resolve to this address (DNS rebinding); its name gives
         # it away.
         if request.headers.get("host", "").rsplit(":", 1)[0] not in LOCAL_NAMES:
-            return await send_error(client, 403, "permission_error", "this host name is not served here")
+            raise _refused(403, "permission_error", "this host name is not served here")
         if request.url.path not in PATHS:
-            return await send_error(client, 404, "not_found_error", "only the Messages API is served here")
+            raise _refused(404, "not_found_error", "only the Messages API is served here")
         if request.method != "POST":
-            return await send_error(client, 405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
+            raise _refused(405, "invalid_request_error", "use POST", (b"allow", b"POST"))
         run = self._run_of(request)
         if run is None:
-            return await send_error(client, 401, "authentication_error", "this is not the token of a running session")
-        belongs(request.scope, run.meter.token)
-        return await self._pass_to(run, request, client)
+            raise _refused(401, "authentication_error", "this is not the token of a running session")
+        return run
 
     async def _pass_to(self, run: ProxyRun, request: Request, client: "_Client") -> None:
         with run.memory.share() as share:
@@ -162,6 +95,10 @@ class Endpoint:
                 if hmac.compare_digest(token.encode(), run.meter.token.encode()):
                     owner = run
         return owner
+
+
+def _refused(status: int, kind: str, message: str, *headers: tuple[bytes, bytes]) -> RefusedHereError:
+    return RefusedHereError(status, kind, message, [*headers])
 
 
 async def _whole(request: Request, limits: Limits, share: LimitShare) -> bytes:

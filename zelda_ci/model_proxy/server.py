@@ -16,12 +16,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from zelda_ci.files import locks, untrusted
-from zelda_ci.model_proxy.endpoint import AT_ONCE, Connection, Endpoint
+from zelda_ci.model_proxy.connections import Connection, Door, raise_descriptor_limit
+from zelda_ci.model_proxy.endpoint import Endpoint
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.run import ProxyRun
 
 # An idle connection that the server closes can meet the session's next request half-way, and cost a retry.
 KEEP_ALIVE_SECONDS = 24 * 3600
+
+# For a new connection to show a token, from a process on the same machine.
+ANONYMOUS_SECONDS = 20.0
 
 
 @asynccontextmanager
@@ -42,10 +46,12 @@ async def serving(
         local = [stack.enter_context(_bound(place))] if place else []
         server = uvicorn.Server(_config(Endpoint(runs), limits))
         server.config.load()
-        server.lifespan = server.config.lifespan_class(server.config)
-        await server.startup(sockets=[listener, *local])
+        make = cast("Callable[..., Connection]", server.config.http_protocol_class)
+        state = server.server_state
+        door = Door(partial(make, server.config, state, {}), state.connections, raise_descriptor_limit())
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            with door.open([listener, *local]):
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(server)
@@ -61,8 +67,7 @@ def _bound(place: Path) -> socket.socket:
 def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast("type[Connection]", partial(Connection, head_seconds=limits.request_seconds)),
-        backlog=AT_ONCE,
+        http=cast("type[Connection]", _protocol(limits)),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -76,9 +81,15 @@ def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     )
 
 
+def _protocol(limits: Limits) -> Callable[..., Connection]:
+    return partial(
+        Connection,
+        head_seconds=limits.request_seconds,
+        anonymous_seconds=min(ANONYMOUS_SECONDS, limits.request_seconds),
+    )
+
+
 async def _end(server: uvicorn.Server) -> None:
-    for listening in server.servers:
-        listening.close()
     for connection in list(server.server_state.connections):
         connection.transport.abort()
     if tasks := set(server.server_state.tasks):
