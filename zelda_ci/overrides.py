@@ -92,6 +92,9 @@ class Overrides:
     max_thinking_tokens: Annotated[
         Given[int] | None, Override("execution.maxThinkingTokens", option="--max-thinking-tokens")
     ] = None
+    request_keys: Annotated[
+        Given[tuple[str, ...]] | None, Override("execution.requestKeys", variable="ZELDA_REQUEST_KEYS")
+    ] = None
     fail_on: Annotated[Given[tuple[str, ...]] | None, Override("gate.failOn", input="fail-on", none="never")] = None
     isolation: Annotated[
         Given[str] | None,

@@ -65,8 +65,8 @@ async def test_errors_of_the_api_pass_with_status_headers_and_body() -> None:
     assert meter.usage().errors == {"429": 1}
 
 
-async def test_request_body_query_and_headers_reach_the_api_as_they_are() -> None:
-    body = json.dumps({**BODY, "odd": "ä\ud83d"}).encode()
+async def test_request_body_and_headers_reach_the_api_as_they_are() -> None:
+    body = json.dumps({**BODY, "system": "ä\ud83d"}, separators=(",", ":")).encode()
     with ScriptedApi([text("x")]) as api:
         async with (
             open_run(LiveMode(upstream(api.url + "/"))) as meter,
@@ -74,7 +74,7 @@ async def test_request_body_query_and_headers_reach_the_api_as_they_are() -> Non
         ):
             await http.post("/v1/messages?beta=true&x=%20y", content=body)
     request = api.requests[0]
-    assert (request.path, request.raw_body) == ("/v1/messages?beta=true&x=%20y", body)
+    assert (request.path, request.raw_body) == ("/v1/messages?beta=true", body)
     assert request.headers["anthropic-beta"] == "b"
 
 
@@ -86,12 +86,21 @@ async def test_a_request_of_50_megabytes_passes() -> None:
     assert len(api.requests[0].raw_body) > 50 << 20
 
 
-async def test_a_token_count_passes_and_costs_nothing() -> None:
+async def test_a_token_count_passes_is_counted_and_costs_nothing() -> None:
     with ScriptedApi([]) as api:
         async with open_run(LiveMode(upstream(api.url)), budget_usd=1e-9) as meter, client(meter) as http:
             answer = await http.post("/v1/messages/count_tokens?beta=true", json=BODY)
     assert answer.json() == {"input_tokens": 42}
-    assert meter.usage().requests == 0
+    assert (meter.usage().requests, meter.usage().models, meter.cost_usd) == (1, {}, 0)
+
+
+async def test_token_counts_end_with_the_budget_too() -> None:
+    with ScriptedApi([text("x", tokens=USED)]) as api:
+        async with open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter, client(meter) as http:
+            await ask(meter)
+            answer = await http.post("/v1/messages/count_tokens?beta=true", json=BODY)
+    assert answer.status_code == 402
+    assert api.others == []
 
 
 @pytest.mark.parametrize(

@@ -180,10 +180,13 @@ async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> Non
     with ScriptedApi([text("x")]) as api:
         async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter, client(meter) as http:
             await http.post("/v1/messages/count_tokens", json={})
+            assert meter.usage().requests == 1
             await ask(meter)
     assert len(load(tmp_path / "run.json").exchanges) == 1
     async with open_run(ReplayMode(tmp_path)) as meter, client(meter) as http:
-        assert (await http.post("/v1/messages/count_tokens", json={"x": "y" * 400})).json() == {"input_tokens": 102}
+        assert (await http.post("/v1/messages/count_tokens", json={"system": "y" * 400})).json() == {
+            "input_tokens": 103
+        }
 
 
 # --- the file ------------------------------------------------------------------------------------------------------

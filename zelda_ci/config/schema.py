@@ -244,6 +244,7 @@ _NUMBERS = {"integer": "a whole number", "number": "a number"}
 _PATTERNS = {
     suite.NOT_BLANK: "text",
     suite.NAME: "at most 60 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
+    suite.REQUEST_KEY: "the name of a key: small letters, digits and underscores",
     suite.MODEL_ID: "the full id of a model, such as claude-sonnet-5-5, not an alias",
     suite.NO_BLANKS: "the id of a model, without blanks",
     suite.VARIABLE: "the name of an environment variable, without a value",

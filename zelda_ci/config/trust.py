@@ -31,6 +31,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "judge.model": "would have chosen who judges, and through a gateway at which provider",
     "historyDepth": "would have shown the session more of the history",
     "execution.env": "would have passed other variables to session and commands",
+    "execution.requestKeys": "would have passed other keys of model requests to the API",
     "execution.permissionMode": "would have changed what the session may do without asking",
     "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",
     "execution.disallowedTools": "would have given the session other tools",

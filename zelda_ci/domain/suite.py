@@ -17,6 +17,7 @@ from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 NOT_BLANK = r"\S"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 MODEL_ID = r"^[A-Za-z0-9@][A-Za-z0-9@._:/\[\]-]*-[A-Za-z0-9@._:/\[\]-]*$"
+REQUEST_KEY = r"^[a-z][a-z0-9_]{0,99}$"
 NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
@@ -92,6 +93,7 @@ PositiveInt = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, le=A_WEEK)]
 Text = Annotated[str, Field(pattern=NOT_BLANK)]
 Name = Annotated[str, Field(pattern=NAME)]
+RequestKey = Annotated[str, Field(pattern=REQUEST_KEY)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
 WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
@@ -134,6 +136,12 @@ class ExecutionSettings(Setting):
         description="More models that sub-agents may use. The session's own model and known ones that cost no more are "
         "always allowed.",
         examples=[["claude-opus-5-5"]],
+    )
+    request_keys: tuple[RequestKey, ...] = Field(
+        (),
+        description="More keys that model requests may have, where Claude Code sends one that this version of Zelda "
+        "does not know.",
+        examples=[["new_option"]],
     )
     max_turns: PositiveInt = Field(
         30, le=10_000, description="Maximum number of model responses in the main conversation."

@@ -8,9 +8,8 @@ import anyio
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.connections import belongs, is_anonymous
-from zelda_ci.model_proxy.limits import VALUE_BYTES, Limits, LimitShare, RefusedHereError, in_mib, refused_for_good
+from zelda_ci.model_proxy.limits import Limits, LimitShare, RefusedHereError, in_mib, refused_for_good
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
 
@@ -76,13 +75,9 @@ class Endpoint:
     async def _pass_to(self, run: ProxyRun, request: Request, client: "_Client") -> None:
         with run.memory.share() as share:
             raw = await _whole(request, run.limits, share)
-            # Before it is read: millions of empty objects need many times the memory of their text.
-            share.grow(VALUE_BYTES * wire.most_values(raw))
-            body = wire.read_object(raw)
-            if body is None:
-                return await send_error(client, 400, "invalid_request_error", "the body is not a JSON object")
-            path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            return await _unless_it_leaves(request.receive, run, Call(path, request.headers.raw, raw, body), client)
+            call = await run.call(request.url.path, request.headers.raw, raw, share)
+            del raw
+            await _unless_it_leaves(request.receive, run, call, client)
 
     def _run_of(self, request: Request) -> ProxyRun | None:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")

@@ -1,5 +1,8 @@
 """How much the proxy takes: of one request or answer, of all that one run has under way, and of all runs together."""
 
+import math
+import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +15,10 @@ MAX_RECORDING_BYTES = 256 << 20
 VALUE_BYTES = 64
 
 MIB = 1 << 20
+MINUTE = 60.0
+
+# Large requests that are read at a time, of one run and of all: each takes a moment, and a few times its size.
+MAX_READING_OF_A_RUN, MAX_READING = 1, 2
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,25 @@ class MemoryLimit:
         self.held += count
         if self._larger:
             self._larger._add(count)  # noqa: SLF001 - another of this class
+
+
+class RateLimit:
+    """So many requests a minute."""
+
+    def __init__(self, most: int) -> None:
+        self._times: deque[float] = deque(maxlen=most)
+
+    def count(self) -> None:
+        """One more.
+
+        Raises:
+            RefusedHereError: There were too many; it says for how long to wait.
+        """
+        now = time.monotonic()
+        if len(self._times) == self._times.maxlen and (remaining := self._times[0] + MINUTE - now) > 0:
+            message = f"Zelda's model proxy takes {self._times.maxlen} requests a minute from one run"
+            raise RefusedHereError(429, "rate_limit_error", message, [(b"retry-after", b"%d" % math.ceil(remaining))])
+        self._times.append(now)
 
 
 class LimitShare:

@@ -53,6 +53,7 @@ class Meter:
         self._source = source
         self._exchanges: list[MeteredExchange] = []
         self._refused: set[str] = set()
+        self._refused_keys: set[str] = set()
 
     @property
     def failure(self) -> SafeText | None:
@@ -78,6 +79,16 @@ class Meter:
         """Note a model that was refused; the names are the session's own, so only a few are kept."""
         if len(self._refused) < MAX_REFUSED:
             self._refused.add(model)
+
+    @property
+    def refused_keys(self) -> tuple[str, ...]:
+        """Keys of requests that Zelda does not know, sorted."""
+        return tuple(sorted(self._refused_keys))
+
+    def refuse_key(self, key: str) -> None:
+        """Note a key that was refused; as with models, only a few are kept."""
+        if len(self._refused_keys) < MAX_REFUSED:
+            self._refused_keys.add(key)
 
     def task_ended(self, call: str) -> None:
         """The session says that the task in the background that this call started has ended: a replay waits for it."""
@@ -113,7 +124,8 @@ class Meter:
         """Count a request, whose place may be known already; the exchange then observes its answer."""
         place = place or place_of(call)
         is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
-        exchange = MeteredExchange(str(call.body.get("model", "")), place, is_retry=is_retry)
+        model = str(call.body.get("model", ""))
+        exchange = MeteredExchange(model, place, is_retry=is_retry, is_free=call.counts_tokens)
         self._exchanges.append(exchange)
         return exchange
 
@@ -125,10 +137,11 @@ class Meter:
 
 
 class MeteredExchange:
-    def __init__(self, model: str, place: bytes, *, is_retry: bool) -> None:
+    def __init__(self, model: str, place: bytes, *, is_retry: bool, is_free: bool = False) -> None:
         self.requested_model = self.model = model
         self.place = place
         self.is_retry = is_retry
+        self._is_free = is_free
         self.is_failed = False
         self.error: str | None = None
         """HTTP status or `connection`."""
@@ -178,7 +191,7 @@ class MeteredExchange:
     def leave(self, call: Call) -> None:
         """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
         self.fail(None)
-        if self._has_usage:
+        if self._has_usage or self._is_free:
             return
         max_tokens = call.body.get("max_tokens")
         most = max_tokens if isinstance(max_tokens, int) else 0
@@ -235,12 +248,13 @@ def _add(before: ModelUsage | None, exchange: MeteredExchange) -> ModelUsage:
 def place_of(call: Call) -> bytes:
     """Digest of the conversation so far: a request at the same place repeats an earlier one.
 
-    The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
+    The CLI changes options and its own notes between the attempts, so only the two speakers' messages count. A count of
+    tokens is no attempt at an answer.
     """
     content = call.body.get("messages")
     messages = [message for message in content if isinstance(message, dict)] if isinstance(content, list) else []
     spoken = [_without_cache_marks(message) for message in messages if message.get("role") != "system"]
-    return hashlib.sha256(wire.write([call.agent_id, spoken])).digest()
+    return hashlib.sha256(wire.write([call.counts_tokens, call.agent_id, spoken])).digest()
 
 
 def _without_cache_marks(value: Any) -> Any:

@@ -1,11 +1,13 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import anyio
 
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
@@ -13,11 +15,11 @@ from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import RecordingSource
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
-from zelda_ci.model_proxy.limits import Limits, MemoryLimit
+from zelda_ci.model_proxy.limits import MAX_READING, Limits, MemoryLimit
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.run import ProxyRun
+from zelda_ci.model_proxy.run import Allowed, ProxyRun
 from zelda_ci.model_proxy.server import socket_folder
 from zelda_ci.model_proxy.wire import AnswerSource
 from zelda_ci.redact import Redactor
@@ -43,6 +45,7 @@ class ModelProxy:
         self._redact = redact
         self._limits = limits or Limits()
         self._memory = MemoryLimit(self._limits.total_bytes, "all runs")
+        self._reading = anyio.CapacityLimiter(MAX_READING)
         self._runs: dict[str, ProxyRun] = {}
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()
@@ -85,6 +88,7 @@ class ModelProxy:
         placeholders: Mapping[str, str],
         models: Models | None = None,
         web: bool = True,
+        request_keys: Collection[str] = (),
     ) -> Iterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
@@ -96,6 +100,7 @@ class ModelProxy:
             placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
             models: Those that may be asked; None for any.
             web: Whether requests may make the API turn to addresses.
+            request_keys: Keys that requests may have beside those that Zelda knows.
 
         Raises:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
@@ -104,7 +109,14 @@ class ModelProxy:
         replacements = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, replacements) as source:
             meter = Meter(self._base_url, token, budget_usd, source, self.socket)
-            run = ProxyRun(meter, source, models, web=web, limits=self._limits, memory=self._memory)
+            run = ProxyRun(
+                meter,
+                source,
+                Allowed(models, web, request_keys),
+                limits=self._limits,
+                memory=self._memory,
+                reading=self._reading,
+            )
             self._runs[token] = run
             try:
                 yield run.meter

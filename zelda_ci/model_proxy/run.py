@@ -1,14 +1,23 @@
-"""One run as the proxy sees it: its token, its meter, what it may ask, and the way of one request.
+"""One run as the proxy sees it: its token, its meter, what it may ask, and the way of one request."""
 
-A sandbox without a network would have one through these: a secret in an address is told to whoever serves it.
-"""
-
-from contextlib import suppress
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import anyio
+import anyio.to_thread
 
-from zelda_ci.model_proxy.limits import Bounded, Limits, MemoryLimit
+from zelda_ci.model_proxy import requests, wire
+from zelda_ci.model_proxy.limits import (
+    MAX_READING,
+    MAX_READING_OF_A_RUN,
+    VALUE_BYTES,
+    Bounded,
+    Limits,
+    LimitShare,
+    MemoryLimit,
+    RateLimit,
+    RefusedHereError,
+)
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.refusals import Refusals, repeat
@@ -17,6 +26,7 @@ from zelda_ci.model_proxy.wire import (
     AnswerSource,
     BrokenOff,
     Call,
+    Headers,
     OverLimitError,
     Sink,
     Tap,
@@ -24,47 +34,36 @@ from zelda_ci.model_proxy.wire import (
     send_error,
 )
 
-WEB_TOOLS = ("web_search", "web_fetch", "mcp_toolset")
-
-
-def external_address(body: dict[str, Any]) -> str | None:
-    """The first such thing in a request's body, in a few words."""
-    if body.get("mcp_servers"):
-        return "MCP servers that the API connects to"
-    tools = [tool for tool in _items(body.get("tools")) if isinstance(tool, dict)]
-    web = next((tool for tool in tools if str(tool.get("type", "")).startswith(WEB_TOOLS)), None)
-    if web is not None:
-        return f"the API's own tool {str(web['type'])[:50]}"
-    return "content that the API fetches from an address" if _holds_address(body) else None
-
-
-def _holds_address(body: dict[str, Any]) -> bool:
-    """Whether some block's `source` is an address; blocks lie in messages, in the system prompt, in tool results."""
-    # A list of what is left to look at, not recursion: whoever writes the body chooses how deep it is.
-    waiting = [*_items(body.get("messages")), *_items(body.get("system"))]
-    while waiting:
-        block = waiting.pop()
-        if not isinstance(block, dict):
-            continue
-        source = block.get("source")
-        if isinstance(source, dict):
-            if source.get("type") == "url" or "url" in source:
-                return True
-            waiting += _items(source.get("content"))
-        waiting += _items(block.get("content"))
-    return False
-
-
-def _items(value: object) -> list[Any]:
-    if isinstance(value, dict):
-        return [value]
-    return value if isinstance(value, list) else []
-
-
 MAX_OF_A_NAME = 100
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
+
+# Of a run, whatever they ask: far beyond what ten sub-agents with quick tools do.
+MAX_REQUESTS_PER_MINUTE = 1200
+
+# Beyond this, a request is read in a thread.
+LARGE_BYTES = 256 << 10
+
+
+class RefusedModelError(RefusedHereError):
+    """A request that names a model which the run may not ask."""
+
+    def __init__(self, model: str, models: Models) -> None:
+        super().__init__(403, "permission_error", _not_allowed(model, models), [*DO_NOT_RETRY])
+        self.model = model
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the requests of a run may be."""
+
+    models: Models | None = None
+    """Those that may be asked; None for any."""
+    web: bool = True
+    """Whether they may make the API turn to addresses."""
+    keys: Collection[str] = ()
+    """Beside those that Zelda knows."""
 
 
 class ProxyRun:
@@ -74,24 +73,63 @@ class ProxyRun:
         self,
         meter: Meter,
         source: AnswerSource,
-        models: Models | None = None,
+        allowed: Allowed | None = None,
         *,
-        web: bool = True,
         limits: Limits | None = None,
         memory: MemoryLimit | None = None,
+        reading: anyio.CapacityLimiter | None = None,
     ) -> None:
         self.meter = meter
         self.limits = limits or Limits()
         self.memory = MemoryLimit(self.limits.run_bytes, "one run", memory)
-        self._web = web
+        self._reading = reading or anyio.CapacityLimiter(MAX_READING)
+        self._own_reading = anyio.CapacityLimiter(MAX_READING_OF_A_RUN)
+        self._rate = RateLimit(MAX_REQUESTS_PER_MINUTE)
+        self._allowed = allowed or Allowed()
         self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
-        self._models = models
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
 
+    async def call(self, path: str, headers: Headers, data: bytes, share: LimitShare) -> Call:
+        """What a request asks, with a body that was read and judged, and written anew.
+
+        Raises:
+            RefusedHereError: It may not ask this, or so much.
+        """
+        self._rate.count()
+        try:
+            if len(data) <= LARGE_BYTES:
+                share.grow(VALUE_BYTES * (shape := requests.measure(data)).values)
+                return self._judged(path, headers, data, shape)
+            # Its own first, so that no run takes them all.
+            async with self._own_reading, self._reading:
+                shape = await anyio.to_thread.run_sync(requests.measure, data)
+                # Before it is read: millions of empty objects need many times the memory of their text.
+                share.grow(VALUE_BYTES * shape.values)
+                return await anyio.to_thread.run_sync(self._judged, path, headers, data, shape)
+        except RefusedModelError as exc:
+            self.meter.refuse(exc.model)
+            raise
+        except requests.UnknownKeyError as exc:
+            self.meter.refuse_key(exc.key)
+            raise
+
+    def _judged(self, path: str, headers: Headers, data: bytes, shape: requests.Shape) -> Call:
+        body = requests.read(data, shape)
+        requests.check_keys(body, self._allowed.keys)
+        models = self._allowed.models
+        for model in requests.models(body) if models else ():
+            if models and not models.allow(model):
+                raise RefusedModelError(str(model), models)
+        if not self._allowed.web and (feature := requests.external_address(body)):
+            raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
+        # What was judged, and not what came, is what is sent.
+        call = Call(f"{path}?{requests.QUERY}", requests.allowed_headers(headers), wire.write(body), body)
+        return replace(call, place=place_of(call))
+
     async def serve(self, call: Call, client: Sink) -> None:
-        """Answer a call, or refuse it: for its model, for what it reaches, or because the budget is spent.
+        """Answer a call, or refuse it because the budget is spent.
 
         Raises:
             BrokenOff: The answer is incomplete; the client's connection has to break too.
@@ -99,7 +137,8 @@ class ProxyRun:
         with anyio.CancelScope() as scope:
             self._calls.add(scope)
             try:
-                await self._serve(call, client)
+                async with self._room:
+                    await self._ask_within_budget(call, client)
             finally:
                 self._calls.discard(scope)
         if scope.cancelled_caught:
@@ -110,22 +149,8 @@ class ProxyRun:
         for scope in self._calls:
             scope.cancel()
 
-    async def _serve(self, call: Call, client: Sink) -> None:
-        model = call.body.get("model")
-        if self._models and not self._models.allow(model):
-            self.meter.refuse(str(model))
-            await send_error(client, 403, "permission_error", _not_allowed(str(model), self._models), DO_NOT_RETRY)
-        elif not self._web and (feature := external_address(call.body)):
-            await send_error(client, 403, "permission_error", f"this run may not use {feature}", DO_NOT_RETRY)
-        elif call.counts_tokens:
-            await self._count_tokens(call, client)
-        else:
-            # Counting tokens is free, so it does not wait for room.
-            async with self._room:
-                await self._ask_within_budget(call, client)
-
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
-        place = place_of(call)
+        place = call.place or place_of(call)
         if self.meter.is_spent:
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
@@ -152,10 +177,6 @@ class ProxyRun:
             raise
         finally:
             self.meter.end(exchange)
-
-    async def _count_tokens(self, call: Call, client: Sink) -> None:
-        with suppress(Unreachable):
-            await self._pass_on(call, client, client)
 
     async def _pass_on(self, call: Call, sink: Sink, client: Sink) -> None:
         """Have the source answer within the limits.

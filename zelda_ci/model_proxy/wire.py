@@ -21,11 +21,6 @@ def read_object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def most_values(data: bytes) -> int:
-    """How many values the text has at most: where one begins or another follows is a mark, and so are some in texts."""
-    return sum(data.count(mark) for mark in (b"[", b"{", b","))
-
-
 def _read_tolerantly(data: bytes) -> Any:
     """Python's own reader accepts lone surrogates, which a text cut in the middle of an emoji contains."""
     try:
@@ -56,7 +51,10 @@ class Call:
     """With the query."""
     headers: Headers = field(repr=False)
     raw_body: bytes = field(repr=False)
+    """As it goes to the API."""
     body: dict[str, Any] = field(repr=False)
+    place: bytes = field(default=b"", repr=False)
+    """Of the conversation, where that is known already."""
 
     @property
     def counts_tokens(self) -> bool:

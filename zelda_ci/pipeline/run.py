@@ -60,6 +60,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
         placeholders=places,
         models=Models.of(suite.execution.model, suite.execution.extra_models),
         web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
+        request_keys=suite.execution.request_keys,
     ) as meter:
 
         def on_record(record: SessionRecord) -> None:
@@ -84,6 +85,9 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             state.update(api=api, models=tuple(sorted(api.models)))
     for model in meter.refused_models:
         emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
+    for key in meter.refused_keys:
+        sentence = f"a request had the key {tools.redact(key)}, which this version of Zelda does not know"
+        emit(Warned(f"{sentence}: see execution.requestKeys", run_id))
     for sentence in _about_the_cassette(meter, replayed=tools.replayed):
         emit(Warned(sentence, run_id))
 

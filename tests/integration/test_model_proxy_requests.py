@@ -1,0 +1,153 @@
+"""What was judged is what is sent: bodies are read strictly, and written anew for the API."""
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.proxied import BODY, REDACT, ask, client, open_run, until, upstream
+from tests.support.scripted_api import ScriptedApi, hang, text
+from zelda_ci.model_proxy import limits, run
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.proxy import ModelProxy
+
+pytestmark = pytest.mark.anyio
+
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
+PLAIN = json.dumps(BODY)[1:-1]
+SMUGGLED = {
+    "a dearer model": f'{{"model":"claude-opus-5-5",{PLAIN}}}',
+    "a dearer model, escaped": f'{{{PLAIN},"mo\\u0064el":"claude-opus-5-5"}}',
+    "servers": f'{{"mcp_servers":[{{"type":"url","url":"https://evil.example"}}],"mcp_servers":[],{PLAIN}}}',
+    "messages": f'{{"messages":[{{"role":"user","content":[{json.dumps(IMAGE)}]}}],{PLAIN}}}',
+    "an image": f'{{{PLAIN},"system":[{{"type":"image","source":{{"type":"url","url":"x"}},"source":{{}}}}]}}',
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.parametrize("kind", SMUGGLED)
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str) -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, models=Models.of(BODY["model"]), web=False
+            ) as meter:
+                async with client(meter) as http:
+                    answer = await http.post(path, content=SMUGGLED[kind].encode())
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (400, "false")
+    assert "is given twice" in answer.json()["error"]["message"]
+    assert (api.requests, api.others) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        ({"remote_files": ["https://evil.example"]}, 400, "remote_files: Extra inputs are not permitted"),
+        ({"fallbacks": [{"model": "claude-opus-5-5"}]}, 403, "'claude-opus-5-5'"),
+        ({"tools": [{"type": "advisor_20260301", "model": "claude-opus-5-5"}]}, 403, "'claude-opus-5-5'"),
+        ({"messages": [{"role": "user", "content": [{"type": "x", "parts": [IMAGE]}]}]}, 403, "from an address"),
+        ({"container": {"skills": [{"mcp_servers": [1]}]}}, 403, "MCP servers"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, run.LARGE_BYTES])
+async def test_the_checks_hold_wherever_something_lies(
+    options: dict[str, Any], status: int, words: str, size: int
+) -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, models=Models.of(BODY["model"]), web=False
+            ) as meter:
+                async with client(meter) as http:
+                    answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
+                refused = meter.refused_keys + meter.refused_models
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+    assert api.requests == []
+    assert refused == {400: ("remote_files",), 403: ("claude-opus-5-5",) if "opus" in words else ()}[status]
+
+
+async def test_a_key_that_the_operator_allows_goes_on() -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(run_label="run", budget_usd=None, placeholders={}, request_keys=["new_option"]) as meter:
+                assert (await ask(meter, new_option=1)).status_code == 200
+    assert api.requests[0].body["new_option"] == 1
+
+
+async def test_a_body_is_sent_as_it_was_read() -> None:
+    spaced = json.dumps({"zebra": 1, **BODY, "system": "é"}, indent=2).replace('"zebra"', '"top_k"').encode()
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            for _ in range(2):
+                await http.post("/v1/messages?beta=true&x=y", content=spaced, headers={"anthropic-workspace-id": "w"})
+    first, second = api.requests
+    assert first.raw_body == second.raw_body
+    assert first.raw_body == json.dumps(json.loads(spaced), ensure_ascii=False, separators=(",", ":")).encode()
+    assert "anthropic-workspace-id" not in first.headers
+    assert first.path == "/v1/messages?beta=true"
+
+
+async def test_large_requests_of_one_run_leave_the_reading_to_others() -> None:
+    """While one run sends bombs without end, another is answered."""
+    bomb = b'{"messages":["' + b"\\n" * (8 << 20) + b'"],"x":1}'
+    with ScriptedApi(lambda _: text("Fine.")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with (
+                proxy.session(run_label="a", budget_usd=None, placeholders={}) as greedy,
+                proxy.session(run_label="b", budget_usd=None, placeholders={}) as other,
+            ):
+                async with anyio.create_task_group() as group:
+                    for _ in range(6):
+                        group.start_soon(_send, greedy, bomb)
+                    await anyio.sleep(0.2)
+                    with anyio.fail_after(30):
+                        assert (await ask(other, "y" * (1 << 20))).status_code == 200
+                    group.cancel_scope.cancel()
+
+
+async def _send(meter: Meter, content: bytes) -> None:
+    async with client(meter) as http:
+        while True:
+            assert (await http.post("/v1/messages", content=content)).status_code == 400
+
+
+async def test_requests_beyond_the_rate_of_a_run_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_REQUESTS_PER_MINUTE", 3)
+    monkeypatch.setattr(limits, "MINUTE", 2.0)
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            statuses, wait = [], 0
+            for path in ("/v1/messages", *["/v1/messages/count_tokens"] * 3):
+                answer = await http.post(path, json=BODY)
+                statuses.append(answer.status_code)
+                wait = int(answer.headers.get("retry-after", "0"))
+            await anyio.sleep(wait)
+            later = await http.post("/v1/messages", json=BODY)
+    assert statuses == [200, 200, 200, 429]
+    assert 1 <= wait <= 2
+    assert later.status_code == 200
+
+
+async def test_token_counts_take_their_turn_with_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_CONCURRENT", 1)
+    with ScriptedApi(lambda _: hang()) as api:
+        async with (
+            open_run(LiveMode(upstream(api.url))) as meter,
+            client(meter) as http,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(ask, meter)
+            await until(lambda: len(api.requests) == 1)
+            with anyio.move_on_after(1) as waited:
+                await http.post("/v1/messages/count_tokens", json=BODY)
+            group.cancel_scope.cancel()
+    assert waited.cancelled_caught

@@ -1,0 +1,182 @@
+"""What a request may be: measured before it is read, read strictly, judged wherever something lies in it."""
+
+import json
+import time
+import tracemalloc
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.model_proxy.requests import body
+from zelda_ci.model_proxy import requests
+from zelda_ci.model_proxy.limits import RefusedHereError
+
+MIB = 1 << 20
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    return requests.read(data, requests.measure(data))
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(RefusedHereError) as caught:
+        parsed(data)
+    return caught.value.message
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.text('\\":{}[],é\U0001f600', max_size=40),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@given(st.dictionaries(st.text(), values), st.booleans())
+def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: bool) -> None:  # noqa: FBT001
+    try:
+        data = json.dumps(value, ensure_ascii=ascii_only).encode()
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8
+        data = json.dumps(value).encode()
+    assert parsed(data) == value
+    assert requests.measure(data).pairs == requests._pairs(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"model":"a","model":"b"}',
+        b'{"model":"a","mo\\u0064el":"b"}',
+        b'{"messages":[{"content":[{"type":"image","source":1,"source":{"type":"url"}}]}]}',
+        b'{"tools":[{"type":"a","\\u0074ype":"web_fetch_20250910"}]}',
+        b'{"x":"\\\\","x":"\\"","y":":"}',
+        b'{"x":"\\ud800","x":1}',
+        b'{"":1,"":2}',
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_and_named(data: bytes) -> None:
+    assert "is given twice" in refusal(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{", b"[]", b"null", b"\xff", b'\xef\xbb\xbf{"a":1}', '{"a":1}'.encode("utf-16"), b'{"a":NaN}',
+        b'{"a":1}{}',        b'{"a":"\xed\xa0\x80"}', b'{"a":1,}', b"{'a':1}",
+    ],
+)  # fmt: skip
+def test_what_is_no_object_is_refused(data: bytes) -> None:
+    assert refusal(data) == "the body is not a JSON object"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]" * (18 * MIB), b"[" * (36 * MIB), b"{" * (36 * MIB), b"[" * (18 * MIB) + b"]" * (18 * MIB),
+        b'{"messages":[' + b"{}," * (12 * MIB) + b"{}]}", b'{"a":[' + b"0," * (18 * MIB) + b"0]}", b'""' * (18 * MIB),
+        b'{"a":' * 2000 + b"1" + b"}" * 2000, b'{"' + b'\\"' * (17 * MIB) + b'":' + b"[" * 200,
+    ],
+    ids=["pairs", "lists", "objects", "deep", "empty objects", "numbers", "strings", "keys", "after a string"],
+)  # fmt: skip
+def test_a_bomb_costs_little_time_and_memory(data: bytes) -> None:
+    tracemalloc.start()
+    began = time.process_time()
+    with pytest.raises(RefusedHereError, match=r"request (holds|nests)"):
+        requests.measure(data)
+    seconds = time.process_time() - began
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * MIB
+    assert seconds < 10  # a second at most, but for the load and for the watching of memory
+
+
+def test_a_large_conversation_is_no_bomb() -> None:
+    text = 'He said: "{[,:]}" \\ \U0001f600\n' * 1000
+    large = json.dumps(body(*({"role": "user", "content": [{"type": "text", "text": text}]} for _ in range(1000))))
+    assert len(parsed(large.encode())["messages"]) == 1000
+    nested: Any = "x"
+    for _ in range(100):
+        nested = {"properties": nested}
+    assert parsed(json.dumps({"tools": [{"input_schema": nested}]}).encode())
+
+
+def test_what_is_written_anew_keeps_its_order_and_is_stable() -> None:
+    value = body({"role": "user", "content": "é \U0001f600 / \u2028 <&>"}, zebra=1, apple=[1.5, 1, True, None, -0.1])
+    compact = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    once = orjson.dumps(parsed(compact))
+    assert once == compact
+    assert orjson.dumps(parsed(once)) == once
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["remote", "Model", "model ", "billing_policy", "tags", "workspace_id", "user_profile_id", "betas", "", "x\x9b\n"],
+)
+def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -> None:
+    with pytest.raises(requests.UnknownKeyError) as caught:
+        requests.check_keys({"model": "x", key: 1}, ())
+    shown = key if key.isidentifier() else ascii(key)
+    assert caught.value.message.startswith(f"{shown}: Extra inputs are not permitted")
+    assert "ZELDA_REQUEST_KEYS" in caught.value.message
+    assert caught.value.message.isprintable()
+    requests.check_keys({"model": "x", key: 1}, (key,))
+
+
+CALLS = {"type": "tool_use", "id": "t", "name": "x", "input": {"model": "claude-opus-5-5"}}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"model": "other"},
+        {"model": "mine", "fallbacks": [{"model": "other"}]},
+        {"model": "mine", "tools": [{"type": "advisor_20260301", "name": "advisor", "model": "other"}]},
+        {
+            "model": "mine",
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_addition",
+                            "tool": {
+                                "type": "tool_definition",
+                                "definition": {"type": "advisor_20260301", "model": "other"},
+                            },
+                        }
+                    ],
+                }
+            ],
+        },
+        {"model": "mine", "new_key": {"deep": [{"model": "other"}]}},
+    ],
+)
+def test_a_model_is_seen_wherever_it_is_named(place: dict[str, Any]) -> None:
+    assert "other" in requests.models(place)
+
+
+def test_data_of_a_session_names_no_model() -> None:
+    schema = {"type": "object", "properties": {"model": {"type": "string"}}, "model": "other"}
+    request = body(
+        {"role": "assistant", "content": [CALLS]},
+        metadata={"model": "other"},
+        output_config={"format": {"type": "json_schema", "schema": schema}},
+    )
+    request["tools"].append({"name": "x", "input_schema": schema, "input_examples": [{"model": "other"}]})
+    assert set(requests.models(request)) == {request["model"]}
+
+
+def test_only_the_headers_of_claude_code_go_on() -> None:
+    given = [
+        (b"Anthropic-Beta", b"a"),
+        (b"x-stainless-lang", b"js"),
+        (b"anthropic-workspace-id", b"other"),
+        (b"anthropic-user-profile-id", b"other"),
+        (b"x-api-key", b"token"),
+        (b"x-forwarded-for", b"1.2.3.4"),
+        (b"x-portkey-provider", b"@b"),
+        (b"cookie", b"a=b"),
+    ]
+    assert requests.allowed_headers(given) == [(b"anthropic-beta", b"a"), (b"x-stainless-lang", b"js")]

@@ -1,0 +1,239 @@
+"""What a request may be: its size and shape, its keys and headers, the models and the addresses that it names.
+
+What was judged is what is sent: the body is read once, strictly, and written anew.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import orjson
+
+from zelda_ci.model_proxy.limits import RefusedHereError
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers
+
+# A conversation of a million tokens has some 100,000 values; a tool's schema or input is some ten levels deep.
+MAX_VALUES = 300_000
+MAX_DEPTH = 128
+
+# So many bytes are looked at in one step.
+CHUNK_BYTES = 256 << 10
+
+MAX_KEY_LENGTH = 100
+
+SETTING = "execution.requestKeys or ZELDA_REQUEST_KEYS"
+
+# By the API's reference (versions 2023-06-01 and 2026-10-21), the SDK and Claude Code, for both endpoints: what only
+# one of them takes, the API refuses itself. Those that say who pays (`billing_policy`, `tags`, `user_profile_id`,
+# `workspace_id`) are missing: that is not for a session to choose.
+KEYS = frozenset({
+    "cache_control", "compaction", "container", "context_hint", "context_management", "data_flow", "diagnostics",
+    "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens", "mcp_servers", "messages", "metadata", "model",
+    "output_config", "output_format", "resumption", "safeguards", "service_tier", "speed", "stop_sequences", "stream",
+    "system", "temperature", "thinking", "thread", "tool_choice", "tools", "top_k", "top_p",
+})  # fmt: skip
+
+# What Claude Code and the SDK send. Others are left out, `anthropic-workspace-id` and its like among them.
+HEADERS = frozenset({
+    b"accept", b"anthropic-beta", b"anthropic-dangerous-direct-browser-access", b"anthropic-version", b"content-type",
+    b"user-agent", b"x-app", b"x-claude-code-agent-id", b"x-claude-code-parent-agent-id", b"x-claude-code-session-id",
+    b"x-client-request-id",
+})  # fmt: skip
+HEADER_PREFIX = b"x-stainless-"
+QUERY = "beta=true"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a text of JSON holds, if it is one."""
+
+    values: int
+    """At most."""
+    pairs: int
+    """Of a key and a value, exactly."""
+
+
+def measure(data: bytes) -> Shape:
+    """Look at a body before it is read, in little memory and in time that grows with its length.
+
+    Raises:
+        RefusedHereError: It holds too many values, or nests them too deeply.
+    """
+    values = pairs = depth = 0
+    for outside in _outside_of_strings(data):
+        brackets = outside.translate(_TO_STEPS, _NO_BRACKETS)
+        values += len(brackets) // 2 + outside.count(b",") + 1
+        pairs += outside.count(b":")
+        if values > MAX_VALUES:
+            raise invalid(413, f"the request holds more than {MAX_VALUES} values")
+        levels = [*accumulate(brackets, lambda level, step: level + step - 1, initial=depth)]
+        depth = levels[-1]
+        if max(levels) > MAX_DEPTH:
+            raise invalid(400, f"the request nests values more than {MAX_DEPTH} levels deep")
+    return Shape(values, pairs)
+
+
+# A bracket that opens is a step up (2), one that closes a step down (0); bytes are not negative.
+_TO_STEPS = bytes.maketrans(b"[{]}", b"\2\2\0\0")
+_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[{]}")))
+
+
+def _outside_of_strings(data: bytes) -> Iterator[bytes]:
+    """What is not in strings, piece by piece."""
+    inside, rest, marks = False, b"", 0
+    for start in range(0, len(data), CHUNK_BYTES):
+        # Without escapes, every quotation mark begins or ends a string.
+        chunk = (rest + data[start : start + CHUNK_BYTES]).replace(b"\\\\", b"")
+        rest = b"\\" if chunk.endswith(b"\\") else b""
+        parts = chunk.replace(b'\\"', b"").split(b'"')
+        marks += len(parts) - 1
+        if marks > 4 * MAX_VALUES:
+            raise invalid(413, f"the request holds more than {2 * MAX_VALUES} strings")
+        yield b"".join(parts[1::2] if inside else parts[::2])
+        inside = marks % 2 == 1
+
+
+def read(data: bytes, shape: Shape) -> dict[str, Any]:
+    """The object in a body.
+
+    Raises:
+        RefusedHereError: There is none, or a key is given twice somewhere: a reader of which one counts, and another
+            might take the other.
+    """
+    try:
+        value = orjson.loads(data)
+        if _pairs(value) != shape.pairs:
+            value = _read_strictly(data)
+    except orjson.JSONDecodeError:
+        value = _read_strictly(data)
+    if not isinstance(value, dict):
+        raise invalid(400, "the body is not a JSON object")
+    return value
+
+
+def _pairs(value: Any) -> int:
+    count, waiting = 0, [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            count += len(inner)
+            waiting += inner.values()
+        elif isinstance(inner, list):
+            waiting += inner
+    return count
+
+
+def _read_strictly(data: bytes) -> Any:
+    """Slower, and accepts lone surrogates, which a text cut in the middle of an emoji contains."""
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise invalid(400, "the body is not a JSON object") from None
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    unique: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in unique:
+            raise invalid(400, f"the key {_shown(key)} is given twice in one object")
+        unique[key] = value
+    return unique
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def check_keys(body: dict[str, Any], more: Collection[str]) -> None:
+    """Refuse what the API does not know, as far as Zelda knows.
+
+    Raises:
+        UnknownKeyError: A key of the body.
+    """
+    for key in body:
+        if key not in KEYS and key not in more:
+            raise UnknownKeyError(key)
+
+
+class UnknownKeyError(RefusedHereError):
+    """A key that Zelda does not know."""
+
+    def __init__(self, key: str) -> None:
+        self.key = _shown(key)
+        # The first words are the API's own: Claude Code leaves out an option that is refused with them.
+        why = f"{self.key}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
+        super().__init__(400, "invalid_request_error", why + SETTING, [*DO_NOT_RETRY])
+
+
+def _shown(key: str) -> str:
+    return key[:MAX_KEY_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_KEY_LENGTH])
+
+
+def allowed_headers(headers: Headers) -> Headers:
+    """Those that go on."""
+    lower = [(name.lower(), value) for name, value in headers]
+    return [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
+
+
+def invalid(status: int, message: str) -> RefusedHereError:
+    """A refusal of a request that was read."""
+    kind = "request_too_large" if status == 413 else "invalid_request_error"
+    return RefusedHereError(status, kind, message, [*DO_NOT_RETRY])
+
+
+WEB_TOOLS = ("web_", "mcp_")
+
+TOOL_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+
+def models(body: dict[str, Any]) -> Iterator[object]:
+    """Every model that a request names: its own, those to fall back on, those of tools that ask one."""
+    yield body.get("model")
+    for place in _structure(body):
+        if place is not body and "model" in place:
+            yield place["model"]
+
+
+def external_address(body: dict[str, Any]) -> str | None:
+    """The first thing that makes the API's servers turn to an address, in a few words."""
+    return next(filter(None, map(_reached, _structure(body))), None)
+
+
+def _reached(place: dict[str, Any]) -> str | None:
+    if place.get("mcp_servers"):
+        return "MCP servers that the API connects to"
+    kind, source = str(place.get("type", "")), place.get("source")
+    if kind.startswith(WEB_TOOLS) and not _is_history(kind):
+        return f"the API's own tool {kind[:50]}"
+    if kind == "url" or (isinstance(source, dict) and "url" in source):
+        return "content that the API fetches from an address"
+    return None
+
+
+def _is_history(kind: str) -> bool:
+    """Whether a block tells what a tool did earlier."""
+    return kind.endswith(("_tool_use", "_result", "_error", "_location"))
+
+
+def _structure(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every object of a request that the API gives a meaning, wherever it is; not those that are data."""
+    # A list of what is left to look at, not recursion: whoever writes the body chooses how deep it is.
+    waiting: list[Any] = [body]
+    while waiting:
+        place = waiting.pop()
+        if isinstance(place, list):
+            waiting += place
+        elif isinstance(place, dict):
+            yield place
+            waiting += (value for key, value in place.items() if not _is_data(key, place, body))
+
+
+def _is_data(key: str, place: dict[str, Any], body: dict[str, Any]) -> bool:
+    """Whether a value is the user's or a tool's own, of any form."""
+    if key in {"input_schema", "input_examples"}:
+        return True
+    if key == "schema":
+        return place.get("type") == "json_schema"
+    return (key == "input" and place.get("type") in TOOL_CALLS) or (key == "metadata" and place is body)
