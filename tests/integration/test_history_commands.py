@@ -141,6 +141,36 @@ def test_a_patch_goes_to_programs_as_it_is_and_to_people_harmless(tmp_path: Path
     assert "\x1b[32m+new" in shown
 
 
+ACTING = "".join(map(chr, [0x7F, *range(0x80, 0xA0), 0x202E, 0x2028, 0xE0001]))
+"""U+009B is what ESC [ is, in one character; the others hide or turn round what follows."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["show", RUN, option] for option in ("--json", "--transcript")),
+        ["show", RUN],
+        ["list", "--json"],
+        ["list"],
+        ["compare", RUN, RUN, "--json"],
+        ["compare", RUN, RUN, "--markdown"],
+        ["compare", RUN, RUN],
+    ],
+    ids=" ".join,
+)
+def test_no_character_of_a_session_acts_where_it_is_shown(tmp_path: Path, arguments: list[str]) -> None:
+    project = project_with(tmp_path)
+    evil = f"{ACTING}31mowned"
+    said = session(f"Bash {evil} -> {evil}", json.dumps(evil))
+    store(project.results, evaluations=[efficiency(tools={evil: 3})], transcript=said)
+    done = zelda(project, *arguments)
+    assert done.returncode in {0, 1}, done.stderr
+    shown = done.stdout + done.stderr + seen_on_a_terminal(project, *arguments)
+    assert [hex(ord(char)) for char in ACTING if char in shown] == []
+    if "--json" in arguments and "show" in arguments:
+        assert evil in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
 def test_a_run_without_patch_says_so(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, patch=None)

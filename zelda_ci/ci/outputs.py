@@ -18,6 +18,7 @@ from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
+from zelda_ci.report.text import json_text
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
@@ -128,7 +129,7 @@ def write(path: Path, data: bytes) -> None:
 
 def json_of(record: Record) -> bytes:
     """As people and programs read it."""
-    return (record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n").encode()
+    return (json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n").encode()
 
 
 def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:

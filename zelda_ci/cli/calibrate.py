@@ -73,7 +73,7 @@ def calibrate(  # noqa: PLR0913 - its options
     calibration = calibrate_suite(suite, runs)
     path = Calibrations(results_dir).save(calibration)
     if as_json:
-        click.echo(calibration.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        report.print_json(calibration)
     else:
         view = calibration_view(calibration, os.path.relpath(path))
         print_calibration(terminal.open_console(sys.stdout), view)

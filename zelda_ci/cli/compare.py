@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options
+from zelda_ci.cli import options, report
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
@@ -47,7 +47,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
     view = comparison_view(compared.comparison, compared.gate, baseline=sides[0].name, candidate=sides[1].name)
     if as_json:
-        click.echo(compared.comparison.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        report.print_json(compared.comparison)
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options
+from zelda_ci.cli import options, report
 from zelda_ci.cli.options import Moment
 from zelda_ci.config.project import results_folder
 from zelda_ci.report import terminal
@@ -40,7 +40,7 @@ def list_runs(
     recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
     listed = history.replace(runs=tuple(recent))
     if as_json:
-        click.echo(listed.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        report.print_json(listed)
         return
     console = terminal.open_console(sys.stdout)
     # Of a table that programs read, remarks are no part.

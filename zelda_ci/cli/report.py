@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.events import Emit
@@ -17,6 +18,7 @@ from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.model import RunFiles
 from zelda_ci.report.terminal.pages import print_run
+from zelda_ci.report.text import json_text
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
@@ -29,11 +31,16 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
         yield emit
 
 
+def print_json(record: Record) -> None:
+    """Print what programs read, and people see on a terminal, too."""
+    click.echo(json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)))
+
+
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     """Print the results, and where the files are if they stay; the exit code that they mean."""
     gate = missed_minimums(batch.runs)
     if as_json:
-        click.echo(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        print_json(batch)
         for reason in gate_sentences(gate):
             click.echo(f"gate: {reason}", err=True)
     else:

@@ -39,7 +39,7 @@ def show(*, run: str, project: Path, as_json: bool, transcript: bool, patch: boo
     elif patch:
         _show_patch(history.patch(run_id), run_id)
     elif as_json:
-        click.echo(history.result(run_id).model_dump_json(by_alias=True, exclude_none=True, indent=2))
+        report.print_json(history.result(run_id))
     else:
         report.show_stored(history.result(run_id), history.folder(run_id))
 

@@ -25,6 +25,21 @@ def sentence(text: str, limit: int = 600) -> str:
     return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
 
 
+def json_text(text: str) -> str:
+    r"""JSON that says the same, with what acts or hides as an escape: in JSON such a character stands in a string.
+
+    JSON itself escapes nothing beyond U+001F, and U+009B alone begins a command of a terminal.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(_json_code(char) if char > "~" and _acts(char) else char for char in text)
+
+
+def _json_code(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
 def _clipped(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
@@ -40,11 +55,13 @@ def _spelled(text: str) -> str:
     spelled: list[str] = []
     marks = 0
     for char in text:
-        category = unicodedata.category(char)
-        marks = marks + 1 if category in {"Mn", "Me"} else 0
-        acts = category in ACTING or char in INVISIBLE or marks > MAX_MARKS
-        spelled.append(_code(char) if acts else char)
+        marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
+        spelled.append(_code(char) if _acts(char) or marks > MAX_MARKS else char)
     return "".join(spelled).replace("##[", "# #[")
+
+
+def _acts(char: str) -> bool:
+    return unicodedata.category(char) in ACTING or char in INVISIBLE
 
 
 def _code(char: str) -> str:
