@@ -32,6 +32,9 @@ HIDDEN_FROM_SHELLS = (
     "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SHELL_PREFIX",
 )  # fmt: skip
 
+# Where daemons keep sockets that anybody may connect to, and builds need nothing.
+SOCKET_FOLDERS = ("/run",)
+
 # The setting that decides on a phase's network; Zelda's own reading never has any.
 NETWORKED: Mapping[CommandPhase, str | None] = {
     "setup": "setup", "session": "session", "build": "build", "test": "test", "zelda": None,
@@ -148,10 +151,19 @@ class _Arrangement:
         return {
             "ready": programs.READY,
             "limits": {**LIMITS, **processes},
-            "seccomp": kernel.program(platform.machine(), internet=sockets).hex(),
-            **({"uid": self.needs.uid} if self.needs.uid is not None else {}),
+            "seccomp": kernel.program(platform.machine(), internet=sockets, absent=self._absent()).hex(),
+            **({"uid": self.needs.uid, "private": self._coverable()} if self.needs.uid is not None else {}),
             **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
         }
+
+    def _absent(self) -> Sequence[int]:
+        """Calls that reach objects which the run would share with the machine."""
+        return () if self.bwrap else kernel.lasting_objects(platform.machine(), own_user=self.needs.uid is not None)
+
+    def _coverable(self) -> Sequence[str]:
+        """Folders of sockets in which the run needs nothing."""
+        used = [*map(os.path.realpath, (*self.world.readable, *self.world.writable, self.needs.socket or "/"))]
+        return [folder for folder in SOCKET_FOLDERS if not any(_is_below(path, folder) for path in used)]
 
     def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
         temporary = bubblewrap.TEMPORARY if self.bwrap else self._shared()
@@ -164,6 +176,10 @@ class _Arrangement:
         if self.needs.uid is None:
             return ()
         return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:

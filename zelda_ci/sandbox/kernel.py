@@ -103,6 +103,15 @@ FORBIDDEN = {
         105, 106, 273, 104, 294, 224, 225, 142, 60, 443, 89, 170, 112, 116,
     ),
 }  # fmt: skip
+# Objects that outlive their makers, and have names for everybody who shares the machine's. POSIX queues (mq_open,
+# mq_unlink) can only be listed where their file system is mounted, so nobody could remove a run's at its end.
+POSIX_QUEUES = {"x86_64": (240, 241), "aarch64": (180, 181)}
+# Shared memory, semaphores and queues of System V. Where the run has the developer's user, its objects are the
+# developer's: nobody could tell whose they are, and it could use and remove the others.
+SYSTEM_V = {
+    "x86_64": (29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220),
+    "aarch64": (186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197),
+}
 # Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist.
 CLONE3 = 435
 CLONE = {"x86_64": 56, "aarch64": 220}
@@ -128,12 +137,18 @@ FOREIGN = 0x40000000
 Step = tuple[int, int, int, int]
 
 
-def program(machine: str, *, internet: bool) -> bytes:
+def lasting_objects(machine: str, *, own_user: bool) -> Sequence[int]:
+    """Calls to deny where a run has no objects of its own: those of which none could be removed at its end."""
+    return POSIX_QUEUES[machine] if own_user else (*POSIX_QUEUES[machine], *SYSTEM_V[machine])
+
+
+def program(machine: str, *, internet: bool, absent: Sequence[int] = ()) -> bytes:
     """The filter for one architecture.
 
     Args:
         machine: A key of `ARCHITECTURES`.
         internet: Whether sockets that could leave the machine may be made.
+        absent: Calls that do not exist.
     """
     families = (AF_UNIX, AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
     steps: list[Step] = [
@@ -146,7 +161,7 @@ def program(machine: str, *, internet: bool) -> bytes:
         (AT_LEAST, 0, 1, FOREIGN),
         (RETURN, 0, 0, ERRNO | EPERM),
         # "Not implemented" instead of "not permitted": only then do the C libraries fall back to `clone`.
-        *_call(CLONE3, [(RETURN, 0, 0, ERRNO | ENOSYS)]),
+        *(step for number in (CLONE3, *absent) for step in _call(number, [(RETURN, 0, 0, ERRNO | ENOSYS)])),
         *(step for number in FORBIDDEN[machine] for step in _call(number, [(RETURN, 0, 0, ERRNO | EPERM)])),
         *_call(CLONE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES)),
         *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),

@@ -34,6 +34,10 @@ FILTER = 2
 MAX_CAPABILITIES = 64
 CAPABILITIES_V3 = 0x20080522
 
+CLONE_NEWNS = 0x20000
+MS_RDONLY, MS_REC, MS_PRIVATE = 1, 1 << 14, 1 << 18
+MS_SAFE = 2 | 4 | 8  # no setuid programs, no devices, no programs
+
 SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
 # What Python ignores, and a program expects to find at its default.
 RESTORED = (SIGPIPE, SIGXFSZ)
@@ -65,6 +69,7 @@ def main(arguments: list[str]) -> None:
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
+    _hide(policy.get("private"))
     # Asked before the user changes, so that a parent that dies in between is noticed afterwards.
     parent = os.getppid()
     _drop_privileges(policy.get("uid"))
@@ -104,6 +109,21 @@ def _limit(limits: dict[str, int]) -> None:
         number = getattr(resource, f"RLIMIT_{name}")
         soft, hard = (most if old == resource.RLIM_INFINITY else min(old, most) for old in resource.getrlimit(number))
         resource.setrlimit(number, (soft, hard))
+
+
+def _hide(folders: "list[str] | None") -> None:
+    """Leave the processes and sockets of others out of sight, where root may mount; a container's seldom may.
+
+    Files stay closed by user and Landlock in any case, so whatever cannot be mounted stays as it is.
+    """
+    nothing = None
+    if folders is None:
+        return
+    if LIBC.unshare(CLONE_NEWNS) != 0 or LIBC.mount(b"none", b"/", nothing, MS_REC | MS_PRIVATE, nothing) != 0:
+        return
+    LIBC.mount(b"proc", b"/proc", b"proc", MS_SAFE, b"hidepid=2")
+    for folder in folders:
+        LIBC.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_SAFE | MS_RDONLY, b"size=4k,mode=755")
 
 
 def _drop_privileges(uid: int | None) -> None:
