@@ -327,7 +327,8 @@ async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) ->
 # Memory, of a process of its own
 
 HOSTILE = {
-    "large": b'{"a":"' + b"x" * (60 * MIB) + b'"}',
+    "large": b'{"system":"' + b"x" * (60 * MIB) + b'"}',
+    "many lists": b"[]" * (18 * MIB),
     "many values": b'{"messages":[' + b"{}," * (4 * MIB) + b"{}]}",
 }
 
