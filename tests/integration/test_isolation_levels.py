@@ -134,7 +134,7 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
             phases: tuple[CommandPhase, ...] = ("setup", "build", "test")
             reached = {run(project, KNOCK.format(name=name), phase).exit_code == 0 for phase in phases}
             sockets = daemons.container_sockets({"DOCKER_HOST": f"unix://{path}"})
-            # Where root may mount, a run has a /run of its own; Zelda looks at the socket's mode and refuses all the same.
+            # Where root may mount, a run has a /run of its own. By the socket's mode Zelda refuses all the same.
             is_hidden = (project.level, mode) == ("uid", 0o666)
             if reached == {False} and not is_hidden:
                 assert Isolation(OFFERED, sockets=sockets).of(suite) == project.level
