@@ -37,6 +37,8 @@ class Confinement:
     """The same under the name of the shell, for `CLAUDE_CODE_SHELL`: it starts login shells without the prefix."""
     socket: Path | None = None
     """Where the model proxy's socket appears to the session; absent where there is none."""
+    session_variables: Mapping[str, str] = field(default_factory=dict)
+    """What else a session's program needs in its environment, to be closed to the processes that it starts."""
     uid: int | None = None
     """The user and group that everything runs as and that owns the run's folders; absent where it is Zelda's own."""
 
@@ -47,11 +49,16 @@ class Confinement:
         phase: CommandPhase = "test",
         environment_file: Path | None = None,
         status_file: Path | None = None,
+        secret: str | None = None,
     ) -> list[str]:
-        """Arguments that start `argv` under the supervisor, which says in the status file how that went."""
-        files = {"--environment": environment_file, "--status": status_file}
-        options = [word for name, file in files.items() if file for word in (name, str(file))]
-        return [*self.supervisor, *self.options, *options, "--", *self.starts.get(phase, ()), *argv]
+        """Arguments that start `argv` under the supervisor, which says in the status file how that went.
+
+        Where there are walls, a variable that is secret is handed to the program beside its environment.
+        """
+        start = self.starts.get(phase, ())
+        values = {"--environment": environment_file, "--status": status_file, "--secret": secret if start else None}
+        options = [word for name, value in values.items() if value for word in (name, str(value))]
+        return [*self.supervisor, *self.options, *options, "--", *start, *argv]
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ MAX_RETRIES = 15
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
 
+TOKEN = "ANTHROPIC_API_KEY"  # noqa: S105  # the name of its variable
 # Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
-OWN = frozenset({"ANTHROPIC_API_KEY", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
+OWN = frozenset({TOKEN, "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
 
 # Variable with the session's id: whatever the session starts can be recognised by it.
 MARKER = "ZELDA_SESSION"
@@ -101,12 +102,13 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
         MARKER: request.session_id,
-        "ANTHROPIC_API_KEY": request.endpoint.token,
+        TOKEN: request.endpoint.token,
         "CLAUDE_CONFIG_DIR": str(config_folder(request)),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
         # After the workspace's variables: nothing that a suite passes on may lead the session past the proxy.
         **_plumbing(request),
+        **workspace.confinement.session_variables,
         # As root the CLI refuses to bypass permissions unless it is told that this is a sandbox: exactly "1".
         **({"IS_SANDBOX": "1"} if as_root and request.execution.permission_mode == "bypassPermissions" else {}),
     }
@@ -228,7 +230,9 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
 
 
 def _stub(confinement: Confinement, cli: Path, environment_file: Path, status_file: Path) -> str:
-    start = confinement.command([str(cli)], phase="session", environment_file=environment_file, status_file=status_file)
+    start = confinement.command(
+        [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
+    )
     command = shlex.join(start)
     # The inner shell is there because `env` would take a path with "=" in it for a variable.
     return f"""#!/bin/sh

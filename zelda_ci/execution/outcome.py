@@ -82,6 +82,9 @@ def judge(facts: SessionFacts) -> SessionEnding:
     ended = facts.ended
     if ended is None or not (facts.quiet or ended.is_error):
         return _of_crash(facts)
+    # A CLI that did not close itself to what it starts was given no token, and says that it is not logged in.
+    if ended.is_error and not facts.begun:
+        return _not_confined(_own_words(ended))
     return _of_result(ended, facts)
 
 
@@ -104,8 +107,7 @@ def _of_crash(facts: SessionFacts) -> SessionEnding:
     crash = facts.crash or Crash(CrashKind.EXITED, exit_code=0)
     stderr = " ".join(facts.stderr_tail) or crash.detail
     if crash.kind in {CrashKind.EXITED, CrashKind.SILENT_START} and not facts.begun:
-        reason = f"Claude Code was not started, because it could not be confined: {stderr or 'no reason was given'}"
-        return _failed("SESSION_NOT_CONFINED", reason)
+        return _not_confined(stderr or "no reason was given")
     match crash.kind:
         case CrashKind.NOT_STARTED:
             return _failed("CLI_START_FAILED", f"Claude Code could not be started: {crash.detail}")
@@ -118,6 +120,10 @@ def _of_crash(facts: SessionFacts) -> SessionEnding:
         case CrashKind.EXITED:
             exit_code = facts.exit_code if crash.exit_code is None else crash.exit_code
             return _of_exit(exit_code, stderr, prompted=facts.prompted)
+
+
+def _not_confined(why: str) -> SessionEnding:
+    return _failed("SESSION_NOT_CONFINED", f"Claude Code was not started, because it could not be confined: {why}")
 
 
 def _of_exit(exit_code: int | None, stderr: str, *, prompted: bool) -> SessionEnding:

@@ -5,6 +5,7 @@ import os
 import platform
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -64,7 +65,11 @@ class Needs:
 
 def unconfined(environment: Mapping[str, str]) -> Confinement:
     """A supervisor, an environment of the run's own, and nothing else."""
-    return Confinement(tuple(programs.supervisor(os.getpid())), environment)
+    return Confinement(tuple(programs.supervisor(os.getpid())), environment, session_variables=_session_variables())
+
+
+def _session_variables(**more: str) -> Mapping[str, str]:
+    return {"BUN_OPTIONS": programs.unreadable(), **more} if sys.platform == "linux" else {}
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
@@ -85,6 +90,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         level=needs.level,
         options=("--confined", "2" if arrangement.bwrap else "0", "--bounds", json.dumps(_bounds(run, needs))),
         starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
+        session_variables=_session_variables(ZELDA_CONFINED="1"),
         shell_prefix=prefix,
         shell=shell,
         socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
@@ -138,7 +144,8 @@ class _Arrangement:
             else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
         )
         outer = bubblewrap.bubblewrap_command(self.bwrap, world, internet=internet) if self.bwrap else []
-        policy = self._policy(internet=internet)
+        # The session's program says itself that it is confined: it still has to close itself to those it starts.
+        policy = {**self._policy(internet=internet), "program says it": phase == "session"}
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     def _policy(self, *, internet: bool) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """The small programs that every process of a run goes through, and the Python that runs them."""
 
+import base64
 import binascii
 import marshal
 import os
@@ -11,6 +12,7 @@ from typing import Any
 SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
+UNREADABLE = INSIDE.with_name("unreadable.js")
 
 # The descriptor on which a program tells the supervisor that it is confined.
 READY = 3
@@ -47,6 +49,12 @@ def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:
 def _packed(policy: Mapping[str, Any]) -> str:
     """As one argument, which may not be long, and in a form that is read fast."""
     return binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
+
+
+def unreadable() -> str:
+    """A value of BUN_OPTIONS that keeps other processes from looking into Claude Code, whose runtime is Bun."""
+    # As an address that holds the program itself: no file has to be within the reach of a run.
+    return f"--preload=data:text/javascript;base64,{base64.b64encode(UNREADABLE.read_bytes()).decode()}"
 
 
 def supervisor(parent: int) -> list[str]:

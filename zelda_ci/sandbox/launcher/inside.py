@@ -42,6 +42,10 @@ SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
 # What Python ignores, and a program expects to find at its default.
 RESTORED = (SIGPIPE, SIGXFSZ)
 
+SECRETS = 4
+# Where a supervisor puts standard input and output, out of the reach of what comes between it and us.
+STREAMS = (5, 6)
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -87,11 +91,26 @@ def main(arguments: list[str]) -> None:
         LIBC.signal(number, None)
     # Last of all: from here on nothing of ours can fail any more but finding the program.
     if "ready" in policy:
-        os.write(policy["ready"], b"R")
-        os.close(policy["ready"])
+        _take_streams()
+        _say_ready(policy["ready"], program_says_it=policy.get("program says it", False))
     if "shell" in policy:
         argv = [policy["shell"], "-c", *argv]
     _start(argv)
+
+
+def _take_streams() -> None:
+    for place, number in enumerate(STREAMS):
+        os.dup2(number, place)
+        os.close(number)
+
+
+def _say_ready(number: int, *, program_says_it: bool) -> None:
+    """Say so, unless the program has something to give up yet: then it also gets the secrets."""
+    if program_says_it:
+        return
+    os.write(number, b"R")
+    for descriptor in (number, SECRETS):
+        os.close(descriptor)
 
 
 def _start(argv: list[str]) -> None:

@@ -1,13 +1,17 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
 Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--status FILE] [--confined DEPTH]
-[--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but from `launcher`. PROGRAM gets standard input,
-output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed on, then a few
-seconds of grace), when SIGQUIT comes (without grace) or when the parent dies, every descendant is killed, daemons
-included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be started.
+[--secret NAME] [--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but from `launcher`. PROGRAM gets
+standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed
+on, then a few seconds of grace), when SIGQUIT comes (without grace) or when the parent dies, every descendant is
+killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be
+started.
 
 With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
+The launcher finds standard input and output on descriptors 5 and 6: what stays between us and the program, such as the
+first process of a namespace, holds neither, since others of the program's user could open them there. With `--secret`,
+a variable of the environment is left out of it, and stands as a JSON object on descriptor 4.
 With `--status`, a file tells a failure of ours from any exit code of PROGRAM: "begun" stands there once nothing of
 ours can fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process has it open.
 With `--bounds`, as `Bounds` takes them, all is killed as soon as they are reached.
@@ -15,6 +19,7 @@ With `--bounds`, as `Bounds` takes them, all is killed as soon as they are reach
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import select
@@ -42,8 +47,10 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 RESTORED = (*PASSED_ON, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 
 NOT_CONFINED = 125
-# The descriptor on which a launcher says that it has given up its rights.
-READY = 3
+# The descriptors on which a launcher says that it has given up its rights, and finds the secrets and its streams.
+READY, SECRETS, INPUT, OUTPUT = 3, 4, 5, 6
+# Beyond these, where nothing is in the way of another.
+FREE = 16
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -64,7 +71,9 @@ def main(arguments: list[str]) -> int:
     # line.
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     wakeups = _wakeups()
-    launcher = _Launcher(int(options["--confined"]), status_file) if "--confined" in options else None
+    secret = options.get("--secret", "")
+    secrets = {secret: environment.pop(secret)} if secret in environment else {}
+    launcher = _Launcher(int(options["--confined"]), status_file, secrets) if "--confined" in options else None
     bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
     child = _started(argv, environment, launcher, bounds)
     if not launcher:
@@ -148,20 +157,29 @@ class _Status:
 class _Launcher:
     """What the program is until it has given up its rights; nothing else of it may run before."""
 
-    def __init__(self, depth: int, status: _Status) -> None:
+    def __init__(self, depth: int, status: _Status, secrets: dict[str, str]) -> None:
         """Make the pipe on which it says so; standard error stays ours until then, to say if it does not."""
         self.depth, self._status = depth, status
         self._reader, self._writer = os.pipe()
+        self._secrets, writer = os.pipe()
+        # A pipe holds more than any secret is long.
+        os.write(writer, json.dumps(secrets).encode())
+        os.close(writer)
         self._errors = os.dup(2)
         self._ready = False
 
     def hand_down(self) -> None:
-        """In the child: the pipe's end becomes the agreed descriptor, and the only one that it inherits."""
-        os.dup2(self._writer, READY)
-        os.set_inheritable(READY, True)  # noqa: FBT003  # the function's only form
+        """In the child: put everything on the agreed descriptors, which are the only ones that it inherits."""
+        null = os.open(os.devnull, os.O_RDWR)
+        places = {READY: self._writer, SECRETS: self._secrets, INPUT: 0, OUTPUT: 1, 0: null, 1: null}
+        # All out of the way first, because any of them may lie where another belongs.
+        sources = {place: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FREE) for place, number in places.items()}
+        for place, source in sources.items():
+            os.dup2(source, place)
 
     def listen(self) -> None:
         os.close(self._writer)
+        os.close(self._secrets)
         os.set_blocking(self._reader, False)
 
     def has_confined(self) -> bool:
