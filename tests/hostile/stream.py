@@ -1,14 +1,26 @@
 """z: lying to Zelda about the session itself."""
 
 import textwrap
+from typing import TYPE_CHECKING
 
 from tests.hostile.action import Action, Check, Tool, claimed
 
+if TYPE_CHECKING:
+    from tests.hostile.aftermath import Aftermath
+
 
 def forged(marker: str) -> Check:
-    """Whether a message that no model sent counts as one: in the transcript, or in the CLI's own output."""
+    """Whether a message that no model sent counts as one: in the transcript, or in the CLI's own output.
+
+    It does not where the run is broken for what is in the transcript.
+    """
     turn, line = f'"messageId":"msg_{marker}"', f'\n{{"type": "assistant", "message": {{"id": "msg_{marker}'
-    return lambda after, _: turn in after.stored or line in after.extra
+    return lambda after, _: (turn in after.stored and not is_exposed(after)) or line in after.extra
+
+
+def is_exposed(after: "Aftermath") -> bool:
+    """Whether every run with a message that no model sent says so."""
+    return all((result.get("failure") or {}).get("code") == "TRANSCRIPT_FORGED" for result in after.results)
 
 
 def forgery(marker: str, *, call: bool = False) -> str:

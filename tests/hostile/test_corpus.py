@@ -89,6 +89,22 @@ def test_a_shell_of_the_session_neither_forges_messages_nor_finds_the_token() ->
     assert Campaign(user(), "full", "agent").succeed(tried) == {"k01"}
 
 
+@needs.ROOT
+def test_a_message_that_no_model_sent_breaks_the_run_where_nothing_keeps_it_out() -> None:
+    tried = of(("k01", "z01", "z06"))
+
+    def judge(after: Aftermath, tried: Sequence[Action]) -> set[str]:
+        (result,) = after.results
+        assert (result["status"], result["failure"]["code"]) == ("failed", "TRANSCRIPT_FORGED")
+        assert after.exit_code == 2
+        # Those of hooks are told first; five are enough.
+        assert "message msg_FORGED-" in result["failure"]["message"]
+        assert '"messageId":"msg_FORGED-WITH-A-CALL"' in after.stored
+        return {action.id for action in tried if action.succeeded(after, action.id)}
+
+    assert Campaign(developer.root(), "none", "agent").judged(tried, judge) == {"k01"}
+
+
 def test_an_open_network_opens_the_network_and_nothing_else() -> None:
     needs.level("full")
     tried = of((*BRIEF, "c14", "p09", "n31"))

@@ -29,6 +29,22 @@ class ModelEndpoint:
     """The same proxy as a socket, as the session sees it; given where the session has no network."""
 
 
+class Witness(Protocol):
+    """Is told what a session's messages say, and knows what passed between the session and the API."""
+
+    def began(self, message: str) -> None:
+        """A model's message begins."""
+
+    def said(self, message: str, text: str, *, thinking: bool) -> None:
+        """A text of a model's message."""
+
+    def called(self, message: str, call: str, name: str, given: object) -> None:
+        """A tool call in a model's message."""
+
+    def returned(self, call: str, content: object) -> None:
+        """What a tool call gave back."""
+
+
 @dataclass(frozen=True)
 class SessionRequest:
     """One session to lead.
@@ -45,6 +61,7 @@ class SessionRequest:
     stop: anyio.Event
     pinned: tuple[str, ...] = ()
     """Environment variables that the project sets and that are not its to set."""
+    witness: Witness | None = None
 
 
 @dataclass(frozen=True)
@@ -79,12 +96,36 @@ MAX_STDERR_LINES = 200
 STDERR_TAIL = 5
 
 
+def tell(message: Any, witness: Witness) -> None:
+    """Tell what a message says."""
+    event = getattr(message, "event", None) or {}
+    if event.get("type") == "message_start":
+        witness.began(str((event.get("message") or {}).get("id")))
+    content = getattr(message, "content", None)
+    is_model = hasattr(message, "message_id") and message.model != SYNTHETIC
+    for block in content if isinstance(content, list) else ():
+        match type(block).__name__:
+            case "TextBlock" if is_model:
+                witness.said(str(message.message_id), block.text, thinking=False)
+            case "ThinkingBlock" if is_model:
+                witness.said(str(message.message_id), block.thinking, thinking=True)
+            case "ToolUseBlock" | "ServerToolUseBlock" if is_model:
+                witness.called(str(message.message_id), block.id, block.name, block.input)
+            case "ToolResultBlock":
+                witness.returned(block.tool_use_id, block.content)
+            case _:
+                pass
+
+
 class Recorder:
     """What one session said so far."""
 
-    def __init__(self, translator: Translator, listen: Listen, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, translator: Translator, listen: Listen, stop: Callable[[], None], witness: Witness | None = None
+    ) -> None:
         """Take `stop`, which is called when a listener fails: nothing more can be recorded then."""
         self._translator, self._listen, self._stop = translator, listen, stop
+        self._witness = witness
         self._stderr: deque[str] = deque()
         self._stderr_lines = 0
         self.stderr_tail: deque[str] = deque(maxlen=STDERR_TAIL)
@@ -107,6 +148,9 @@ class Recorder:
         """Record one message of the SDK."""
         self.flush()
         self._observe(message)
+        # As it came, since what is recorded is redacted.
+        if self._witness:
+            tell(message, self._witness)
         try:
             records = list(self._translator.translate(message))
         except Exception as exc:

@@ -125,7 +125,8 @@ class SessionRunner:
     def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
         self._request, self._redact = request, redact
         self._began = time.monotonic()
-        self._recorder = Recorder(Translator(redact, self._clock), listen, lambda: self._call(StopReason.RECORDING))
+        translator = Translator(redact, self._clock)
+        self._recorder = Recorder(translator, listen, lambda: self._call(StopReason.RECORDING), request.witness)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
         self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()

@@ -11,9 +11,8 @@ import anyio
 from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.model_proxy import pricing, wire
 from zelda_ci.model_proxy.wire import AnswerSource, Call, EventReader, Headers
+from zelda_ci.model_proxy.witness import AnswerReader, Witness
 from zelda_ci.redact import SafeText
-
-USAGE_EVENTS = (b'"message_start"', b'"message_delta"', b'"error"')
 
 MAX_REFUSED = 5
 
@@ -48,6 +47,7 @@ class Meter:
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
+        self.witness = Witness()
         self.outage: str | None = None
         """Why the API gave no answer that could be passed on, until it gives one."""
         self._source = source
@@ -124,8 +124,10 @@ class Meter:
         """Count a request, whose place may be known already; the exchange then observes its answer."""
         place = place or place_of(call)
         is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
-        model = str(call.body.get("model", ""))
-        exchange = MeteredExchange(model, place, is_retry=is_retry, is_free=call.counts_tokens)
+        if not call.counts_tokens:
+            self.witness.request(call.body)
+        reader, model = AnswerReader(self.witness), str(call.body.get("model", ""))
+        exchange = MeteredExchange(model, place, reader, is_retry=is_retry, is_free=call.counts_tokens)
         self._exchanges.append(exchange)
         return exchange
 
@@ -137,9 +139,12 @@ class Meter:
 
 
 class MeteredExchange:
-    def __init__(self, model: str, place: bytes, *, is_retry: bool, is_free: bool = False) -> None:
+    def __init__(
+        self, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool, is_free: bool = False
+    ) -> None:
         self.requested_model = self.model = model
         self.place = place
+        self._reader = reader
         self.is_retry = is_retry
         self._is_free = is_free
         self.is_failed = False
@@ -177,9 +182,10 @@ class MeteredExchange:
     def chunk(self, data: bytes) -> None:
         """The next bytes of the answer."""
         if self._events:
-            for event in self._events.feed(data):
-                if any(kind in event for kind in USAGE_EVENTS):
-                    self._update(wire.read_object(event) or {})
+            for data_of_event in self._events.feed(data):
+                event = wire.read_object(data_of_event) or {}
+                self._update(event)
+                self._reader.event(event)
         elif self._body is not None:
             self._body += data
 
@@ -205,7 +211,9 @@ class MeteredExchange:
         """Nothing more will come."""
         self._ended_at = time.monotonic()
         if self._body:
-            self._message(wire.read_object(bytes(self._body)) or {})
+            message = wire.read_object(bytes(self._body)) or {}
+            self._message(message)
+            self._reader.message(message)
             self._body = None
 
     def _update(self, event: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect
 from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.redact import SafeText
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
@@ -77,6 +78,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             endpoint=_endpoint(suite, workspace, meter),
             stop=meter.exhausted,
             pinned=overruled.variables,
+            witness=meter.witness,
         )
         try:
             _record_end(await tools.agent.run(request, on_record), meter, tools, state)
@@ -107,9 +109,19 @@ def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, state: RunS
     if meter.outage and outcome.code in API_CODES:
         # Claude Code's own words name the proxy's address, which nobody has configured.
         failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
+    if differences := meter.witness.differences():
+        status, failure = SessionStatus.FAILED, Failure(code="TRANSCRIPT_FORGED", message=_told(differences, tools))
     if meter.failure and tools.replayed:
         status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
     state.end(status, failure)
+
+
+def _told(differences: Sequence[str], tools: Tools) -> SafeText:
+    """What stands in the transcript that never happened."""
+    return tools.redact(
+        f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}. "
+        "Something has written into Claude Code's output."
+    )
 
 
 def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
