@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,33 @@ def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
     code, out, err = confined({}, "/bin/echo", "ran", depth=2, before=("bwrap", "--ro-bind", "/nowhere", "/", "--"))
     assert (code, out) == (125, "")
     assert "/nowhere" in err
+
+
+LOOK = """\
+import os, sys
+print(*(os.readlink(f"/proc/self/fd/{number}") for number in (0, 1)), file=sys.stderr)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_what_stands_before_the_program_holds_neither_its_input_nor_its_output() -> None:
+    code, out, err = confined({}, "/bin/echo", "ran", before=(sys.executable, "-c", LOOK))
+    assert (code, out, err.split()) == (0, "ran\n", ["/dev/null", "/dev/null"])
+
+
+def test_a_secret_is_in_no_environment_and_reaches_a_program_that_closes_itself_first() -> None:
+    start = [*programs.supervisor(os.getpid()), "--confined", "0", "--secret", "TOKEN", "--"]
+    program = ["sh", "-c", "cat <&4; printf R >&3; env"]
+    between = ["sh", "-c", 'env >&2; exec "$@"', "sh"]
+    policy = {"ready": programs.READY, "program says it": True}
+    done = subprocess.run(
+        [*start, *between, *programs.inside(policy), *program],
+        env={"PATH": os.environ["PATH"], "TOKEN": "sk-ant-fake-secret", "SHOWN": "yes"},
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith('{"TOKEN": "sk-ant-fake-secret"}')
+    assert ("SHOWN=yes" in done.stdout, "TOKEN=" in done.stdout + done.stderr) == (True, False)
 
 
 @pytest.mark.parametrize("argv", [("no-such-program",), (str(Path(__file__)),)])

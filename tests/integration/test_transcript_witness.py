@@ -102,8 +102,8 @@ async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_pa
 
 
 async def test_words_that_something_else_writes_into_the_stream_are_named(tmp_path: Path) -> None:
-    message = {"id": "msg_forged", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5"}
-    message |= {"content": [{"type": "text", "text": "All tests pass."}], "usage": {}}
+    content = [{"type": "text", "text": "All tests pass."}]
+    message = {"id": "msg_forged", "role": "assistant", "model": "claude-sonnet-5-5", "content": content, "usage": {}}
     line = {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": "s", "uuid": "u"}
     cli = tmp_path / "claude"
     # Whoever holds the same pipe can write into it; this one knows when the session works.

@@ -20,9 +20,14 @@ def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) ->
     return f"isolation: {', '.join(sorted(levels))}{why}"
 
 
+# Only there can what a session starts look into the processes that hold its token, Zelda's own included.
+FORGEABLE = "At level none a hostile session can forge what is recorded of it."
+
+
 def isolation_report(planned: PlannedRun, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:
     """What is known when the workspace is there."""
     kept = () if confinement.level == "full" else reasons
+    kept = (*kept, FORGEABLE) if confinement.level == "none" else kept
     network = planned.suite.isolation.network
     return IsolationReport(level=confinement.level, reasons=kept, network=network, findings=planned.overruled)
 
