@@ -56,7 +56,9 @@ class Campaign:
     def judged(self, actions: Sequence[Action], judge: Callable[[Aftermath, Sequence[Action]], T]) -> T:
         """What comes of a look at the world after these actions, before it is gone."""
         tried = [action for action in actions if self.channel in action.channels]
-        with worlds.built(self.developer, (*CORPUS, *EVERYDAY, LEAK), self.above) as world:
+        # What is planted and not tried stays out: one that forges messages breaks the run for all others.
+        corpus = [action for action in CORPUS if action in tried or not action.planted]
+        with worlds.built(self.developer, (*corpus, *EVERYDAY, LEAK), self.above) as world:
             run = _run_agent if self.channel == "agent" else _run_build
             after = run(self, world, tried)
             after.wait_for_survivors()

@@ -117,8 +117,9 @@ above = {*ancestors(), 1} - set(zelda())
 found = []
 for pid in above:
     line = read(f"/proc/{pid}/cmdline")
-    # The shells and helpers between are the attack's own; of what stands before the session, the environment counts.
-    ways = (by_environment, by_memory, by_call, by_trace) if b"stream-json" in line else (by_environment,)
+    # The shells and helpers between are the attack's own; the first process of a namespace holds its environment only.
+    holds_token = b"stream-json" in line and not line.partition(b"\\0")[0].endswith(b"bwrap")
+    ways = (by_environment, by_memory, by_call, by_trace) if holds_token else (by_environment,)
     for way in ways:
         try:
             found += [f"{pid} {way.__name__}"] if way(pid) else []

@@ -97,8 +97,8 @@ def test_a_message_that_no_model_sent_breaks_the_run_where_nothing_keeps_it_out(
         (result,) = after.results
         assert (result["status"], result["failure"]["code"]) == ("failed", "TRANSCRIPT_FORGED")
         assert after.exit_code == 2
-        # Those of hooks are told first; five are enough.
-        assert "message msg_FORGED-" in result["failure"]["message"]
+        assert "the text of message msg_FORGED-IN-A-SHELL" in result["failure"]["message"]
+        assert "the result of toolu_FORGED-WITH-A-CALL" in result["failure"]["message"]
         assert '"messageId":"msg_FORGED-WITH-A-CALL"' in after.stored
         return {action.id for action in tried if action.succeeded(after, action.id)}
 
