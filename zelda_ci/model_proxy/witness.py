@@ -133,7 +133,7 @@ class Witness:
             waiting.append(head)
 
     def differences(self) -> tuple[str, ...]:
-        """What the transcript says and did not pass by, once the session is over."""
+        """What the transcript says and did not pass by: known for certain once the session is over."""
         for doubt in self._doubts:
             self._settle(doubt)
         self._doubts.clear()
@@ -143,10 +143,10 @@ class Witness:
         answer = self._answers.get(claim.message)
         if answer and claim.block in answer.blocks:
             return
-        if len(self._doubts) < MAX_DOUBTS:
-            self._doubts.append(claim)
-        else:
-            self._differ(claim.what)
+        # Most can be settled by now: the API is told soon what Claude Code has completed.
+        if len(self._doubts) == MAX_DOUBTS:
+            self.differences()
+        self._doubts.append(claim)
 
     def _settle(self, doubt: _Doubt) -> None:
         answer = self._answers.get(doubt.message)
