@@ -128,6 +128,17 @@ def test_a_result_that_is_not_what_the_api_was_told_is_named(*, is_late: bool) -
     assert witness.differences() == (f"the result of {call}, of which the API was told otherwise",)
 
 
+def test_calls_of_one_name_cannot_be_told_apart() -> None:
+    """As some gateways name them, which number the calls of each answer."""
+    witness = Witness()
+    for number, output in enumerate(("first", "second")):
+        block = {"type": "tool_use", "id": "call_0", "name": "Bash", "input": {}}
+        AnswerReader(witness).message({"id": f"msg_{number}", "content": [block]})
+        witness.returned("call_0", output)
+        witness.request(sent(result("call_0", output)))
+    assert witness.differences() == ()
+
+
 def test_a_result_that_no_request_has_carried_may_be_anything() -> None:
     witness, message = answered(tool_call("Bash", {"command": "sleep 9"}))
     witness.returned(message["content"][0]["id"], "[Request interrupted by user]")
