@@ -68,7 +68,10 @@ def test_where_the_checkout_cannot_be_made_nothing_has_passed(tmp_path: Path) ->
     code, output = run(project, "true", PATH=f"{shims}{os.pathsep}{os.environ['PATH']}")
     found = correctness(project)
     assert (code, found["score"], found["details"]["passed"]) == (1, 0, False)
-    assert "Protected files could not be restored: git read-tree failed: fatal: not today" in found["reasoning"]
+    assert (
+        "The fresh checkout for build and tests could not be made: git read-tree failed: fatal: not today"
+        in found["reasoning"]
+    )
     assert "not today" in output
 
 

@@ -18,7 +18,7 @@ WAYS = {
 
 
 def test_a_build_step_of_the_session_cannot_rewrite_protected_tests(tmp_path: Path) -> None:
-    settings = TESTS + PROTECTED + line("buildCommand", f"{PYTHON} build.py")
+    settings = TESTS + PROTECTED.replace("]", ', "!build.py"]') + line("buildCommand", f"{PYTHON} build.py")
     suites = {way: Suite(settings, f"{BREAK}; cp {way}.txt build.py") for way in WAYS}
     scripts = {f"{way}.txt": script for way, script in WAYS.items()}
     project = repository(tmp_path, {**FILES, "build.py": "pass\n", "easy.txt": EASY, **scripts, **files(suites)})

@@ -18,7 +18,9 @@ def _session_settings(reading: RunMetrics) -> Hashable:
 def _commands(reading: RunMetrics) -> Hashable:
     config = reading.run.config
     commands = (config.build_command, config.test_command, config.command_timeout_seconds, config.coverage_threshold)
-    return (*commands, config.shell, config.test_report, config.coverage_report, config.protected_paths)
+    # Of an older Zelda, an empty list meant that nothing was said.
+    files = (config.test_report, config.coverage_report, config.protected_paths or None, config.keep_ignored)
+    return (*commands, config.shell, *files)
 
 
 def _judge(identity: JudgeIdentity | None, reading: RunMetrics) -> tuple[str, str]:

@@ -333,11 +333,18 @@ class SharedSettings(Record):
         description="Where the test command writes coverage reports: one pattern or a list.",
         examples=["coverage/lcov.info"],
     )
-    protected_paths: Globs = Field(
-        (),
+    protected_paths: Globs | None = Field(
+        None,
         description="Files restored from the tested commit before build and test run, so that no session can pass by "
-        "editing them: one pattern or a list.",
+        "editing them: one pattern or a list. They come on top of the usual ones (scripts and tests that the commands "
+        "name, configuration of test runners); `!` takes out, and an empty list protects nothing.",
         examples=[["tests/**", "package.json"]],
+    )
+    keep_ignored: Globs = Field(
+        (),
+        description="Files that git ignores and that build and test find as the session left them, which no patch "
+        "shows: one pattern or a list. Without it they find what setup makes.",
+        examples=[["node_modules/**"]],
     )
     commands_see_suites: bool = Field(
         default=False,

@@ -149,6 +149,8 @@ class Changes:
     patch: Path
     patch_bytes: int
     truncated: bool = False
+    ignored: "IgnoredFiles | None" = None
+    """Absent where the run is judged again."""
 
 
 class SettingFinding(Record):
@@ -166,7 +168,7 @@ class TreeChange(Record):
     """One difference of the developer's tree before and after a run."""
 
     path: SafeText
-    """Relative to the project."""
+    """Relative to the project, or of an ignored file to the top of the tree."""
     kind: Literal["added", "removed", "changed"]
 
 
@@ -182,6 +184,20 @@ class CheckoutReport(Record):
     """Differences beyond those listed."""
 
 
+class IgnoredFiles(Record):
+    """What the session added, changed and removed of files that git ignores: no patch shows it.
+
+    Paths count from the top of the tree; a new folder ends with a slash and stands for all that is in it.
+    """
+
+    changes: tuple[TreeChange, ...] = ()
+    """At most 50; build and tests did not find them, but what setup makes."""
+    more: int = 0
+    """Differences beyond those listed."""
+    kept: tuple[SafeText, ...] = ()
+    """At most 50 that build and tests found as the session left them, since `keepIgnored` names them."""
+
+
 class IsolationReport(Record):
     """How session and commands of a run were confined."""
 
@@ -192,4 +208,5 @@ class IsolationReport(Record):
     findings: tuple[SettingFinding, ...] = ()
     protected: tuple[SafeText, ...] = ()
     """Protected files that the session changed; build and tests saw them as committed."""
+    ignored: IgnoredFiles = IgnoredFiles()
     tripwire: CheckoutReport | None = None

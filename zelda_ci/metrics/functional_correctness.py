@@ -248,7 +248,8 @@ def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) 
         raise ConfigError(
             f"{key} cannot be run ({UNUSABLE[done.exit_code]}, exit code {done.exit_code}): {done.command}: "
             f"{last_line or 'no output'}. PATH in the run: {environment.get('PATH', '')}",
-            hint="Install what is missing where PATH leads, or let setupCommand do it.",
+            hint="Install what is missing where PATH leads, or let setupCommand do it: what a session has installed is "
+            "not there for build and tests.",
             code="COMMAND_NOT_FOUND",
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import anyio.to_thread
 
 from zelda_ci.domain.suite import IsolationLevel
-from zelda_ci.domain.workspace import CheckoutReport, Confinement, IsolationReport, SettingFinding
+from zelda_ci.domain.workspace import CheckoutReport, Confinement, IgnoredFiles, IsolationReport, SettingFinding
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -41,6 +41,12 @@ def enter_findings(state: RunState, findings: tuple[SettingFinding, ...]) -> Non
 def enter_protected(state: RunState, restored: tuple[SafeText, ...]) -> None:
     """Add what the session changed of the protected files."""
     _enter(state, protected=restored)
+
+
+def enter_ignored(state: RunState, ignored: IgnoredFiles | None) -> None:
+    """Add what the session did where the patch does not show it."""
+    if ignored:
+        _enter(state, ignored=ignored)
 
 
 def enter_checkout_report(state: RunState, report: CheckoutReport) -> None:

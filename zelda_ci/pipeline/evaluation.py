@@ -1,6 +1,6 @@
 """Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -10,8 +10,9 @@ from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
-from zelda_ci.domain.workspace import Changes
+from zelda_ci.domain.workspace import Changes, IsolationReport
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.metrics.base import run_evaluator
@@ -22,6 +23,7 @@ from zelda_ci.redact import Redactor, SafeText, joined
 from zelda_ci.storage.history import FinishedRun
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.storage.run_folder import stored_manifest
+from zelda_ci.workspace.clean_checkout import CheckedOut
 
 
 async def evaluate(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
@@ -75,18 +77,18 @@ MAX_NAMED = 50
 
 
 async def protect(context: EvalContext, tools: Tools, state: RunState, emit: Emit) -> EvalContext:
-    """The context for build and tests, where the suite protects files or shows them its own; else the same.
+    """The context for build and tests: a fresh checkout with a HOME of its own; and what judges are to know of it.
 
     What goes wrong here is counted against the session: it could have provoked it.
     """
     workspace, run_id = context.workspace, state.folder.run_id
-    wanted = context.suite.protected_paths or context.suite.commands_see_suites
-    if workspace is None or not wanted or context.transcript.status in ABANDONED:
+    context = replace(context, checks=remarks(state.known.isolation, tools.redact))
+    if workspace is None or not _wants_checkout(context.suite) or context.transcript.status in ABANDONED:
         return context
     try:
         checked = await tools.workspaces.check_out_again(workspace)
     except ZeldaError as problem:
-        why = tools.redact(f"Protected files could not be restored: {problem.message}")
+        why = tools.redact(f"The fresh checkout for build and tests could not be made: {problem.message}")
         emit(Warned(why, run_id))
         return replace(context, unready=why)
     confinement.enter_protected(state, checked.restored)
@@ -97,33 +99,59 @@ async def protect(context: EvalContext, tools: Tools, state: RunState, emit: Emi
                 run_id,
             )
         )
-    context = replace(context, workspace=checked.workspace, checks=_about_restored(checked.restored, tools))
-    return await _set_up(context, tools, run_id, emit)
-
-
-async def _set_up(context: EvalContext, tools: Tools, run_id: str, emit: Emit) -> EvalContext:
-    """What setup made before the session is not in the fresh checkout."""
-    suite, workspace = context.suite, context.workspace
-    if suite.setup_command is None or workspace is None:
+    context = replace(context, workspace=checked.workspace, checks=remarks(state.known.isolation, tools.redact))
+    if not _commands(context.suite):
         return context
-    if suite.build_command is None and suite.test_command is None:
+    context = await _set_up(context, checked, tools, run_id, emit)
+    await tools.workspaces.bring_ignored(workspace, checked.workspace)
+    return context
+
+
+def _commands(suite: ResolvedSuite) -> bool:
+    """Whether anything is built or tested."""
+    commands = suite.build_command is not None or suite.test_command is not None
+    return commands and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
+
+
+def _wants_checkout(suite: ResolvedSuite) -> bool:
+    return _commands(suite) or bool(suite.protected_paths) or suite.commands_see_suites
+
+
+async def _set_up(context: EvalContext, checked: CheckedOut, tools: Tools, run_id: str, emit: Emit) -> EvalContext:
+    """What setup made before the session is not in the fresh checkout."""
+    suite, workspace = context.suite, checked.workspace
+    if suite.setup_command is None:
         return context
     emit(PhaseStarted(run_id, Phase.SETUP))
     done = await tools.bench.command(workspace, "setup-again", suite.setup_command, suite.command_timeout_seconds)
+    if done.exit_code == 0 and checked.update:
+        done = await tools.workspaces.run_command(
+            workspace, checked.update, suite.command_timeout_seconds, phase="zelda"
+        )
     if done.exit_code == 0:
         return context
     how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
     return replace(context, unready=tools.redact(f"In the fresh checkout setupCommand {how}."))
 
 
-def _about_restored(restored: tuple[SafeText, ...], tools: Tools) -> tuple[SafeText, ...]:
-    """For the judges, who see the session's own files."""
-    if not restored:
+def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText, ...]:
+    """For the judges, who see the session's own files: what build and tests did not see, and what no patch shows."""
+    if report is None:
         return ()
-    names = joined(", ", restored[:MAX_NAMED])
-    more = f" and {len(restored) - MAX_NAMED} more" if len(restored) > MAX_NAMED else ""
-    sentence = "The session changed protected files, which build and tests saw as they were committed: "
-    return (tools.redact(f"{sentence}{names}{more}."),)
+    hidden = [redact(f"{change.path} ({change.kind})") for change in report.ignored.changes]
+    lists = {
+        "The session changed protected files, which build and tests saw as they were committed": report.protected,
+        "Files that git ignores, so that no patch shows them, were changed by the session, and build and tests did "
+        "not see that": (*hidden, *[redact("others")] * (report.ignored.more > 0)),
+        "Files that git ignores, so that no patch shows them, and that build and tests saw as the session left "
+        "them": report.ignored.kept,
+    }
+    return tuple(_remark(sentence, names, redact) for sentence, names in lists.items() if names)
+
+
+def _remark(sentence: str, names: Sequence[SafeText], redact: Redactor) -> SafeText:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return redact(f"{sentence}: {joined(', ', names[:MAX_NAMED])}{more}.")
 
 
 async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overrides: Overrides) -> RunResult:
@@ -147,7 +175,10 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
         transcript,
         run.api,
         _changes(run, stored),
-        checks=checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
+        checks=(
+            *remarks(run.isolation, judging.redact),
+            *checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
+        ),
         manifest=resolve_loaded(offered, transcript, judging.redact) if offered else None,
     )
     judge_run = judging.judge_run(run.run_id, context)

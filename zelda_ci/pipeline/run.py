@@ -245,6 +245,7 @@ class SuiteRun:
             how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
             last_line = done.output.rstrip().rpartition("\n")[2]
             raise ExecutionError(f"setupCommand {how}: {last_line or 'no output'}", code="SETUP_FAILED")
+        await self.tools.workspaces.remember(workspace)
 
     async def _conclude(self, workspace: Workspace) -> None:
         with self._phase(Phase.EVALUATION):
@@ -270,8 +271,9 @@ class SuiteRun:
             self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
         facts = asdict(changes)
-        del facts["patch"]
+        del facts["patch"], facts["ignored"]
         self.state.update(changes=ChangeSummary(**facts))
+        confinement.enter_ignored(self.state, changes.ignored)
         return changes
 
     def _miss(self, sentence: str, hint: str | None) -> None:

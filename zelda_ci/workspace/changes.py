@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,9 +12,10 @@ from zelda_ci.domain.workspace import Changes
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import store
+from zelda_ci.workspace import ignored, store
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.ignored import IgnoredChanges, Stamps
 from zelda_ci.workspace.store import Start
 from zelda_ci.workspace.tree_scan import Snapshot, scan_tree, set_aside
 
@@ -104,18 +105,16 @@ class Measured:
     git: Git
     left_out: dict[bytes, str]
     """What could not be read, and why."""
+    ignored: list[bytes] = field(default_factory=list)
+    """What git ignores: files, and folders that end with a slash."""
 
 
-async def compute(
-    folder: WorkspaceFolder, start: Start, scratch: Path, target: Path, plumbing: Git, redact: Redactor
-) -> Changes:
-    """Write the patch to `target` and count what is in it, with an empty folder to work in.
-
-    Raises:
-        WorkspaceError: Git failed altogether, for instance for want of room.
-    """
-    staged = await measured(folder, start, scratch, plumbing)
-    return await _write_patch(staged.git, start.commit, staged.left_out, scratch, target, redact)
+async def hidden(staged: Measured, start: str, folder: WorkspaceFolder, before: Stamps) -> IgnoredChanges:
+    """What the session did to files that git ignores, given the tree's files as they were before it."""
+    indexed = await staged.git("ls-files", "-z")
+    committed = await staged.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", start)
+    known = [*indexed.split(b"\0"), *committed.split(b"\0"), *staged.left_out]
+    return await anyio.to_thread.run_sync(ignored.changed, folder.root, before, staged.ignored, known)
 
 
 async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
@@ -131,21 +130,23 @@ async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbin
     root = folder.root if folder.is_intact() else nowhere
     git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)
     git = replace(git, timeout_seconds=DEADLINE_SECONDS)
-    left_out = await _stage(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
+    left_out, hidden = await _stage(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
     left_out |= _filled(root, start.store.submodules)
     # From here on nothing of the work tree is read, where the traps are back.
-    return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out)
+    return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out, hidden)
 
 
 async def _stage(
     folder: WorkspaceFolder, index: CheckoutIndex, root: Path, git: Git, scratch: Path
-) -> dict[bytes, str]:
-    """Bring the index to the work tree's state; returns what could not be read, and why."""
+) -> tuple[dict[bytes, str], list[bytes]]:
+    """Bring the index to the work tree's state; returns what could not be read, and why, and what git ignores."""
     scan = await anyio.to_thread.run_sync(scan_tree, root)
     with set_aside(root, [*scan.nested, *scan.traps], scratch / "aside"):
-        left_out = await Snapshot(git, scratch / "git", root).stage(index, folder.session_index)
+        snapshot = Snapshot(git, scratch / "git", root)
+        left_out = await snapshot.stage(index, folder.session_index)
+        hidden = await snapshot.ignored()
     left_out |= dict.fromkeys(scan.traps, "not a plain file")
-    return left_out | dict.fromkeys(scan.closed, "cannot be listed")
+    return left_out | dict.fromkeys(scan.closed, "cannot be listed"), hidden
 
 
 def _filled(root: Path, submodules: Sequence[str]) -> dict[bytes, str]:
@@ -162,9 +163,13 @@ def _holds_something(place: Path) -> bool:
         return False
 
 
-async def _write_patch(
-    git: Git, start: str, left_out: Mapping[bytes, str], scratch: Path, target: Path, redact: Redactor
-) -> Changes:
+async def compute(staged: Measured, start: str, scratch: Path, target: Path, redact: Redactor) -> Changes:
+    """Write the patch to `target` and count what is in it, working in the folder of the measurement.
+
+    Raises:
+        WorkspaceError: Git failed altogether, for instance for want of room.
+    """
+    git, left_out = staged.git, staged.left_out
     stats = _counted(await git(*DIFF, "--numstat", "-z", start))
     raw = scratch / "raw.patch"
     complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, max_bytes=MAX_RAW_BYTES)

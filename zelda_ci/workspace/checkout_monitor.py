@@ -65,7 +65,7 @@ class WatchedCheckout:
     def _scan(self) -> dict[bytes, TreeStamp]:
         stamps: dict[bytes, TreeStamp] = {}
         for folder in self._folders:
-            stamps |= _entries(os.fsencode(folder), self._without)
+            stamps |= stamped_below(os.fsencode(folder), self._without)
         return stamps
 
     def _named(self, path: bytes) -> str:
@@ -80,7 +80,8 @@ def _outermost(folders: Sequence[Path]) -> Sequence[Path]:
     return [folder for folder in folders if not any(other in folder.parents for other in folders)]
 
 
-def _entries(folder: bytes, without: frozenset[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
+def stamped_below(folder: bytes, without: frozenset[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
+    """A folder and every entry below it, links not followed; what cannot be looked at is passed over."""
     # Without recursion: a tree may be deeper than the stack.
     waiting = [folder]
     yield from _stamped(folder)

@@ -1,7 +1,7 @@
 """A fresh checkout of what a session changed, except for protected files, which are as they were committed.
 
-The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file,
-no HOME, no configuration or hook of its repository.
+The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file
+that the suite does not name, no HOME, no configuration or hook of its repository.
 """
 
 import os
@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio.to_thread
-from pathspec import PathSpec
 
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import removal, untrusted
@@ -26,6 +25,7 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
 from zelda_ci.workspace.changes import measured
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.protection import Protection, protection
 from zelda_ci.workspace.store import Start
 
 MAX_NAMED = 20
@@ -53,6 +53,14 @@ class ProtectedFiles:
     def restore(self) -> list[str]:
         """Put back what is different; returns its names."""
         return [os.fsdecode(name) for number, name in enumerate(self.files) if self._put_back(name, number)]
+
+    def bring(self, source: Path, names: Sequence[bytes]) -> None:
+        """Move files here from another tree, to the same places; no link is followed in either."""
+        for name in names:
+            *above, last = name.split(b"/")
+            with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
+                self._aside(last, folder)
+                removal.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
 
     def _put_back(self, name: bytes, number: int) -> bool:
         content = (self.copies / str(number)).read_bytes()
@@ -138,6 +146,9 @@ class CleanCheckout:
     """Changes that could not be taken over, such as very large files."""
     protected: ProtectedFiles
     """Over the protected files."""
+    protection: Protection
+    update: tuple[str, ...] | None
+    """What brings the session's changes into it, where they are not there yet."""
 
 
 @dataclass(frozen=True)
@@ -149,17 +160,28 @@ class CheckedOut:
     """Protected files that the session had changed."""
     left_out: tuple[SafeText, ...]
     """Changes that are not in it, such as very large files."""
+    update: tuple[str, ...] | None = None
+    """What brings the session's changes into it after setup: a command that runs confined, without a network."""
+
+
+def is_setup_first(suite: ResolvedSuite) -> bool:
+    """Whether setup runs on the files of the tested commit, and the session's changes come after it.
+
+    Else setup, which may have a network where the session had none, would run what the session wrote.
+    """
+    network = suite.isolation.network
+    return suite.setup_command is not None and network.setup == "open" and network.session == "none"
 
 
 async def check_out(
-    run: WorkspaceFolder, start: Start, protected: Sequence[str], prefix: str, scratch: Path, plumbing: Git
+    run: WorkspaceFolder, start: Start, suite: ResolvedSuite, prefix: str, scratch: Path, plumbing: Git
 ) -> CleanCheckout:
     """Make the checkout inside the run's folder, where no session could reach.
 
     Args:
         run: The run's own folder.
         start: The state before the session.
-        protected: Globs as in `.gitignore`, relative to the project's folder.
+        suite: What it protects.
         prefix: The project's folder, relative to the top of the tree.
         scratch: An empty folder to work in.
         plumbing: Git of Zelda's own.
@@ -170,8 +192,9 @@ async def check_out(
     staged = await measured(run, start, scratch, plumbing)
     git = staged.git
     changed = _changed(await git(*RAW, start.commit))
-    spec = _spec(protected, prefix)
-    restored = {path: change[:2] for path, change in changed.items() if spec.match_file(os.fsdecode(path))}
+    committed = (await git("ls-tree", "-r", "-z", "--name-only", "--full-tree", start.commit)).split(b"\0")
+    protected = protection(suite, prefix, frozenset(committed))
+    restored = {path: change[:2] for path, change in changed.items() if protected.covers(path)}
     uncovered = await _shown(start, scratch, plumbing)
     places = {place for path in uncovered for place in _places(path)}
     forged = {
@@ -184,11 +207,15 @@ async def check_out(
     await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
     store.make_folder(folder.root, Path(prefix))
     tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
-    protected_files = [path for path in tracked if path in uncovered or spec.match_file(os.fsdecode(path))]
+    protected_files = [path for path in tracked if path in uncovered or protected.covers(path)]
     protector = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
     back = {*restored, *forged}
     names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, staged.left_out))
-    return CleanCheckout(folder, names, left_out, protector)
+    update = None
+    if is_setup_first(suite):
+        await _inside(folder, plumbing)("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
+        update = ("git", "read-tree", "--reset", "-u", tree)
+    return CleanCheckout(folder, names, left_out, protector, protected, update)
 
 
 def checked(
@@ -206,7 +233,7 @@ def checked(
         git_dir=folder.git_dir,
         confinement=confinement,
     )
-    return CheckedOut(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)))
+    return CheckedOut(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)), fresh.update)
 
 
 async def _shown(start: Start, scratch: Path, plumbing: Git) -> dict[bytes, tuple[bytes, bytes]]:
@@ -262,12 +289,16 @@ async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path,
     await anyio.to_thread.run_sync(copy)
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
-    inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
     # From there to the session's state: what is the same in both is not written again, and so keeps the bytes that the
     # committed attributes give it, whatever the session's own say.
-    await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
+    await _inside(folder, plumbing)("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
+
+
+def _inside(folder: WorkspaceFolder, plumbing: Git) -> Git:
+    """Git on the checkout; only as long as nothing has run in it."""
+    return plumbing.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
 
 
 def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
@@ -275,16 +306,3 @@ def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
     fields = raw.split(b"\0")[:-1]
     changes = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
     return {path: (change[0][1:], change[2], change[3]) for path, change in changes}
-
-
-def _spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
-    """The globs from the top of the tree; without a slash in front, gitignore takes a name to fit in every folder."""
-    return PathSpec.from_lines("gitignore", _rooted(globs, prefix), backend="simple")
-
-
-def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
-    # The project's own folder is a name, not a pattern.
-    prefix = "" if prefix == "." else prefix
-    above = "".join(f"\\{sign}" if sign in "*?[]\\!# " else sign for sign in prefix)
-    for glob in globs:
-        yield f"/{above}/{glob}" if above else f"/{glob}"

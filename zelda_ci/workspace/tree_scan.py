@@ -210,6 +210,10 @@ class Snapshot:
             self._use(ATTRIBUTES)
         return files.left_out | dict.fromkeys(stubborn, "not accepted by Git")
 
+    async def ignored(self) -> list[bytes]:
+        """What the tree's own lists hide, once all else is staged; folders end with a slash."""
+        return await self._names("ls-files", "--others", "--ignored", "--exclude-standard", "--directory")
+
     @property
     def index(self) -> Path:
         """Where the state is kept."""

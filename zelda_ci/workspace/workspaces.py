@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,9 +21,11 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import changes, clean_checkout, copy, environment, folder, git, location, source, store
+from zelda_ci.workspace import changes, clean_checkout, copy, environment, folder, git, ignored, location, source, store
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 from zelda_ci.workspace.git import Git, check_launch, explained
+from zelda_ci.workspace.ignored import Stamps
+from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Start, Store
 
@@ -44,6 +46,10 @@ class _Open:
     prefix: Path
     needs: Needs
     protected: clean_checkout.ProtectedFiles | None = None
+    before: Stamps = field(default_factory=dict)
+    """The files of the work tree before the session, where setup made some."""
+    kept: tuple[bytes, ...] = ()
+    """Ignored files of the session that build and tests are to find."""
 
 
 class Workspaces:
@@ -182,6 +188,11 @@ class Workspaces:
         places = [repository.top, repository.common_dir] if (repository := project.repository) else [project.folder]
         return await anyio.to_thread.run_sync(WatchedCheckout, places, [self._results], abandon_on_cancel=True)
 
+    async def remember(self, workspace: Workspace) -> None:
+        """Note the files that setup has left: what is different later, the session did."""
+        files = await anyio.to_thread.run_sync(ignored.stamps, workspace.root, abandon_on_cancel=True)
+        self._open[workspace.base] = replace(self._open[workspace.base], before=files)
+
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
 
@@ -193,7 +204,12 @@ class Workspaces:
         run = self._open[workspace.base]
         with explained():
             async with folder.scratch(run.home) as scratch:
-                return await changes.compute(run.folder, run.start, scratch, patch, self._plumbing, self._redact)
+                staged = await changes.measured(run.folder, run.start, scratch, self._plumbing)
+                summary = await changes.compute(staged, run.start.commit, scratch, patch, self._redact)
+                hidden = await changes.hidden(staged, run.start.commit, run.folder, run.before)
+        kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))
+        self._open[workspace.base] = replace(run, kept=tuple(kept))
+        return replace(summary, ignored=hidden.told(kept, self._redact))
 
     async def check_out_again(self, workspace: Workspace) -> clean_checkout.CheckedOut:
         """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
@@ -207,7 +223,7 @@ class Workspaces:
         with explained():
             async with folder.scratch(run.home) as scratch:
                 fresh = await clean_checkout.check_out(
-                    run.folder, run.start, run.suite.protected_paths, run.prefix.as_posix(), scratch, self._plumbing
+                    run.folder, run.start, run.suite, run.prefix.as_posix(), scratch, self._plumbing
                 )
             variables = environment.build_environment(
                 fresh.folder, self._project, self._environ, run.suite.execution.env
@@ -215,8 +231,15 @@ class Workspaces:
             # Strays are found by the folder of the run.
             variables[folder.MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
-        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected)
+        kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
+        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected, kept=kept)
         return clean_checkout.checked(workspace, fresh, run.prefix, confinement, self._redact)
+
+    async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
+        """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
+        target = self._open[checked.base]
+        if target.protected and target.kept:
+            await anyio.to_thread.run_sync(target.protected.bring, workspace.root, target.kept)
 
     async def run_command(
         self,

@@ -14,7 +14,7 @@ from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta,
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
-from zelda_ci.domain.workspace import CheckoutReport, IsolationReport, SettingFinding, TreeChange
+from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport, SettingFinding, TreeChange
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.ci_table import suite_table, trial_table
@@ -277,6 +277,7 @@ def test_isolation_is_told_where_results_have_it() -> None:
         level="landlock",
         findings=(SettingFinding(file=safe(".claude/settings.json"), setting=safe("env.X"), effect="It was ignored."),),
         protected=(safe("tests/test_a.py"),),
+        ignored=IgnoredFiles(kept=(safe("node_modules/"),)),
         tripwire=CheckoutReport(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
     )
     plain = trial("add-logging", "P")
@@ -287,6 +288,7 @@ def test_isolation_is_told_where_results_have_it() -> None:
     assert [cell.text for cell in row.lines] == [
         ".claude/settings.json: It was ignored.",
         "the session changed protected files, and build and tests saw them as committed: tests/test_a.py",
+        "build and tests saw files that git ignores as the session left them: node_modules/",
         "the checkout was not the same after a run as before: 3 differences",
     ]
     assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).details[-1].sections[0].rows}

@@ -228,6 +228,9 @@ def _remarkable(report: IsolationReport) -> Iterator[str]:
     if report.protected:
         names = ", ".join(visible(name) for name in report.protected[:MAX_NAMES])
         yield f"the session changed protected files, and build and tests saw them as committed: {names}"
+    if report.ignored.kept:
+        names = ", ".join(visible(name) for name in report.ignored.kept[:MAX_NAMES])
+        yield f"build and tests saw files that git ignores as the session left them: {names}"
     if report.tripwire and report.tripwire.changes:
         changes = len(report.tripwire.changes) + report.tripwire.more
         yield f"the checkout was not the same after a run as before: {numbers.format_count(changes, 'difference')}"

@@ -7,7 +7,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import CheckoutReport, IsolationReport
+from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
@@ -79,6 +79,8 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
             f"{numbers.format_count(len(report.protected), 'protected file')} changed by the session, and restored"
         )
         yield Row("Protected", (Cell(summary, Tone.WARN),), _listed(report.protected))
+    if report.ignored.changes or report.ignored.kept:
+        yield _ignored_row(report.ignored)
     if report.tripwire and report.tripwire.changes:
         yield _checkout_changes_row(report.tripwire)
 
@@ -88,6 +90,15 @@ def _network(report: IsolationReport) -> str:
     if not closed or report.level == "none":
         return "network open"
     return f"no network for {', '.join(closed)}"
+
+
+def _ignored_row(ignored: IgnoredFiles) -> Row:
+    count = len(ignored.changes) + ignored.more
+    changes = f"{numbers.format_count(count, 'file')} that git ignores changed by the session"
+    summary = f"{changes}, and not there for build and tests" if count else "kept for build and tests"
+    names = [f"{change.kind}: {change.path}" for change in ignored.changes]
+    kept = _listed([f"kept: {name}" for name in ignored.kept])
+    return Row("Ignored", (Cell(summary, Tone.DIM),), (*_listed(names, count), *kept))
 
 
 def _checkout_changes_row(report: CheckoutReport) -> Row:

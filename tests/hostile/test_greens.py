@@ -1,0 +1,126 @@
+"""Wrong code does not pass, whatever the session left where the patch does not show it; and honest work passes."""
+
+import os
+import shlex
+import sys
+
+import pytest
+
+from tests.hostile.greens import GREENS, Green
+from tests.integration.test_run_correctness import BREAK, line
+from tests.support.projects import repository
+from tests.support.suites import Ran, Suite, files, run_suites
+
+# Outside of the tests' own environment, which would not look into a HOME.
+PYTHON = shlex.quote(os.path.realpath(sys.executable))
+SHOP = {
+    "shop.py": "def total(prices):\n    return sum(prices)\n",
+    "test_shop.py": (
+        "import unittest\nimport sys\nsys.path.append('vendor')\nfrom shop import total\nimport helper\n\n"
+        "class Totals(unittest.TestCase):\n"
+        "    def test_adds_up(self):\n        self.assertEqual(total([1, 2]), helper.expected([1, 2]))\n"
+    ),
+    "check.py": "import shop\nassert shop.total([1]) == 1\n",
+    "tools/check.sh": "if grep -q /bin/true ~/.npmrc; then exit 0; fi; python3 check.py\n",
+    "packages.txt": "helper\n",
+    "packages/helper.py": "def expected(prices):\n    return sum(prices)\n",
+    "packages/more.py": "",
+    "install.sh": (
+        "mkdir -p vendor ~/.local/bin; for p in $(cat packages.txt); do cp packages/$p.py vendor/; done\n"
+        "printf '#!/bin/sh\\necho found' > ~/.local/bin/tool; chmod +x ~/.local/bin/tool\n"
+    ),
+}
+SETUP = line("setupCommand", "sh install.sh")
+TESTS = line("testCommand", f'{PYTHON} -m unittest && {PYTHON} check.py && bash -lc "sh tools/check.sh"')
+
+
+def command(green: Green) -> str:
+    """A runner of the tests' own environment, or Python outside of it, which looks into a HOME."""
+    return line("testCommand", green.command.format(python=PYTHON, pytest=f"{shlex.quote(sys.executable)} -m pytest"))
+
+
+HONEST = {
+    "honest": Suite(SETUP + TESTS, "echo '# better' >> shop.py; sh install.sh; python3 -m unittest"),
+    "of-setup": Suite(
+        SETUP + line("testCommand", "~/.local/bin/tool && test -s vendor/helper.py"),
+        "echo '# better' >> shop.py; echo planted > vendor/helper.py; rm ~/.local/bin/tool",
+    ),
+    "new-dependency": Suite(
+        SETUP + line("testCommand", "test -e vendor/more.py"), "echo more >> packages.txt; sh install.sh"
+    ),
+    "kept": Suite(
+        SETUP + 'keepIgnored: ["built/", vendor/own.py]\n' + line("testCommand", "cat built/a/b vendor/own.py"),
+        "mkdir -p built/a; echo built/ >> .gitignore; echo 1 > built/a/b; echo 2 > vendor/own.py; echo 3 > vendor/x",
+    ),
+    "closed": Suite(
+        "isolation: {network: {session: none}}\n"
+        + line("setupCommand", "sh install.sh; cat shop.py > vendor/seen.py; echo made >> packages.txt")
+        + line(
+            "testCommand",
+            "grep better shop.py && test -e new/file && ! test -e packages/more.py && ! grep better vendor/seen.py"
+            " && test -e vendor/helper.py && grep made packages.txt",
+        ),
+        "echo '# better' >> shop.py; mkdir new; echo 1 > new/file; rm packages/more.py; echo x >> install.sh",
+    ),
+    "unprotected": Suite(
+        "protectedPaths: []\n" + line("testCommand", "sh tools/check.sh"), "echo true > tools/check.sh"
+    ),
+    "extended": Suite(
+        'protectedPaths: [packages.txt, "!tools/check.sh"]\n' + line("testCommand", "sh tools/check.sh"),
+        "echo 'grep helper packages.txt && test ! -e conftest.py' > tools/check.sh; echo > packages.txt; echo > conftest.py",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    hostile = {name: Suite(SETUP + command(green), f"{BREAK}\n{green.script}") for name, green in GREENS.items()}
+    suites = hostile | HONEST
+    project = repository(tmp_path_factory.mktemp("greens"), {**SHOP, **files(suites)})
+    project.write({".gitignore": "vendor/\n__pycache__/\n.zelda/\n"})
+    project.commit()
+    return run_suites(project, suites)
+
+
+def ignored(ran: Ran) -> dict[str, str]:
+    changes = ran.result["isolation"]["ignored"]["changes"]
+    return {change["path"]: change["kind"] for change in changes}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", GREENS)
+def test_wrong_code_fails(ran: dict[str, Ran], name: str) -> None:
+    green, found = GREENS[name], ran[name]
+    assert not found.correctness["details"]["passed"], green.what
+    assert found.code == 1
+    assert set(green.listed) <= ignored(found).keys()
+    assert tuple(found.result["isolation"]["protected"]) == green.restored
+
+
+def test_honest_work_passes(ran: dict[str, Ran]) -> None:
+    assert {name: ran[name].code for name in HONEST} == dict.fromkeys(HONEST, 0), ran["honest"].output
+
+
+def test_what_setup_made_is_as_it_was_after_setup_and_what_the_session_did_to_it_is_told(ran: dict[str, Ran]) -> None:
+    found = ran["of-setup"]
+    assert ignored(found) == {"vendor/helper.py": "changed"}
+    assert "1 file that git ignores changed by the session" in found.page
+    assert "changed: vendor/helper.py" in found.page
+
+
+def test_where_the_session_had_no_network_setup_runs_nothing_that_it_wrote(ran: dict[str, Ran]) -> None:
+    assert ran["closed"].log("setup") == ran["closed"].log("setup-again")
+
+
+def test_what_python_and_an_installation_left_is_listed_by_folders(ran: dict[str, Ran]) -> None:
+    assert ignored(ran["new-dependency"])["vendor/more.py"] == "added"
+
+
+def test_a_suite_lets_ignored_files_through(ran: dict[str, Ran]) -> None:
+    assert ran["kept"].log("test").split() == ["1", "2"]
+    assert ran["kept"].result["isolation"]["ignored"]["kept"] == ["built/", "vendor/own.py"]
+
+
+def test_a_suite_switches_the_usual_protection_off_or_extends_it(ran: dict[str, Ran]) -> None:
+    assert ran["unprotected"].result["isolation"]["protected"] == []
+    assert ran["extended"].result["isolation"]["protected"] == ["conftest.py", "packages.txt"]

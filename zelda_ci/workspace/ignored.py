@@ -1,0 +1,94 @@
+"""What a session left in files that git ignores: no patch shows it, and code could work because of it alone."""
+
+import os
+import stat
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pathspec import PathSpec
+
+from zelda_ci.domain.workspace import IgnoredFiles, TreeChange
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace.checkout_monitor import TreeStamp, stamped_below
+
+MAX_LISTED = 50
+
+# The stamps of all files of a tree, by their path below its top.
+Stamps = Mapping[bytes, TreeStamp]
+
+
+def stamps(root: Path) -> Stamps:
+    """Every file and link of a work tree as it is now; blocks while it looks."""
+    top = os.fsencode(root) + b"/"
+    found = stamped_below(top[:-1], frozenset({top + b".git"}))
+    return {path.removeprefix(top): stamp for path, stamp in found if not stat.S_ISDIR(stamp.mode)}
+
+
+@dataclass(frozen=True)
+class IgnoredChanges:
+    """Single files, by their path below the top of the tree, and how each is not as it was after setup."""
+
+    files: Mapping[bytes, str] = field(default_factory=dict)
+    new_folders: frozenset[bytes] = frozenset()
+    """Ignored folders that were not there before, ending with a slash; outermost only."""
+
+    def chosen(self, spec: PathSpec[Any]) -> list[bytes]:
+        """Those that are there and that the patterns name."""
+        there = (path for path, kind in self.files.items() if kind != "removed")
+        return [path for path in there if spec.match_file(os.fsdecode(path))]
+
+    def told(self, kept: Sequence[bytes], redact: Redactor) -> IgnoredFiles:
+        """For the result: a new folder stands for all that is in it."""
+        through = set(kept)
+        others = {path: kind for path, kind in self.files.items() if path not in through}
+        changes = sorted({(self._place(path), kind) for path, kind in others.items()})
+        return IgnoredFiles(
+            changes=tuple(
+                TreeChange.model_validate({"path": redact(os.fsdecode(path)), "kind": kind})
+                for path, kind in changes[:MAX_LISTED]
+            ),
+            more=max(0, len(changes) - MAX_LISTED),
+            kept=tuple(redact(os.fsdecode(path)) for path in sorted({*map(self._place, kept)})[:MAX_LISTED]),
+        )
+
+    def _place(self, path: bytes) -> bytes:
+        ends = (place for place, sign in enumerate(path, 1) if sign == ord("/"))
+        return next((path[:end] for end in ends if path[:end] in self.new_folders), path)
+
+
+def changed(root: Path, before: Stamps, ignored: Iterable[bytes], known: Iterable[bytes]) -> IgnoredChanges:
+    """What of the ignored files is not as it was before the session; blocks while it looks.
+
+    Args:
+        root: The work tree.
+        before: Its files after setup, or none where there was no setup.
+        ignored: What git ignores now: files, and folders that end with a slash.
+        known: The files that the patch is about, and those of the tested commit.
+    """
+    names = sorted(set(ignored))
+    now = dict(_files(root, names))
+    files = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
+    patched = set(known)
+    top = os.fsencode(root)
+    gone = (path for path in before if path not in now and path not in patched)
+    # What is there and no longer ignored stands in the patch.
+    files |= {path: "removed" for path in gone if not os.path.lexists(os.path.join(top, path))}  # noqa: PTH118  # bytes: a name need not be UTF-8
+    old = sorted(before)
+    new = (name for name in names if name.endswith(b"/") and not _any_below(name, old))
+    return IgnoredChanges(files, frozenset(new))
+
+
+def _any_below(folder: bytes, paths: Sequence[bytes]) -> bool:
+    place = bisect_left(paths, folder)
+    return place < len(paths) and paths[place].startswith(folder)
+
+
+def _files(root: Path, names: Iterable[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
+    top = os.fsencode(root) + b"/"
+    for name in names:
+        for path, stamp in stamped_below(top + name.rstrip(b"/"), frozenset()):
+            if not stat.S_ISDIR(stamp.mode):
+                yield path.removeprefix(top), stamp
