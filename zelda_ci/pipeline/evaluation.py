@@ -134,11 +134,16 @@ async def _set_up(context: EvalContext, checked: CheckedOut, tools: Tools, run_i
     return replace(context, unready=tools.redact(f"In the fresh checkout setupCommand {how}."))
 
 
+# What running code leaves behind in every session says nothing.
+CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+
+
 def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText, ...]:
     """For the judges, who see the session's own files: what build and tests did not see, and what no patch shows."""
     if report is None:
         return ()
-    hidden = [redact(f"{change.path} ({change.kind})") for change in report.ignored.changes]
+    changes = [change for change in report.ignored.changes if not CACHES & set(change.path.split("/"))]
+    hidden = [redact(f"{change.path} ({change.kind})") for change in changes]
     lists = {
         "The session changed protected files, which build and tests saw as they were committed": report.protected,
         "Files that git ignores, so that no patch shows them, were changed by the session, and build and tests did "
