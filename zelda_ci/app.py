@@ -16,10 +16,10 @@ from zelda_ci import __version__, metrics
 from zelda_ci.config import project, secret_files
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject, select
-from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, ExecutionError
 from zelda_ci.events import Emit, Warned
@@ -63,6 +63,8 @@ class RunOrder:
     """Whether a run may have no isolation at all."""
     overruled: Mapping[str, tuple[SettingFinding, ...]] = field(default_factory=dict)
     """By suite, what a pull request wanted to set, and may not."""
+    is_own_content: bool = False
+    """Whether the project is Zelda's own, so that nobody need accept weak isolation for it."""
     conclusion_seconds: float = 60
     """Most that changes and evaluation may take once a run was interrupted."""
 
@@ -82,8 +84,8 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    overrides = order.overrides.above(_of_environment(settings))
-    suites = [apply(suite.resolved, overrides) for suite in select(loaded.suites, order.names, order.tags)]
+    suites = _ordered(loaded, order, settings)
+    _heed_weakness(suites, order, settings, emit)
     tools = _tools(loaded, order, suites, settings, emit)
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
@@ -91,6 +93,63 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
         return anyio.run(_run, tools, _plan(suites, order), order.jobs, emit, preload)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
+    overrides = order.overrides.above(_of_environment(settings))
+    return [apply(suite.resolved, overrides) for suite in select(loaded.suites, order.names, order.tags)]
+
+
+@dataclass(frozen=True)
+class WeakIsolation:
+    """A level that somebody must accept first."""
+
+    level: IsolationLevel
+    meaning: str
+    """What it means, and what raises it, in sentences."""
+
+
+def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:
+    """The weakest level of what was ordered, if nobody who decides over this machine has accepted it.
+
+    Raises:
+        ConfigError: The order cannot be used, or a level cannot be had.
+    """
+    return None if _is_unsafe(order, settings) else _weak_isolation(_ordered(loaded, order, settings), order, settings)
+
+
+def _is_unsafe(order: RunOrder, settings: EnvironmentSettings) -> bool:
+    return order.unsafe or settings.unsafe
+
+
+def _weak_isolation(
+    suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings
+) -> WeakIsolation | None:
+    isolation = _isolation(suites, order, settings)
+    given = order.overrides.above(_of_environment(settings))
+    # What the files of the project say is not the user's word.
+    words = [word.value for word in (given.accept_isolation, given.isolation) if word]
+    for suite in suites:
+        level = isolation.of(suite)
+        if all(levels.unaccepted(level, word) for word in (*words, accepted_isolation(settings.environ))):
+            return WeakIsolation(level, levels.weakness(level, isolation.offered))
+    return None
+
+
+def _heed_weakness(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> None:
+    if _is_unsafe(order, settings) and not order.is_own_content:
+        return
+    weak = _weak_isolation(suites, order, settings)
+    if weak and order.is_own_content:
+        emit(Warned(weak.meaning))
+        emit(Warned("it goes on all the same, because the project is Zelda's own"))
+    elif weak:
+        raise ConfigError(
+            weak.meaning,
+            hint=f"To accept it on this machine: --accept-isolation {weak.level} "
+            f"(or ZELDA_ACCEPT_ISOLATION={weak.level}, or the input accept-isolation). Nothing was run.",
+            code="ISOLATION_NOT_ACCEPTED",
+        )
 
 
 def _of_environment(settings: EnvironmentSettings) -> Overrides:
@@ -160,7 +219,7 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: Envir
         cli = launch.find_cli()
     except ExecutionError:  # every session will say so
         cli = None
-    unsafe = order.unsafe or settings.unsafe
+    unsafe = _is_unsafe(order, settings)
     isolation = Isolation(
         levels.probe(settings.environ, cli),
         unsafe=unsafe,

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names
 from zelda_ci.config.validation import requirement
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import ResolvedSuite, Setting
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor
 
@@ -36,6 +36,14 @@ class Given(Generic[T]):
         return f"The {NAMES[self.kind]} {self.name}"
 
 
+class UserKeys(Setting):
+    """What no file of a project may say: it is about the user's machine."""
+
+    accept_isolation: Literal["landlock", "degraded"] | None = Field(
+        None, description="Accept this isolation level, at which runs are your own user's, where there is no better."
+    )
+
+
 @dataclass(frozen=True)
 class Override:
     """A key that can be given above the suites: the names under which, as far as there are any, and the commands."""
@@ -49,19 +57,21 @@ class Override:
     """Of the option, where the description of the key does not fit."""
     none: str | None = None
     """The word for an empty list."""
+    model: type[ProjectConfig | UserKeys] = ProjectConfig
+    """Where the key is declared."""
 
     def name(self, kind: Kind) -> str | None:
         return {"option": self.option, "input": self.input, "variable": self.variable}[kind]
 
     @property
     def place(self) -> ConfigKey:
-        """The key in the schema of the files."""
-        return next(key for key in keys(ProjectConfig) if key.dotted == self.key)
+        """The key where it is declared."""
+        return next(key for key in keys(self.model) if key.dotted == self.key)
 
     @property
     def schema(self) -> dict[str, Any]:
         """What the files allow as its value."""
-        return fragment(ProjectConfig, self.place.path)
+        return fragment(self.model, self.place.path)
 
 
 def _network(phase: str, whose: str) -> Override:
@@ -141,6 +151,16 @@ class Overrides:
             none="none",
         ),
     ] = None
+    accept_isolation: Annotated[
+        Given[str] | None,
+        Override(
+            "acceptIsolation",
+            option="--accept-isolation",
+            input="accept-isolation",
+            variable="ZELDA_ACCEPT_ISOLATION",
+            model=UserKeys,
+        ),
+    ] = None
     gateway_url: Annotated[
         Given[str] | None, Override("gatewayUrl", input="gateway-url", variable="PORTKEY_GATEWAY_URL")
     ] = None
@@ -196,7 +216,7 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
     problems = overrides.problems()
     if problems:
         raise ConfigError("\n".join(problems), hint="Nothing was run.", code="OVERRIDE_INVALID")
-    for _, row, given in overrides.entries():
+    for row, given in ((row, given) for _, row, given in overrides.entries() if row.model is ProjectConfig):
         suite = _with(suite, row.place.attributes, given.value)
     # In a suite whose values are settled, both spellings of the judge's model say the same.
     return suite.replace(judge=suite.judge.replace(model=suite.judge_model))
@@ -234,7 +254,7 @@ def _problem(row: Override, given: Given[Any]) -> str | None:
     for step in reversed(row.place.path):
         values = {step: values}
     try:
-        ProjectConfig.model_validate(values, strict=True, by_alias=True, by_name=False)
+        row.model.model_validate(values, strict=True, by_alias=True, by_name=False)
     except ValidationError as exc:
         wanted = requirement(row.schema, exc.errors()[0]) + (f", or {row.none} alone" if row.none else "")
         # A variable may hold a secret that was meant for another.

@@ -99,9 +99,9 @@ def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **comman
     for path in (suite, suite.parent):
         os.chown(path, world.developer.uid, world.developer.gid)
     before = world.fingerprint()
-    unsafe = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else {}
+    word = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else {"ZELDA_ACCEPT_ISOLATION": "degraded"}
     with ScriptedApi(Model(actions, world.facts, campaign.last_words.format(**world.canaries)).answer) as api:
-        environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **unsafe}
+        environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **word}
         environment |= campaign.variables
         printed, code = _finished(
             world.developer.zelda("run", world.facts["run"], *campaign.arguments), world.project, environment

@@ -86,8 +86,8 @@ HOLES = {
     "full": set[str](),
     "namespaces": {"abstract socket"},
     "uid": {"look"},
-    "landlock": {"mode", "time", "look", "socket"},
-    "degraded": {"mode", "time", "look", "socket", "signal", "abstract socket"},
+    "landlock": {"mode", "time", "look"},
+    "degraded": {"mode", "time", "look", "signal"},
 }
 """What remains by level, where the network is open."""
 

@@ -67,6 +67,7 @@ INPUTS: Mapping[str, Input] = {
     "network-test": Input(),
     "read-paths": Input(),
     "pass-env": Input(),
+    "accept-isolation": Input(),
     "replay": Input(),
 }
 

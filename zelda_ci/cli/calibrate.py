@@ -85,8 +85,10 @@ def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, t
     names = [chosen.resolved.name for chosen in select(loaded.suites, order.names)]
     if len(names) != 1:
         raise ConfigError(f"{order.names[0]} is more than one suite.", hint="Calibrate one at a time.", code="USAGE")
+    settings = read_environment(os.environ)
+    report.ask_about_isolation(loaded, order, settings)
     with report.progress(as_json=as_json) as emit:
-        batch = app.run(loaded, order, read_environment(os.environ), emit)
+        batch = app.run(loaded, order, settings, emit)
     if batch.interrupted:
         click.echo("Nothing was calibrated; what was finished is stored, and --stored takes it.", err=True)
         raise KeyboardInterrupt

@@ -38,7 +38,7 @@ def demo(*, keep: bool, jobs: int) -> int:
     with _project(keep=keep) as project:
         loaded = app.load(project)
         with report.progress(as_json=False) as emit:
-            order = RunOrder(jobs=jobs, replay=CASSETTES, unsafe=True)
+            order = RunOrder(jobs=jobs, replay=CASSETTES, unsafe=True, is_own_content=True)
             batch = app.run(loaded, order, read_environment(os.environ), emit)
         code = report.show(batch, loaded.results_dir if keep else None, as_json=False)
     if keep:

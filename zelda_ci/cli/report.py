@@ -8,17 +8,22 @@ from pathlib import Path
 
 import click
 
+from zelda_ci import app
+from zelda_ci.app import RunOrder
 from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.model import RunFiles
 from zelda_ci.report.terminal.pages import print_run
-from zelda_ci.report.text import json_text
+from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.result_store import RUNS
 
@@ -34,6 +39,24 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
 def print_json(record: Record) -> None:
     """Print what programs read, and people see on a terminal, too."""
     click.echo(json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)))
+
+
+def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
+    """At a terminal, have the user accept weak isolation once and for all; elsewhere `app.run` refuses it.
+
+    Raises:
+        ZeldaError: The order cannot be used, or the answer not be kept.
+    """
+    weak = app.unaccepted_isolation(loaded, order, settings)
+    if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    click.echo(sentence(weak.meaning), err=True)
+    if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
+        try:
+            file = accept_isolation(settings.environ, weak.level)
+        except OSError as problem:
+            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+        click.echo(f"Kept in {file}; remove it to be asked again.", err=True)
 
 
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:

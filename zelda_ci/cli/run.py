@@ -50,6 +50,8 @@ def run(  # noqa: PLR0913 - its options
     """
     loaded = app.load(project)
     order = RunOrder(names, tags, overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe)
+    settings = read_environment(os.environ)
+    report.ask_about_isolation(loaded, order, settings)
     with report.progress(as_json=as_json) as emit:
-        batch = app.run(loaded, order, read_environment(os.environ), emit)
+        batch = app.run(loaded, order, settings, emit)
     return report.show(batch, loaded.results_dir, as_json=as_json)

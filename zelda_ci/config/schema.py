@@ -96,7 +96,7 @@ def address(file: str) -> str:
 
 
 @cache
-def raw(model: type[Config]) -> dict[str, Any]:
+def raw(model: type[BaseModel]) -> dict[str, Any]:
     """The schema as pydantic derives it."""
     return model.model_json_schema(by_alias=True, mode="validation")
 
@@ -254,7 +254,7 @@ _PATTERNS = {
 _PLURALS = {suite.NOT_BLANK: "texts", suite.VARIABLE: "names of environment variables, without values"}
 
 
-def fragment(model: type[Config], path: tuple[int | str, ...]) -> dict[str, Any]:
+def fragment(model: type[BaseModel], path: tuple[int | str, ...]) -> dict[str, Any]:
     """The part of the schema that speaks about a value."""
     schema = raw(model)
     for step in path:
@@ -314,7 +314,7 @@ def _range(schema: dict[str, Any]) -> str:
     return ""
 
 
-def _inside(schema: dict[str, Any], step: int | str, model: type[Config]) -> dict[str, Any]:
+def _inside(schema: dict[str, Any], step: int | str, model: type[BaseModel]) -> dict[str, Any]:
     schema = _resolved(schema, model)
     if isinstance(step, str):
         member: dict[str, Any] = schema["properties"][step]
@@ -323,7 +323,7 @@ def _inside(schema: dict[str, Any], step: int | str, model: type[Config]) -> dic
     return next(lists)
 
 
-def _resolved(schema: dict[str, Any], model: type[Config]) -> dict[str, Any]:
+def _resolved(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
     target: dict[str, Any] = raw(model)["$defs"][schema["$ref"].rpartition("/")[2]]

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from zelda_ci.domain.suite import WEB_ADDRESS, has_port
 from zelda_ci.errors import ConfigError
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 _ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT")
@@ -150,3 +152,35 @@ def _password_in(value: str) -> str | None:
         return urlsplit(value).password
     except ValueError:
         return None
+
+
+MAX_WORD_BYTES = 100
+
+
+def accepted_isolation(environ: Mapping[str, str]) -> str | None:
+    """The weak isolation level that the user has accepted for this machine, in a file of their own."""
+    file = _accepted_file(environ)
+    try:
+        return untrusted.read_head(file, MAX_WORD_BYTES).decode("ascii", "replace").strip() if file else None
+    except OSError:
+        return None
+
+
+def accept_isolation(environ: Mapping[str, str], level: str) -> Path | None:
+    """Remember it; the file, or nothing where the user has no folder for settings.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = _accepted_file(environ)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as new:
+            new.write(f"{level}\n".encode())
+    return file
+
+
+def _accepted_file(environ: Mapping[str, str]) -> Path | None:
+    home = environ.get("HOME", "")
+    folder = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    return Path(folder, "zelda", "accepted-isolation") if Path(folder).is_absolute() else None

@@ -144,11 +144,26 @@ class _Arrangement:
             else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
         )
         outer = bubblewrap.bubblewrap_command(self.bwrap, world, internet=internet) if self.bwrap else []
-        # The session's program says itself that it is confined: it still has to close itself to those it starts.
-        policy = {**self._policy(internet=internet), "program says it": phase == "session"}
+        policy = {
+            **self._policy(internet=internet, services=self._reaches_services(phase, internet=internet)),
+            # The session's program says itself that it is confined: it still has to close itself to those it starts.
+            "program says it": phase == "session",
+        }
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
-    def _policy(self, *, internet: bool) -> Mapping[str, Any]:
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the run is another user's than the one who started it, or sees no other processes."""
+        return self.bwrap is not None or self.needs.uid is not None
+
+    def _reaches_services(self, phase: CommandPhase, *, internet: bool) -> bool:
+        """Whether sockets with a path can be reached: where the run is the user's own, they are the user's services."""
+        if self._is_alone:
+            return True
+        # Without a network the session's way to the model is such a socket; what it starts has none.
+        return phase == "session" and not internet
+
+    def _policy(self, *, internet: bool, services: bool) -> Mapping[str, Any]:
         # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
         sockets = internet or self.bwrap is not None
         abi = levels.abi_of(self.needs.level)
@@ -158,7 +173,9 @@ class _Arrangement:
         return {
             "ready": programs.READY,
             "limits": {**LIMITS, **processes},
-            "seccomp": kernel.program(platform.machine(), internet=sockets, absent=self._absent()).hex(),
+            "seccomp": kernel.program(
+                platform.machine(), internet=sockets, absent=self._absent(), services=services, alone=self._is_alone
+            ).hex(),
             **({"uid": self.needs.uid, "private": self._coverable()} if self.needs.uid is not None else {}),
             **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
         }
@@ -196,6 +213,9 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: Isolati
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
+    if level in {"landlock", "degraded"}:
+        # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
+        policy["seccomp"] = kernel.program(platform.machine(), internet=True, services=False).hex()
     anybody = level == "uid"
     wrapper = run.path / "inner" / Path(shell).name
     wrapper.parent.mkdir(exist_ok=True)

@@ -118,6 +118,9 @@ CLONE = {"x86_64": 56, "aarch64": 220}
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 IOCTL = {"x86_64": 16, "aarch64": 29}
 SOCKET = {"x86_64": 41, "aarch64": 198}
+SOCKET_PAIR = {"x86_64": 53, "aarch64": 199}
+SET_PRIORITY = {"x86_64": 141, "aarch64": 140}
+SET_LIMITS = {"x86_64": 302, "aarch64": 261}
 
 # Mount, cgroup, UTS, IPC, user, process, network.
 NEW_NAMESPACES = 0x7E020000
@@ -128,7 +131,7 @@ TERMINAL_INPUT = (0x5412, 0x541C)
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
 # From here on numbers belong to x32, another way to make the same calls.
 FOREIGN = 0x40000000
@@ -142,15 +145,25 @@ def lasting_objects(machine: str, *, own_user: bool) -> Sequence[int]:
     return POSIX_QUEUES[machine] if own_user else (*POSIX_QUEUES[machine], *SYSTEM_V[machine])
 
 
-def program(machine: str, *, internet: bool, absent: Sequence[int] = ()) -> bytes:
+# Of a type, whose higher bits are flags.
+TYPE_BITS = 0xF
+SOCK_DGRAM = 2
+
+
+def program(
+    machine: str, *, internet: bool, absent: Sequence[int] = (), services: bool = True, alone: bool = True
+) -> bytes:
     """The filter for one architecture.
 
     Args:
         machine: A key of `ARCHITECTURES`.
         internet: Whether sockets that could leave the machine may be made.
         absent: Calls that do not exist.
+        services: Whether sockets may be made that reach the machine's services by a path.
+        alone: Whether no other processes are the same user's, or within reach.
     """
-    families = (AF_UNIX, AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
+    # A filter sees no path, so that it cannot tell the user's services from others. Pairs are connected already.
+    families = (*((AF_UNIX,) if services else ()), AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
     steps: list[Step] = [
         (LOAD, 0, 0, ARCHITECTURE),
         # On x86-64 a program can switch to 32-bit calls, whose numbers mean something else: killed, as there is no
@@ -167,11 +180,36 @@ def program(machine: str, *, internet: bool, absent: Sequence[int] = ()) -> byte
         *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),
         *_call(IOCTL[machine], _one_of(SECOND_ARGUMENT, TERMINAL_INPUT, ERRNO | EPERM, ALLOW)),
         *_call(SOCKET[machine], _one_of(FIRST_ARGUMENT, families, ALLOW, ERRNO | EAFNOSUPPORT)),
+        *(() if services else _call(SOCKET_PAIR[machine], _NO_DATAGRAMS)),
+        *(() if alone else _call(SET_PRIORITY[machine], _OWN_PRIORITY)),
+        *(() if alone else _call(SET_LIMITS[machine], _one_of(FIRST_ARGUMENT, (0,), ALLOW, ERRNO | EPERM))),
         # A list of what is forbidden, not of what is allowed: a toolchain that needs a new call would break for no
         # gain.
         (RETURN, 0, 0, ALLOW),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+# Half of a pair of datagram sockets can be connected anew, to any path.
+_NO_DATAGRAMS: Sequence[Step] = (
+    (LOAD, 0, 0, SECOND_ARGUMENT),
+    (MASK, 0, 0, TYPE_BITS),
+    (EQUAL, 0, 1, SOCK_DGRAM),
+    (RETURN, 0, 0, ERRNO | EPERM),
+    (RETURN, 0, 0, ALLOW),
+)
+
+
+# Of all processes of the user (PRIO_USER), or of another than itself.
+_OWN_PRIORITY: Sequence[Step] = (
+    (LOAD, 0, 0, FIRST_ARGUMENT),
+    (EQUAL, 0, 1, 2),
+    (RETURN, 0, 0, ERRNO | EPERM),
+    (LOAD, 0, 0, SECOND_ARGUMENT),
+    (EQUAL, 0, 1, 0),
+    (RETURN, 0, 0, ALLOW),
+    (RETURN, 0, 0, ERRNO | EPERM),
+)
 
 
 def _call(number: int, steps: Sequence[Step]) -> Iterable[Step]:

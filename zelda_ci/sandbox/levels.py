@@ -21,10 +21,16 @@ PROBE_SECONDS = 10
 UNSAFE_HINT = (
     "Give --unsafe (or ZELDA_UNSAFE=1) to let session and commands run as you, with all that you may read and write."
 )
-USER_NAMESPACES = (
-    "Allow user namespaces: on Ubuntu, sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; in a container, "
-    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined."
+CONTAINER_OPTIONS = (
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
 )
+# Levels at which a run is the user's own process on the user's machine, and what that leaves open.
+WEAK: Mapping[IsolationLevel, str] = {
+    "landlock": "session and commands run as your user: they can change modes and times of your files, see names of "
+    "files and other processes' arguments, and talk to what listens on this machine's network",
+    "degraded": "session and commands run as your user: they can end your processes, change modes and times of your "
+    "files, see names of files and other processes' arguments, and talk to what listens on this machine's network",
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Offered:
     levels: frozenset[IsolationLevel]
     reasons: tuple[str, ...] = ()
     """Why not better, and what would help, in sentences."""
+    remedy: str | None = None
+    """The command that raises the level on this system, where one is known."""
 
     @property
     def level(self) -> IsolationLevel:
@@ -82,6 +90,29 @@ def choose_level(offered: Offered, setting: str, require: IsolationLevel | None,
     return level
 
 
+def unaccepted(level: IsolationLevel, accepted: str | None) -> bool:
+    """Whether somebody who decides over this machine must say first that a level is enough.
+
+    Args:
+        level: Of a run.
+        accepted: The weakest that was accepted, if any was.
+    """
+    said = next((STRENGTH.index(name) for name in STRENGTH if name == accepted), len(STRENGTH))
+    return level in WEAK and STRENGTH.index(level) < said
+
+
+def weakness(level: IsolationLevel, offered: Offered) -> str:
+    """What a weak level means, and what raises it, in sentences."""
+    stronger = [name for name in STRENGTH if offered.offers(name) and STRENGTH.index(name) > STRENGTH.index("landlock")]
+    if stronger:
+        raised = f" This machine offers more: --isolation {stronger[-1]}."
+    elif offered.remedy:
+        raised = f" To raise the level: {offered.remedy}"
+    else:
+        raised = "".join(f" {reason}" for reason in offered.reasons)
+    return f"At isolation level {level} {WEAK[level]}.{raised}"
+
+
 def _unavailable(sentence: str, offered: Offered) -> ConfigError:
     hint = " ".join(offered.reasons) or f"Available: {', '.join(name for name in STRENGTH if offered.offers(name))}."
     return ConfigError(sentence, hint=hint, code="ISOLATION_UNAVAILABLE")
@@ -97,7 +128,8 @@ def abi_of(level: IsolationLevel) -> int:
 @lru_cache
 def _probed(path: str, cli: Path | None) -> Offered:
     reasons: list[str] = []
-    return Offered(frozenset(["none", *_available_levels(path, cli, reasons)]), tuple(reasons))
+    found = frozenset(["none", *_available_levels(path, cli, reasons)])
+    return Offered(found, tuple(reasons), None if "namespaces" in found else _remedy(path))
 
 
 def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
@@ -138,14 +170,71 @@ def bwrap(path: str) -> str | None:
 def _namespaces_problem(path: str) -> str | None:
     program = bwrap(path)
     if program is None:
-        return "bubblewrap is not installed: install the package bubblewrap."
+        return f"bubblewrap is not installed: {_remedy(path) or 'install the package bubblewrap.'}"
     trial = [
         program, *bubblewrap.NAMESPACES, "--unshare-net", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--ro-bind", "/", "/", "--proc", "/proc", *bubblewrap.SEALED, "--dev", "/dev", "--remount-ro", "/dev",
         "--", "true",
     ]  # fmt: skip
     problem = _tried(trial)
-    return None if problem is None else f"bubblewrap cannot make namespaces here ({problem}). {USER_NAMESPACES}"
+    remedy = _remedy(path) or "This system forbids user namespaces."
+    return None if problem is None else f"bubblewrap cannot make namespaces here ({problem}): {remedy}"
+
+
+# How programs are installed, by the program that does it.
+INSTALL = {
+    "apt-get": "apt-get install -y bubblewrap",
+    "dnf": "dnf install -y bubblewrap",
+    "yum": "yum install -y bubblewrap",
+    "zypper": "zypper install -y bubblewrap",
+    "pacman": "pacman -S --noconfirm bubblewrap",
+    "apk": "apk add bubblewrap",
+}
+# Settings of the kernel that forbid user namespaces: the value that does, and one that does not.
+FORBIDDING = {
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "user.max_user_namespaces": ("0", "15000"),
+}
+
+
+def _remedy(path: str) -> str | None:
+    """The one command that lets bubblewrap make namespaces on this system, as far as it can be known."""
+    managers = [name for name in INSTALL if shutil.which(name, path=f"{path}:/usr/bin:/usr/sbin")]
+    install = INSTALL[managers[0]] if managers and bwrap(path) is None else None
+    forbidding = [name for name in FORBIDDING if _setting(name) == FORBIDDING[name][0]]
+    return remedy(install, forbidding, is_root=os.geteuid() == 0, is_contained=_in_container())
+
+
+def remedy(install: str | None, forbidding: Sequence[str], *, is_root: bool, is_contained: bool) -> str | None:
+    """One command from what stands in the way.
+
+    Args:
+        install: How bubblewrap is installed, where it is missing.
+        forbidding: Settings of the kernel that forbid user namespaces.
+        is_root: Whether it is root who would give the command.
+        is_contained: Whether this is a container, where the kernel's settings are somebody else's.
+    """
+    if is_contained:
+        return " and ".join([*filter(None, [install]), f"start the container with {CONTAINER_OPTIONS}"])
+    # AppArmor's does not bind root.
+    settings = [name for name in forbidding if not (is_root and "apparmor" in name)]
+    commands = [*filter(None, [install]), *(f"sysctl -w {name}={FORBIDDING[name][1]}" for name in settings)]
+    together = " && ".join(commands)
+    if is_root or not commands:
+        return together or None
+    return f"sudo {together}" if len(commands) == 1 else f"sudo sh -c '{together}'"
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", *name.split(".")).read_text().strip()
+    except OSError:
+        return ""
+
+
+def _in_container() -> bool:
+    return any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")) or "container" in os.environ
 
 
 # Capabilities with which root can let a run be another user's, and yet measure and remove it.

@@ -4,7 +4,7 @@ import pytest
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox.levels import STRENGTH, Offered, choose_level
+from zelda_ci.sandbox.levels import CONTAINER_OPTIONS, STRENGTH, Offered, choose_level, remedy, unaccepted, weakness
 
 WEAK = Offered(frozenset({"none", "degraded", "landlock"}), ("Allow user namespaces.",))
 ALL = Offered(frozenset(STRENGTH))
@@ -58,3 +58,52 @@ def test_the_best_level_is_the_strongest() -> None:
     assert (ALL.level, WEAK.level, NOTHING.level) == ("full", "landlock", "none")
     assert WEAK.offers("degraded")
     assert not WEAK.offers("uid")
+
+
+@pytest.mark.parametrize(
+    ("level", "accepted", "needed"),
+    [
+        ("full", None, False),
+        ("uid", None, False),
+        ("none", None, False),  # which has a word of its own
+        ("landlock", None, True),
+        ("landlock", "landlock", False),
+        ("landlock", "degraded", False),
+        ("degraded", "landlock", True),
+        ("degraded", "auto", True),
+        ("degraded", "nonsense", True),
+        ("degraded", "none", False),
+    ],
+)
+def test_below_uid_somebody_must_say_that_it_is_enough(
+    level: IsolationLevel, accepted: str | None, *, needed: bool
+) -> None:
+    assert unaccepted(level, accepted) == needed
+
+
+def test_a_weak_level_is_explained_with_what_raises_it() -> None:
+    assert weakness("landlock", Offered(WEAK.levels, remedy="sudo do")).endswith(". To raise the level: sudo do")
+    assert weakness("landlock", WEAK).endswith(" Allow user namespaces.")
+    assert weakness("degraded", ALL).endswith(" This machine offers more: --isolation full.")
+
+
+APPARMOR, USERNS = "kernel.apparmor_restrict_unprivileged_userns", "user.max_user_namespaces"
+
+
+@pytest.mark.parametrize(
+    ("install", "forbidding", "is_root", "is_contained", "command"),
+    [
+        ("apt-get install -y bubblewrap", [], False, False, "sudo apt-get install -y bubblewrap"),
+        ("apk add bubblewrap", [], True, False, "apk add bubblewrap"),
+        (None, [APPARMOR], False, False, f"sudo sysctl -w {APPARMOR}=0"),
+        (None, [APPARMOR], True, False, None),
+        (None, [USERNS], True, False, f"sysctl -w {USERNS}=15000"),
+        ("dnf install -y b", [APPARMOR], False, False, f"sudo sh -c 'dnf install -y b && sysctl -w {APPARMOR}=0'"),
+        (None, [APPARMOR], True, True, f"start the container with {CONTAINER_OPTIONS}"),
+        (None, [], False, False, None),
+    ],
+)
+def test_one_command_raises_the_level(
+    install: str | None, forbidding: list[str], *, is_root: bool, is_contained: bool, command: str | None
+) -> None:
+    assert remedy(install, forbidding, is_root=is_root, is_contained=is_contained) == command

@@ -1,0 +1,136 @@
+"""Isolation below `uid` needs the word of whoever decides over the machine, once."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hostile import developer
+from tests.hostile.world import SEARCHED
+from tests.support import needs
+from tests.support.command import COMMAND, environment, zelda
+from tests.support.patience import PATIENCE
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+
+SUITE = "prompt: Work.\nmetrics: {toolUsage: false}\n"
+WEAK = {"zelda/test-a.yaml": f"{SUITE}isolation: {{level: landlock}}\n"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    needs.level("landlock")
+    return repository(tmp_path, WEAK)
+
+
+def accepted(project: Project) -> Path:
+    return Path(project.environ["HOME"], ".config", "zelda", "accepted-isolation")
+
+
+def run(project: Project, *arguments: str, **environ: str) -> tuple[int, str, int]:
+    """Exit code, what was printed, and how often the model was asked."""
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        done = zelda(project, "run", *arguments, api=api.url, ZELDA_UNSAFE="0", **environ)
+        return done.returncode, " ".join((done.stdout + done.stderr).split()), len(api.requests)
+
+
+def test_without_the_word_nothing_is_spent(project: Project) -> None:
+    code, output, asked = run(project)
+    assert (code, asked) == (2, 0)
+    assert "At isolation level landlock session and commands run as your user" in output
+    assert "--accept-isolation landlock" in output
+    assert "This machine offers more: --isolation" in output
+    assert not list(project.results.glob("runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "code"),
+    [
+        (["--accept-isolation", "landlock"], {}, 0),
+        (["--accept-isolation", "degraded"], {}, 0),
+        (["--isolation", "landlock"], {}, 0),
+        ([], {"ZELDA_ACCEPT_ISOLATION": "landlock"}, 0),
+        ([], {"ZELDA_UNSAFE": "1"}, 0),
+        (["--isolation", "degraded"], {"ZELDA_ACCEPT_ISOLATION": "landlock"}, 0),
+        ([], {"ZELDA_ACCEPT_ISOLATION": "full"}, 2),
+        (["--accept-isolation", "none"], {}, 2),
+    ],
+)
+def test_the_word_is_given_by_whoever_starts_the_run(
+    project: Project, arguments: list[str], environ: dict[str, str], code: int
+) -> None:
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        done = zelda(project, "run", *arguments, api=api.url, **{"ZELDA_UNSAFE": "0", **environ})
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_the_word_for_one_level_is_none_for_a_weaker_one(tmp_path: Path) -> None:
+    needs.level("degraded")
+    project = repository(tmp_path, {"zelda/test-a.yaml": f"{SUITE}isolation: {{level: degraded}}\n"})
+    code, output, _ = run(project, "--accept-isolation", "landlock")
+    assert code == 2
+    assert "they can end your processes" in output
+
+
+def test_no_file_of_the_project_can_say_it(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**WEAK, "zelda.config.yaml": "acceptIsolation: landlock\n"})
+    code, output, _ = run(project)
+    assert code == 2
+    assert "acceptIsolation is not a known key" in output
+
+
+def answered(project: Project, answer: bytes, api: str) -> tuple[int, str]:
+    """Exit code and output of a run at a terminal, where somebody types an answer to its question."""
+    near, far = pty.openpty()
+    environ = {**environment(project, api), "ZELDA_UNSAFE": "0", "TERM": "dumb"}
+    process = subprocess.Popen(
+        [*COMMAND, "run"], cwd=project.path, env=environ, stdin=far, stdout=far, stderr=far, start_new_session=True
+    )
+    os.close(far)
+    printed, said = b"", False
+    while select.select([near], [], [], PATIENCE)[0]:
+        try:
+            printed += os.read(near, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not said and b"[y/N]" in printed:
+            os.write(near, answer)
+            said = True
+    os.close(near)
+    return process.wait(PATIENCE), printed.decode()
+
+
+def test_at_a_terminal_it_is_asked_once_and_remembered_for_the_user(project: Project) -> None:
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        code, printed = answered(project, b"n\n", api.url)
+        assert code == 2, printed
+        assert not accepted(project).exists()
+        code, printed = answered(project, b"y\n", api.url)
+        assert code == 0, printed
+        assert accepted(project).read_text() == "landlock\n"
+        code, printed = answered(project, b"", api.url)
+    assert code == 0
+    assert "[y/N]" not in printed
+    assert run(project)[0] == 0
+
+
+@needs.ROOT
+def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
+    try:
+        who = developer.unprivileged()
+    except LookupError as problem:
+        pytest.skip(f"needs a Python for another user: {problem}")
+    os.chown(tmp_path, who.uid, who.gid)
+    environ = {**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    argv = [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo")]
+    done = subprocess.run(
+        argv, env=environ, cwd=developer.REPOSITORY, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    printed = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 0, printed
+    assert "At isolation level landlock session and commands run as your user" in printed
+    assert "it goes on all the same, because the project is Zelda's own" in printed
