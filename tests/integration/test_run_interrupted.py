@@ -24,7 +24,8 @@ from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
 from zelda_ci.sandbox.launcher import bounds
 
 SUITE = "zelda/test-greeting.yaml"
-MARKS = "*/runs/*/tmp/reached"
+MARKS = ("*/runs/*/tmp/reached", "*/runs/*/checked/tmp/reached")
+"""Of setup and session, and of build and tests, which have a checkout of their own."""
 SCRIPT: list[Reply] = [
     tool_call(
         "Bash", {"command": "echo hello > greeting.txt; (setsid sleep 300 &) ; sleep 300 & true"}, text="I begin."
@@ -53,7 +54,7 @@ class Interruption:
     def stand_still_in(self, phase: str) -> None:
         """Have the next run do so."""
         self.phase = phase
-        for mark in (self.mark, *self.project.base.glob(MARKS)):
+        for mark in (self.mark, *self._marks()):
             mark.unlink(missing_ok=True)
         if (self.project.path / SUITE).read_text() != self.suite(phase):
             self.project.write({SUITE: self.suite(phase)})
@@ -66,7 +67,10 @@ class Interruption:
         wanted = {"session": 2, "judging": 3}.get(self.phase)
         if wanted is not None:
             return len(self.api.requests) == wanted
-        return self.mark.exists() or any(self.project.base.glob(MARKS))
+        return self.mark.exists() or any(self._marks())
+
+    def _marks(self) -> list[Path]:
+        return [mark for pattern in MARKS for mark in self.project.base.glob(pattern)]
 
     def after(self, act: Callable[[int], None]) -> tuple[int, str]:
         """Exit code and output of a run to which this was done when it was there."""
