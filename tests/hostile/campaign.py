@@ -19,6 +19,7 @@ from tests.hostile.everyday import EVERYDAY
 from tests.hostile.leak import LEAK
 from tests.hostile.model import Model
 from tests.hostile.world import World
+from tests.support.command import WORD
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ScriptedApi
 
@@ -99,7 +100,7 @@ def _zelda(campaign: Campaign, world: World, actions: Sequence[Action], **comman
     for path in (suite, suite.parent):
         os.chown(path, world.developer.uid, world.developer.gid)
     before = world.fingerprint()
-    word = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else {"ZELDA_ACCEPT_ISOLATION": "degraded"}
+    word = {"ZELDA_UNSAFE": "1"} if campaign.level == "none" else WORD
     with ScriptedApi(Model(actions, world.facts, campaign.last_words.format(**world.canaries)).answer) as api:
         environment = {**world.environment(), **world.developer.variables(), "ANTHROPIC_BASE_URL": api.url, **word}
         environment |= campaign.variables

@@ -19,6 +19,8 @@ from tests.support.scripted_api import ScriptedApi, text
 
 SUITE = "prompt: Work.\nmetrics: {toolUsage: false}\n"
 WEAK = {"zelda/test-a.yaml": f"{SUITE}isolation: {{level: landlock}}\n"}
+SILENT = {"ZELDA_UNSAFE": "0", "ZELDA_ACCEPT_ISOLATION": ""}
+"""Nobody has said anything."""
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def accepted(project: Project) -> Path:
 def run(project: Project, *arguments: str, **environ: str) -> tuple[int, str, int]:
     """Exit code, what was printed, and how often the model was asked."""
     with ScriptedApi(lambda _: text("Done.")) as api:
-        done = zelda(project, "run", *arguments, api=api.url, ZELDA_UNSAFE="0", **environ)
+        done = zelda(project, "run", *arguments, api=api.url, **(SILENT | environ))
         return done.returncode, " ".join((done.stdout + done.stderr).split()), len(api.requests)
 
 
@@ -64,7 +66,7 @@ def test_the_word_is_given_by_whoever_starts_the_run(
     project: Project, arguments: list[str], environ: dict[str, str], code: int
 ) -> None:
     with ScriptedApi(lambda _: text("Done.")) as api:
-        done = zelda(project, "run", *arguments, api=api.url, **{"ZELDA_UNSAFE": "0", **environ})
+        done = zelda(project, "run", *arguments, api=api.url, **(SILENT | environ))
     assert done.returncode == code, done.stdout + done.stderr
 
 
@@ -86,7 +88,7 @@ def test_no_file_of_the_project_can_say_it(tmp_path: Path) -> None:
 def answered(project: Project, answer: bytes, api: str) -> tuple[int, str]:
     """Exit code and output of a run at a terminal, where somebody types an answer to its question."""
     near, far = pty.openpty()
-    environ = {**environment(project, api), "ZELDA_UNSAFE": "0", "TERM": "dumb"}
+    environ = {**environment(project, api), **SILENT, "TERM": "dumb"}
     process = subprocess.Popen(
         [*COMMAND, "run"], cwd=project.path, env=environ, stdin=far, stdout=far, stderr=far, start_new_session=True
     )

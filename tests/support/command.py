@@ -18,6 +18,9 @@ from tests.support.projects import Project, wait_until
 COMMAND = [sys.executable, "-m", "zelda_ci"]
 KEY = "sk-ant-fake-key-of-the-developer"
 
+# Where the machine offers weak isolation only, what is tested here can be tested all the same.
+WORD = {"ZELDA_ACCEPT_ISOLATION": "degraded"}
+
 
 def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:
     """What the developer's shell holds; with a key where there is an API."""
@@ -25,7 +28,7 @@ def environment(project: Project, api_url: str | None = None, **more: str) -> di
     # Where the package is not installed but lies on the path, it does so for the command too.
     path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     # Where the machine offers no isolation, what is tested here can be tested all the same.
-    habits = {"PYTHONWARNINGS": "error", "COLUMNS": "100", "ZELDA_UNSAFE": "1"}
+    habits = {"PYTHONWARNINGS": "error", "COLUMNS": "100", "ZELDA_UNSAFE": "1", **WORD}
     return {**project.environ, **habits, **measured(), **path, **access, **more}
 
 
