@@ -1,5 +1,6 @@
 """Protected files are as they were committed when build and tests run, whatever a session did to them."""
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,17 @@ def test_it_is_so_at_every_level(place: Path, level: IsolationLevel) -> None:
     assert said == "from src.a import a\nassert a() == 1\ncan write\n"
     assert sorted(checked.restored) == changed
     assert project.leftovers() == []
+
+
+@pytest.mark.parametrize("level", ["uid", "landlock", "namespaces", "full"])
+def test_nothing_that_a_session_left_in_temporary_folders_is_there(place: Path, level: IsolationLevel) -> None:
+    project = repository(place, FILES)
+    project.level = level
+    needs.level(level)
+    name = f"zelda-planted-{os.getpid()}"
+    script = f"for d in /tmp /var/tmp /dev/shm $TMPDIR $HOME; do touch $d/{name} 2>/dev/null; done; ls $TMPDIR"
+    look = f"for d in /tmp /var/tmp /dev/shm $TMPDIR $HOME; do ls $d/{name} 2>/dev/null; done; echo looked"
+    assert checked_after(project, script, look)[1] == "looked\n"
 
 
 def test_the_rest_of_the_work_is_there_and_nothing_that_git_ignores(project: Project) -> None:

@@ -42,7 +42,7 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
                 yield uid
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(_forget, uid)
+                    await anyio.to_thread.run_sync(forget, uid)
                 (claims / str(uid)).unlink(missing_ok=True)
                 os.close(number)
             return
@@ -56,8 +56,8 @@ def _claimed(file: Path) -> int | None:
     return None
 
 
-def _forget(uid: int) -> None:
-    """Remove what it has left beyond its run's folder, where the next run may get its number."""
+def forget(uid: int) -> None:
+    """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
     if any(shared.owned(table, uid) for table in shared.TABLES):
         _remove_shared(uid)
     for place in TEMPORARY:

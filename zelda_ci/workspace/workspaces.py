@@ -220,6 +220,9 @@ class Workspaces:
             WorkspaceError: It cannot be made.
         """
         run = self._open[workspace.base]
+        if run.needs.uid is not None:
+            # Elsewhere the system's temporary folders are the checkout's own, or closed.
+            await anyio.to_thread.run_sync(users.forget, run.needs.uid)
         with explained():
             async with folder.scratch(run.home) as scratch:
                 fresh = await clean_checkout.check_out(
