@@ -46,7 +46,7 @@ OF_THE_HEAD = frozenset(
         "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
         "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "metrics", "efficiencyTargets", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "coverageThreshold", "testReport",
-        "coverageReport", "protectedPaths", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
+        "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
         "judge.timeoutSeconds", "judge.contextTokens", "undecided", "gate",
     }
 )  # fmt: skip
