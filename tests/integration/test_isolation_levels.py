@@ -134,8 +134,8 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
             phases: tuple[CommandPhase, ...] = ("setup", "build", "test")
             reached = {run(project, KNOCK.format(name=name), phase).exit_code == 0 for phase in phases}
             sockets = daemons.container_sockets({"DOCKER_HOST": f"unix://{path}"})
-            # Where root may mount, a run has a /run of its own; below that there are no UNIX sockets, but of the CLI where
-            # the session has no network. By the socket's mode Zelda refuses all the same.
+            # Where root may mount, a run has a /run of its own; weaker levels make no UNIX sockets, but the CLI does
+            # where the session has no network. By the socket's mode Zelda refuses all the same.
             is_closed = (project.level, mode) == ("uid", 0o666) or project.level in {"landlock", "degraded"}
             if reached == {False} and not is_closed:
                 assert Isolation(OFFERED, sockets=sockets).of(suite) == project.level
