@@ -11,7 +11,7 @@ import anyio
 from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.model_proxy import pricing, wire
 from zelda_ci.model_proxy.wire import AnswerSource, Call, EventReader, Headers
-from zelda_ci.model_proxy.witness import AnswerReader, Witness
+from zelda_ci.model_proxy.witness import AnswerReader, TranscriptWitness
 from zelda_ci.redact import SafeText
 
 MAX_REFUSED = 5
@@ -47,7 +47,7 @@ class Meter:
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
-        self.witness = Witness()
+        self.witness = TranscriptWitness()
         self.outage: str | None = None
         """Why the API gave no answer that could be passed on, until it gives one."""
         self._source = source

@@ -43,7 +43,7 @@ class _Doubt:
     call: str = ""
 
 
-class Witness:
+class TranscriptWitness:
     """One run's; see `execution.agent.Witness`."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class Witness:
 class AnswerReader:
     """Puts an answer's blocks together from its events, for a witness."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness: TranscriptWitness) -> None:
         self._witness = witness
         self._answer: _Answer | None = None
         self._blocks: dict[int, dict[str, Any]] = {}

@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, events, text, tool_call
 from tests.unit.model_proxy.requests import body, said
-from zelda_ci.model_proxy.witness import MAX_DIFFERENCES, MAX_DOUBTS, AnswerReader, Witness
+from zelda_ci.model_proxy.witness import MAX_DIFFERENCES, MAX_DOUBTS, AnswerReader, TranscriptWitness
 
 
-def answered(reply: Message, *, most: int | None = None) -> tuple[Witness, dict[str, Any]]:
+def answered(reply: Message, *, most: int | None = None) -> tuple[TranscriptWitness, dict[str, Any]]:
     """A witness who has seen an answer, or so many of its events; and the answer's message."""
-    witness = Witness()
+    witness = TranscriptWitness()
     message = reply.as_json(ApiRequest("/v1/messages", {}, body(said("Do it.")), b"", None, 0))
     reader = AnswerReader(witness)
     for event in list(events(message, reply.tokens))[:most]:
@@ -36,7 +36,7 @@ def test_what_the_api_said_may_be_said() -> None:
 
 
 def test_an_answer_that_is_no_stream_counts_like_one() -> None:
-    witness = Witness()
+    witness = TranscriptWitness()
     block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"timeout": 5.0}}
     AnswerReader(witness).message({"id": "msg_1", "content": [{"type": "text", "text": "Now."}, block]})
     witness.said("msg_1", "Now.", thinking=False)
@@ -130,7 +130,7 @@ def test_a_result_that_is_not_what_the_api_was_told_is_named(*, is_late: bool) -
 
 def test_calls_of_one_name_cannot_be_told_apart() -> None:
     """As some gateways name them, which number the calls of each answer."""
-    witness = Witness()
+    witness = TranscriptWitness()
     for number, output in enumerate(("first", "second")):
         block = {"type": "tool_use", "id": "call_0", "name": "Bash", "input": {}}
         AnswerReader(witness).message({"id": f"msg_{number}", "content": [block]})
@@ -146,7 +146,7 @@ def test_a_result_that_no_request_has_carried_may_be_anything() -> None:
 
 
 def test_a_call_whose_input_is_cut_off_may_be_completed_at_will() -> None:
-    witness = Witness()
+    witness = TranscriptWitness()
     reader = AnswerReader(witness)
     block = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {}}
     for event in (
@@ -172,7 +172,7 @@ def test_a_flood_of_forgeries_takes_no_memory_and_hides_none() -> None:
 
 @pytest.mark.parametrize("garbage", [None, 3, "x", [3], [{"role": 3}], [{"content": 3}], [{"content": [3, None]}]])
 def test_requests_and_answers_of_any_shape_are_taken(garbage: object) -> None:
-    witness = Witness()
+    witness = TranscriptWitness()
     witness.request({"messages": garbage})
     reader = AnswerReader(witness)
     reader.message({"id": garbage, "content": garbage})
