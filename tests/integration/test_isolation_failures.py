@@ -86,10 +86,10 @@ def test_a_secret_is_in_no_environment_and_reaches_a_program_that_closes_itself_
     start = [*programs.supervisor(os.getpid()), "--confined", "0", "--secret", "TOKEN", "--"]
     program = ["sh", "-c", "cat <&4; printf R >&3; env"]
     between = ["sh", "-c", 'env >&2; exec "$@"', "sh"]
-    policy = {"ready": programs.READY, "program says it": True}
+    policy = {"ready": programs.READY}
     done = subprocess.run(
         [*start, *between, *programs.inside(policy), *program],
-        env={"PATH": os.environ["PATH"], "TOKEN": "sk-ant-fake-secret", "SHOWN": "yes"},
+        env={"PATH": os.environ["PATH"], "TOKEN": "sk-ant-fake-secret", "SHOWN": "yes", "ZELDA_CONFINED": "1"},
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

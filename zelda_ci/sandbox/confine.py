@@ -90,6 +90,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         level=needs.level,
         options=("--confined", "2" if arrangement.bwrap else "0", "--bounds", json.dumps(_bounds(run, needs))),
         starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
+        # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables=_session_variables(ZELDA_CONFINED="1"),
         shell_prefix=prefix,
         shell=shell,
@@ -144,11 +145,7 @@ class _Arrangement:
             else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
         )
         outer = bubblewrap.bubblewrap_command(self.bwrap, world, internet=internet) if self.bwrap else []
-        policy = {
-            **self._policy(internet=internet, services=self._reaches_services(phase, internet=internet)),
-            # The session's program says itself that it is confined: it still has to close itself to those it starts.
-            "program says it": phase == "session",
-        }
+        policy = self._policy(internet=internet, services=self._reaches_services(phase, internet=internet))
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     @property

@@ -43,6 +43,8 @@ SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25
 RESTORED = (SIGPIPE, SIGXFSZ)
 
 SECRETS = 4
+# Variable of a program that says itself that it is confined; `unreadable.js` reads it.
+CLOSES_ITSELF = "ZELDA_CONFINED"
 # Where a supervisor puts standard input and output, out of the reach of what comes between it and us.
 STREAMS = (5, 6)
 
@@ -92,7 +94,7 @@ def main(arguments: list[str]) -> None:
     # Last of all: from here on nothing of ours can fail any more but finding the program.
     if "ready" in policy:
         _take_streams()
-        _say_ready(policy["ready"], program_says_it=policy.get("program says it", False))
+        _say_ready(policy["ready"])
     if "shell" in policy:
         argv = [policy["shell"], "-c", *argv]
     _start(argv)
@@ -104,9 +106,9 @@ def _take_streams() -> None:
         os.close(number)
 
 
-def _say_ready(number: int, *, program_says_it: bool) -> None:
-    """Say so, unless the program has something to give up yet: then it also gets the secrets."""
-    if program_says_it:
+def _say_ready(number: int) -> None:
+    """Say so, unless the program closes itself first to what it starts: then it says so, and gets the secrets."""
+    if os.environ.get(CLOSES_ITSELF) == "1":
         return
     os.write(number, b"R")
     for descriptor in (number, SECRETS):
