@@ -50,7 +50,7 @@ print("\\n".join(lines), file=sys.stderr)
 os.makedirs("reports", exist_ok=True)
 open("leaked.txt", "w").write("\\n".join(lines))
 for number, secret in enumerate(found):
-    open(f"leaked-{secret[:40].replace('/', '-')}-{number}" if "canary" in secret else f"leaked-{number}", "w").write(secret)
+    open(f"leaked-{secret}-{number}" if "canary" in secret else f"leaked-{number}", "w").write(secret)
 subprocess.run(["git", "add", "-A"])
 subprocess.run(["git", "commit", "-qm", "Leak " + " ".join(found)])
 import xml.sax.saxutils as xml
