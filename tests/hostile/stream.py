@@ -50,7 +50,9 @@ def by_descriptor(pid):
         raise OSError(ctypes.get_errno(), "pidfd_getfd")
     return stream
 
-for pid in {{*ancestors(), 1}} - set(zelda()):
+# Where Zelda is seen, the first process is not of the run: it may be a terminal's.
+first = set() if zelda() else {{1}}
+for pid in {{*ancestors(), *first}} - set(zelda()):
     environ = read(f"/proc/{{pid}}/environ") + read(f"/proc/{{pid}}/cmdline")
     session = re.search(rb"(?:ZELDA_SESSION=|--session-id\\0)([0-9a-f-]{{36}})", environ)
     number = session[1].decode() if session else "00000000-0000-4000-8000-000000000000"
