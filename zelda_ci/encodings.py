@@ -188,8 +188,9 @@ _DUMP_LINE = _compile(
     # With an offset,
     + rb"(?:(?:[0-9A-Fa-f]{4,16}:|[0-9A-Fa-f]{6,16})[ \t]{1,8}("
     + (_DIGITS + rb"(?: {1,8}" + _DIGITS + rb")*)")
-    # without one, or anywhere in a line.
+    # without one, or anywhere in a line, where a longer number before bytes is an offset.
     + (rb"|[ (\[{]{0,8}((?:" + _DIGITS + _SEPARATOR + rb"){2,}" + _DIGITS + rb"))")
+    + rb"|[0-9A-Fa-f]{6,7}[ \t]{1,8}((?:[0-9A-Fa-f]{2} ){5,}[0-9A-Fa-f]{2})"
     + (rb"|((?:" + _DIGITS + _SEPARATOR + rb"){5,}" + _DIGITS + rb")")
 )
 _GROUP = re.compile(rb"(?:0x|\\x)?([0-9A-Fa-f]+)")
@@ -203,7 +204,7 @@ Line = tuple[int, list[bytes]]
 
 def from_dumps(data: bytes) -> Iterator[View]:
     """What lines of digits stand for: bytes or words, in hexadecimal, octal or decimal digits, and `od -c`."""
-    matches = [(match.start(), match[1] or match[2] or match[3]) for match in _DUMP_LINE.finditer(data)]
+    matches = [(match.start(), match[1] or match[2] or match[3] or match[4]) for match in _DUMP_LINE.finditer(data)]
     wide = [(start, _GROUP.findall(digits)) for start, digits in matches]
     # Two blanks are a gap in the middle, or what follows are characters that look like digits.
     narrow = [(start, _GROUP.findall(digits.partition(b"  ")[0])) for start, digits in matches]
