@@ -137,6 +137,9 @@ class Session:
 
 def _bears(process: Path, mark: bytes) -> bool:
     try:
+        if mark.rpartition(b"=")[2] in (process / "cmdline").read_bytes().split(b"\0"):
+            # Claude Code itself, whose environment nobody but root may read.
+            return True
         return mark in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
