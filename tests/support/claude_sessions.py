@@ -131,16 +131,15 @@ class Session:
 
     def survivors(self) -> list[str]:
         """Living processes that the session started: all of them inherit its marker."""
-        mark = f"{MARKER}={self.session_id}".encode()
-        return [process.name for process in Path("/proc").iterdir() if process.name.isdigit() and _bears(process, mark)]
+        processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
+        return [process.name for process in processes if _is_of(process, self.session_id)]
 
 
-def _bears(process: Path, mark: bytes) -> bool:
+def _is_of(process: Path, session: str) -> bool:
     try:
-        if mark.rpartition(b"=")[2] in (process / "cmdline").read_bytes().split(b"\0"):
-            # Claude Code itself, whose environment nobody but root may read.
-            return True
-        return mark in (process / "environ").read_bytes().split(b"\0")
+        # Claude Code itself closes its environment to all but root.
+        is_cli = f"--session-id={session}".encode() in (process / "cmdline").read_bytes().split(b"\0")
+        return is_cli or f"{MARKER}={session}".encode() in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
