@@ -105,8 +105,10 @@ def processes(project: Project) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes() and (entry / "exe").exists():
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            # A process that has ended has no line; Claude Code closes its environment to all but root.
+            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            if line and (mark in line or mark in (entry / "environ").read_bytes()):
+                found.append(line.replace(b"\0", b" ").decode())
     return [command for command in found if "zelda_ci" not in command]
 
 
