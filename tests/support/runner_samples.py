@@ -1,0 +1,135 @@
+"""Sample outputs of test runners with the counts that a careful person reads from them, and how a reading compares."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+
+from tests.builders import suite
+from zelda_ci.domain.test_run import CommandResult, TestSummary
+from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
+
+FOLDER = Path(__file__).parents[1] / "data/test_output_samples"
+REDACT = Redactor()
+TRAPS: Final = "traps"
+PARTS: Final = ("passed", "failed", "errored", "skipped")
+
+Half = Literal["development", "hold-out"]
+
+
+class Verdict(StrEnum):
+    """How a reading compares to what may be stated; the worst one that applies."""
+
+    FALSE_GREEN = "false green"
+    WRONG = "wrong"
+    UNREAD = "unread"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a reading states. A failed test and a broken one are both lost: runners draw that line differently."""
+
+    passed: int
+    lost: int
+    skipped: int
+
+    @classmethod
+    def expected(cls, parts: dict[str, int]) -> "Counts":
+        return cls(parts["passed"], parts["failed"] + parts["errored"], parts["skipped"])
+
+    @classmethod
+    def stated(cls, summary: TestSummary) -> "Counts | None":
+        """What was read; nothing where nothing was recognised."""
+        if not summary.recognised:
+            return None
+        return cls(summary.passed, summary.failed + summary.errored, summary.skipped)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.lost} lost, {self.skipped} skipped"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One output. `expected` is an entry of expected.yaml, see README.md beside it."""
+
+    runner: str
+    name: str
+    expected: dict[str, Any]
+    output: bytes
+    reports: tuple[ReportFile, ...]
+
+    def __str__(self) -> str:
+        return f"{self.runner}/{self.name}"
+
+    @property
+    def half(self) -> Half:
+        """By a hash, so that nobody chooses; all samples of a runner are in one half, and each trap stands alone."""
+        key = str(self) if self.runner == TRAPS else self.runner
+        return "hold-out" if hashlib.sha256(key.encode()).digest()[0] % 2 else "development"
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.expected["exit_code"])
+
+    @property
+    def green(self) -> bool:
+        """Whether the run was a success."""
+        return bool(self.expected.get("green"))
+
+    @property
+    def allowed(self) -> list[Counts]:
+        """Counts that are true of it."""
+        counts = self.expected["counts"]
+        known = [counts] if isinstance(counts, dict) else []
+        return [Counts.expected(parts) for parts in (*known, *self.expected.get("may_state", ()))]
+
+    def read(self) -> TestSummary:
+        return read_tests(Output(self.output), self.reports, self.exit_code, REDACT)
+
+    def verdict(self, summary: TestSummary) -> Verdict:
+        """How a reading of it compares to what may be stated."""
+        stated = Counts.stated(summary)
+        if stated is None:
+            return Verdict.RIGHT if self._rightly_unread else Verdict.UNREAD
+        if not self.green and self._passes(summary):
+            return Verdict.FALSE_GREEN
+        if self.expected["counts"] == "none":
+            return Verdict.RIGHT if not summary.ran else Verdict.WRONG
+        return Verdict.RIGHT if stated in self.allowed else Verdict.WRONG
+
+    @property
+    def _rightly_unread(self) -> bool:
+        """Whether there is nothing that must be read: no counts, or no tests and an exit code that says so."""
+        counts = self.expected["counts"]
+        return counts == "unknown" or (counts == "none" and self.exit_code != 0)
+
+    def _passes(self, summary: TestSummary) -> bool:
+        """Whether a check that rests on these numbers would be green."""
+        ended = CommandResult(
+            command=REDACT("make test"), exit_code=self.exit_code, seconds=1, output=REDACT(""), output_bytes=0
+        )
+        return weigh(suite(test_command="make test"), CommandEvidence(test=ended, tests=summary))[1].passed
+
+
+def samples(half: Half | None = None) -> list[Sample]:
+    """All of them, or those of one half, by name."""
+    return [sample for sample in _samples() if half in {None, sample.half}]
+
+
+def _samples() -> Iterator[Sample]:
+    for file in sorted(FOLDER.glob("*/expected.yaml")):
+        for name, expected in yaml.safe_load(file.read_text("utf-8")).items():
+            output = file.with_name(f"{name}.txt").read_bytes()
+            kept = file.with_name(f"{name}.reports")
+            paths = sorted(path for path in kept.rglob("*") if path.is_file())
+            reports = tuple(ReportFile(path.relative_to(kept).as_posix(), path.read_bytes()) for path in paths)
+            yield Sample(file.parent.name, name, expected, output, reports)
