@@ -73,6 +73,9 @@ class TestSummary(Record):
     runners: tuple[RunnerCounts, ...] = ()
     note: SafeText | None = None
     """Why nothing was recognised and how to get counts, or what to know about the numbers."""
+    unclear: tuple[SafeText, ...] = ()
+    """What tells of a failure, or of a run without an end, and could not be counted: then there are no numbers, and
+    whatever the exit code says, it is no pass."""
 
     @property
     def recognised(self) -> bool:

@@ -14,6 +14,7 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ZeldaError
 from zelda_ci.judge.base import Judge
+from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reports import ReportFile
 
@@ -107,17 +108,21 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """A command to run; `reports` are globs by kind, relative to the folder where commands work."""
+    """A command to run; `reports` are globs by kind, relative to the folder where commands work.
+
+    All that it prints goes to the `spool`, where there is one.
+    """
 
     step: Step
     command: Command
     timeout_seconds: float
     reports: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    spool: Spool | None = None
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How it went, with all output that was kept, and the reports that it wrote, by kind."""
+    """How it went, with head and tail of its output, and the reports that it wrote, by kind."""
 
     result: CommandResult
     written: Mapping[str, Sequence[ReportFile]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Functional correctness: build, tests and coverage of the code that a session left, and the score."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zelda_ci.domain.evaluation import EvalContext
@@ -22,16 +22,18 @@ from zelda_ci.metrics.base import (
     Step,
     Unscored,
 )
+from zelda_ci.process.spool import Spool, spooled
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import reading
 from zelda_ci.test_output.coverage import reading as coverage_reading
+from zelda_ci.test_output.reader_process import COVERAGE, TESTS, read_apart
 from zelda_ci.test_output.reading import contradictions
-from zelda_ci.test_output.tally import Output
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
 WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
 # Of 100: one failed test of ten thousand must not round to the full score.
 MAX_SCORE_WITHOUT_PASS = 99.0
+MAX_PART_OF_SOME = 99.99
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, Corre
         tests=evidence.tests if evidence.test else None,
         coverage=evidence.coverage if "coverage" in weights or evidence.coverage.format else None,
         coverage_threshold=suite.coverage_threshold if "coverage" in weights else None,
-        parts={part: round(parts[part], 2) for part in weights},
+        parts={part: _rounded(parts[part]) for part in weights},
         weights={part: round(100 * weight / total, 2) for part, weight in weights.items()},
         notes=(*evidence.notes, *_notes(evidence)),
     )
@@ -91,6 +93,11 @@ def _parts(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[tuple[st
     yield "coverage", 100.0 * _share_covered(suite, evidence)
 
 
+def _rounded(part: float) -> float:
+    # Never up to the full score: 99999 of 100000 tests are not all.
+    return round(part, 2) if part >= 100 else min(round(part, 2), MAX_PART_OF_SOME)
+
+
 def _succeeded(command: CommandResult | None) -> bool:
     return command is not None and command.exit_code == 0
 
@@ -100,6 +107,8 @@ def _share_passed(evidence: CommandEvidence) -> float:
     if evidence.test is None or evidence.test.exit_code is None:
         return 0.0
     explained = evidence.test.exit_code == 0 or tests.failed + tests.errored > 0
+    if tests.unclear:
+        return 0.0
     if not tests.recognised or not explained:
         return 1.0 if evidence.test.exit_code == 0 else 0.0
     return tests.passed / tests.ran if tests.ran else 0.0
@@ -125,7 +134,7 @@ def _test_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterato
     tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
     conflicts = contradictions(tests, exit_code)
     lost = tests.failed + tests.errored
-    if exit_code is None or not tests.recognised:
+    if exit_code is None or not (tests.recognised or tests.unclear):
         if exit_code != 0:
             yield f"testCommand {_ending(suite, evidence.test)}."
     elif conflicts:
@@ -172,8 +181,6 @@ def _achievements(details: CorrectnessDetails) -> Iterator[str]:
         yield f"Coverage is {details.coverage.lines:g}%{enough}."
 
 
-TEST_REPORTS = "test"
-COVERAGE_REPORTS = "coverage"
 # What shells and launchers mean by an exit code. Other programs hardly use these.
 UNUSABLE: Final = {126: "not executable", 127: "not found"}
 
@@ -216,21 +223,21 @@ class FunctionalCorrectness:
             check_usable("buildCommand", build, workspace.confinement.environment)
         if suite.test_command is None or (build and build.exit_code != 0):
             return CommandEvidence(build)
-        evidence = self._read(build, await self._bench.run(workspace, _test_order(suite, suite.test_command)))
+        with spooled(workspace.base) as spool:
+            order = replace(_test_order(suite, suite.test_command), spool=spool)
+            evidence = await self._read(build, await self._bench.run(workspace, order), spool)
         # A runner that counted failures did run: some end with the number of failed tests.
         if evidence.test and not evidence.tests.failed + evidence.tests.errored:
             check_usable("testCommand", evidence.test, workspace.confinement.environment)
         return evidence
 
-    def _read(self, build: CommandResult | None, ran: Ran) -> CommandEvidence:
+    async def _read(self, build: CommandResult | None, ran: Ran, spool: Spool | None) -> CommandEvidence:
         result, redact = ran.result, self._redact
         notes = tuple(str(redact(note)) for note in ran.notes)
         if result.exit_code is None:  # what an ended runner left is no result
             return CommandEvidence(build, result.in_brief(redact), notes=notes)
-        output = Output.marked(result.output, result.gap) if result.gap else Output(result.output)
-        tests = reading.read_tests(output, ran.written.get(TEST_REPORTS, ()), result.exit_code, redact)
-        covered = coverage_reading.read_coverage(output, ran.written.get(COVERAGE_REPORTS, ()))
-        return CommandEvidence(build, result.in_brief(redact), tests, covered, notes)
+        found = await read_apart(result, spool, ran.written, redact)
+        return CommandEvidence(build, result.in_brief(redact), found.tests, found.coverage, notes)
 
 
 def create(services: Services) -> Evaluator:
@@ -256,7 +263,7 @@ def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) 
 
 def _test_order(suite: ResolvedSuite, command: Command) -> CommandRequest:
     reports = {
-        TEST_REPORTS: suite.test_report or reading.well_known_reports(),
-        COVERAGE_REPORTS: suite.coverage_report or coverage_reading.well_known_reports(),
+        TESTS: suite.test_report or reading.well_known_reports(),
+        COVERAGE: suite.coverage_report or coverage_reading.well_known_reports(),
     }
     return CommandRequest(Step.TEST, command, suite.command_timeout_seconds, reports)

@@ -20,6 +20,7 @@ from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Step, run_evaluator
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.reports import Watch
@@ -40,11 +41,13 @@ class WorkspaceCommandRunner:
         """Run a command that decides, and collect the reports it wrote."""
         self._emit(PhaseStarted(workspace.run_id, PHASES[order.step]))
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
-        result = await self.command(workspace, order.step, order.command, order.timeout_seconds)
+        result = await self.command(workspace, order.step, order.command, order.timeout_seconds, order.spool)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 
-    async def command(self, workspace: Workspace, step: str, command: Command, timeout_seconds: float) -> CommandResult:
+    async def command(
+        self, workspace: Workspace, step: str, command: Command, timeout_seconds: float, spool: Spool | None = None
+    ) -> CommandResult:
         """Run a command; its output becomes a file, also where Zelda is interrupted.
 
         Raises:
@@ -59,7 +62,7 @@ class WorkspaceCommandRunner:
                 self._emit(Warned(f"what the {step} command printed is not kept: {problem.message}", workspace.run_id))
 
         done = await self._workspaces.run_command(
-            workspace, command, timeout_seconds, phase=WALLS[step], when_cut_short=keep
+            workspace, command, timeout_seconds, phase=WALLS[step], spool=spool, when_cut_short=keep
         )
         await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
         return done

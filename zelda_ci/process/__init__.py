@@ -150,7 +150,7 @@ def answer(argv: Sequence[str], *, timeout_seconds: float) -> Captured:
     return Captured(outcome.returncode, outcome.stdout, outcome.stderr)
 
 
-async def run(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
+async def run(  # noqa: PLR0913  # three of them have defaults that nearly every call takes
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -158,17 +158,22 @@ async def run(  # noqa: PLR0913  # two of them have defaults that nearly every c
     timeout_seconds: float,
     redact: Redactor,
     keep_bytes: int = 200_000,
+    spool: Sink | None = None,
     when_cut_short: Callable[[Completed], None] | None = None,
 ) -> Completed:
     """Run a program without input, keeping head and tail of what it prints however much that is.
 
-    Who is cancelled gets no answer: `when_cut_short` is told what was printed until then.
+    Whoever wants all of it passes a `spool`. Who is cancelled gets no answer: `when_cut_short` is told what was printed
+    until then.
 
     Raises:
         OSError: It could not be started.
     """
     ends = Ends(keep_bytes)
     started = time.monotonic()
+
+    def take(chunk: bytes) -> bool:
+        return ends.feed(chunk) and (spool is None or spool(chunk))
 
     def completed(exit_code: int | None, *, timed_out: bool = False) -> Completed:
         seconds = time.monotonic() - started
@@ -177,7 +182,7 @@ async def run(  # noqa: PLR0913  # two of them have defaults that nearly every c
     try:
         async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
             with anyio.move_on_after(timeout_seconds) as deadline:
-                await _drain(child, ends.feed)
+                await _drain(child, take)
     except anyio.get_cancelled_exc_class():
         if when_cut_short:
             when_cut_short(completed(None))
@@ -188,7 +193,7 @@ async def run(  # noqa: PLR0913  # two of them have defaults that nearly every c
     return await anyio.to_thread.run_sync(ended)
 
 
-async def capture(  # noqa: PLR0913  # two of them have defaults that nearly every call takes
+async def capture(  # noqa: PLR0913  # most of them have defaults that nearly every call takes
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -197,16 +202,18 @@ async def capture(  # noqa: PLR0913  # two of them have defaults that nearly eve
     timeout_seconds: float = 120.0,
     max_bytes: int = 64 << 20,
     inherit: Sequence[int] = (),
+    into: io.BytesIO | None = None,
 ) -> Captured:
     """Run a program of ours and return all that it wrote, each stream up to `max_bytes`.
 
-    It keeps the descriptors `inherit` open, such as a lock that must stay held while it runs even if Zelda is killed.
+    Its standard output is added to `into`, where it can be seen also if it did not end in time. It keeps the
+    descriptors `inherit` open, such as a lock that must stay held while it runs even if Zelda is killed.
 
     Raises:
         OSError: It could not be started.
         TimeoutError: It did not end in time; it is dead then.
     """
-    stdout, stderr = io.BytesIO(), io.BytesIO()
+    stdout, stderr = into or io.BytesIO(), io.BytesIO()
     sinks = Limited(stdout, max_bytes), Limited(stderr, max_bytes)
     with _input(input) as stdin:
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:

@@ -271,6 +271,8 @@ def _counts(source: Source, tally: Tally, redact: Redactor, *, several: bool) ->
 
 def contradictions(summary: TestSummary, exit_code: int | None) -> tuple[str, ...]:
     """What does not fit together, one sentence each."""
+    if summary.unclear:
+        return (f"The output of the tests is unclear: {'; '.join(summary.unclear)}.",)
     if exit_code is None or not summary.recognised:
         return ()
     unsuccessful = summary.failed + summary.errored

@@ -16,6 +16,7 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.process import Completed, launches
+from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
@@ -29,7 +30,7 @@ from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Start, Store
 
-# Of a command's output: half from its head, half from its tail.
+# Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
@@ -251,11 +252,13 @@ class Workspaces:
         timeout_seconds: float,
         *,
         phase: CommandPhase = "test",
+        spool: Spool | None = None,
         when_cut_short: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        Who is cancelled gets no answer: `when_cut_short` is told what was printed until then.
+        The result has head and tail of what it printed, and all of it goes to the `spool`, where there is one. Who is
+        cancelled gets no answer: `when_cut_short` is told what was printed until then.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
@@ -280,6 +283,7 @@ class Workspaces:
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
                 keep_bytes=KEPT_BYTES,
+                spool=spool.feed if spool else None,
                 when_cut_short=report,
             )
             launch = launches.read_opened(status)

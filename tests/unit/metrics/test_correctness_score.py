@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import safe, suite
 from zelda_ci.domain.test_run import CommandResult, CoverageSummary, RunnerCounts, TestSummary
@@ -157,3 +159,36 @@ def test_a_note_on_the_numbers_is_kept() -> None:
     noted = TestSummary(note=safe("The report a.xml was not used: it is empty."))
     _, details = weigh(suite(**TESTS), CommandEvidence(None, GOOD, noted, notes=("There is more.",)))
     assert details.notes == ("There is more.", "The report a.xml was not used: it is empty.")
+
+
+def test_no_part_is_shown_as_full_beside_a_failure() -> None:
+    _, details = weigh(suite(**TESTS), CommandEvidence(None, BAD, counts(999_999, 1)))
+    assert details.parts == {"tests": 99.99}
+    _, details = weigh(
+        suite(**COVERAGE | {"coverageThreshold": 99.999}), CommandEvidence(None, BAD, counts(1, 1), covered(99.998))
+    )
+    assert details.parts == {"tests": 50, "coverage": 99.99}
+
+
+NUMBERS = st.integers(0, 10**6)
+SUMMARIES = st.one_of(
+    st.builds(counts, NUMBERS, NUMBERS, errored=NUMBERS, skipped=NUMBERS),
+    st.builds(TestSummary, unclear=st.sampled_from([(), (safe("A run has no end."),)])),
+)
+COVERED = st.builds(covered, st.one_of(st.none(), st.floats(0, 100)))
+
+
+@given(st.integers(1, 255), SUMMARIES, COVERED, st.sampled_from([TESTS, BUILD | TESTS, COVERAGE, BUILD | COVERAGE]))
+def test_a_command_that_failed_has_no_full_score(
+    code: int, tests: TestSummary, coverage: CoverageSummary, settings: dict[str, Any]
+) -> None:
+    score, details = weigh(suite(**settings), CommandEvidence(GOOD, ended(code), tests, coverage))
+    assert score <= 99
+    assert details.parts["tests"] < 100
+    assert not details.passed
+
+
+def test_unclear_numbers_are_no_pass_though_the_command_succeeded() -> None:
+    score, details = weigh(suite(**TESTS), CommandEvidence(None, GOOD, TestSummary(unclear=(safe("no end of a run"),))))
+    assert (score, details.passed) == (0, False)
+    assert details.shortfalls == ("The output of the tests is unclear: no end of a run.",)
