@@ -11,7 +11,7 @@ SAMPLES = samples()
 
 # What is reached so far. It may only get better: lower a limit, or raise the share, with every reader that improves it.
 MAX_FALSE_GREENS: dict[Half, int] = {"development": 6, "hold-out": 5}
-MAX_WRONG: dict[Half, int] = {"development": 5, "hold-out": 6}
+MAX_WRONG: dict[Half, int] = {"development": 4, "hold-out": 5}
 MIN_SHARE_RIGHT: dict[Half, float] = {"development": 0.35, "hold-out": 0.32}
 MAX_BYTES = 600_000
 
