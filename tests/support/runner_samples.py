@@ -13,6 +13,8 @@ from tests.builders import suite
 from zelda_ci.domain.test_run import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.redact import Redactor
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reader_process import Findings
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.test_output.tally import Output
@@ -92,11 +94,23 @@ class Sample:
         known = [counts] if isinstance(counts, dict) else []
         return [Counts.expected(parts) for parts in (*known, *self.expected.get("may_state", ()))]
 
-    def read(self) -> TestSummary:
-        return read_tests(Output(self.output), self.reports, self.exit_code, REDACT)
+    def read(self) -> Findings:
+        output = Output(self.output)
+        return Findings(read_tests(output, self.reports, self.exit_code, REDACT), read_coverage(output, self.reports))
 
-    def verdict(self, summary: TestSummary) -> Verdict:
-        """How a reading of it compares to what may be stated."""
+    def verdict(self, found: Findings) -> Verdict:
+        """How a reading of it compares to what may be stated, of the tests and of their coverage."""
+        made = {self._of_tests(found.tests), self._of_coverage(found.coverage.lines)}
+        return next(verdict for verdict in Verdict if verdict in made)
+
+    def _of_coverage(self, lines: float | None) -> Verdict:
+        """Told apart only where the sample is about it."""
+        allowed = self.expected.get("coverage")
+        if allowed is None or lines in allowed or (lines is None and "none" in allowed):
+            return Verdict.RIGHT
+        return Verdict.UNREAD if lines is None else Verdict.WRONG
+
+    def _of_tests(self, summary: TestSummary) -> Verdict:
         stated = Counts.stated(summary)
         if stated is None:
             return Verdict.RIGHT if self._rightly_unread else Verdict.UNREAD
