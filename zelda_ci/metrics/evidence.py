@@ -1,85 +1,34 @@
-"""What the judge of requirement fulfillment sees beside the transcript, and whether its citations are in it."""
+"""Whether what a judge cites is there, and whether a PASS can rest on it.
+
+A citation names a place and quotes from it. It *holds* if the place exists and the quote stands there. It *proves*
+something if, besides, some of what it quotes is a fact: see `citable` and `quotes`.
+"""
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePosixPath
 
-from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.session import SessionTranscript, Turn
-from zelda_ci.files import untrusted
-from zelda_ci.judge.base import CHARS_PER_TOKEN
-from zelda_ci.judge.prompts import fence
-from zelda_ci.judge.rendering import rendered_call, rendered_turn, windowed
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.metrics import citable, quotes
+from zelda_ci.metrics.citable import CallSources, bare_patch_lines, patch_lines, sections
+from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing
 
-MAX_FILE_BYTES = 1_000_000
-MAX_TOTAL_BYTES = 8_000_000
-MAX_FILES = 500
+__all__ = ["CHECKS", "TASK", "Citing", "Sources", "look_up", "problem_with", "sections", "turns_of"]
 
-
-@dataclass(frozen=True)
-class FinalFiles:
-    """Texts by path, and why other files are not among them; deleted files are in neither."""
-
-    texts: dict[str, SafeText] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def read_files(root: Path, names: Sequence[str], redact: Redactor) -> FinalFiles:
-    """Read files of a work tree.
-
-    Args:
-        root: Top of the tree; must not be a link itself.
-        names: Paths relative to it, with forward slashes.
-        redact: Masks what is read.
-    """
-    files = FinalFiles()
-    total = 0
-    for name in names:
-        if len(files.texts) >= MAX_FILES or total >= MAX_TOTAL_BYTES:
-            files.left_out[name] = "too many files were changed"
-            continue
-        try:
-            data = _read(root, name)
-        except FileNotFoundError:
-            continue
-        except untrusted.TooLargeError:
-            files.left_out[name] = "larger than 1 MB"
-            continue
-        except OSError as problem:
-            files.left_out[name] = problem.strerror or "cannot be read"
-            continue
-        total += len(data)
-        if b"\0" in data:
-            files.left_out[name] = "binary"
-        else:
-            files.texts[name] = redact(data.decode("utf-8", "replace"))
-    return files
-
-
-def _read(root: Path, name: str) -> bytes:
-    *folders, last = name.split("/")
-    if any(step in {"", ".", ".."} for step in (*folders, last)):
-        raise OSError(0, "not a path inside the work tree")
-    with untrusted.entered(root, folders) as folder:
-        return untrusted.read(last, MAX_FILE_BYTES, folder=folder)
-
-
-MIN_QUOTE_LENGTH = 2
 # How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
-
 MAX_NAME_LENGTH = 100
+# Folders above a work tree that a session may name before the path of a file.
+MAX_FOLDERS_ABOVE = 12
 
-# The place that stands for what build and tests said; as the block is called that shows it.
+# Places that are called as the blocks are that show them.
 CHECKS = "build-and-tests"
+TASK = "task"
 
-_TURN = re.compile(r"turn (\d{1,7})(?:,? call (\d{1,7}))?(?:\s*[(:].*)?", re.IGNORECASE | re.DOTALL)
-_LINES = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
-_LINE_NUMBER = re.compile(r"^\s*\d+ \| ?", re.MULTILINE)
-_PATCH_MARK = re.compile(r"^[+\- ]", re.MULTILINE)
+NO_WORKSPACE = "the final files are gone"
 
 
 @dataclass(frozen=True)
@@ -94,12 +43,69 @@ class Sources:
     checks: str = ""
     """What build and tests said."""
     unchanged: Callable[[str], str | None] = lambda _: None
-    """The text of any other file of the final workspace, by path: a session may have shown it to the judge."""
+    """The text of any other file of the final workspace, by path."""
+    task: str = ""
+    patch_text: str = ""
+    """The whole patch, or what stands in its place."""
+    transcript: SessionTranscript | None = None
+    """For what happened beside the turns."""
+    mark: str = ""
+    """Of Zelda's headings in the transcript, as the judge saw it."""
+    blocks: Sequence[str] = ()
+    """What the judge was shown beside the transcript, fences and all."""
+    absent: Callable[[str], str | None] = lambda _: NO_WORKSPACE
+    """Why a claim `PATTERN in PATHS` of absence does not hold."""
+    knows_final_state: bool = False
+    """Whether what is neither in the files nor in the patch is gone; otherwise nobody knows."""
 
     def file(self, path: str) -> str | None:
         """The final text of a file."""
         text = self.files.get(path)
         return self.unchanged(path) if text is None else text
+
+    @functools.cached_property
+    def _names(self) -> dict[str, str]:
+        return {unicodedata.normalize("NFC", name): name for name in (*self.patch, *self.files)}
+
+    def known(self, path: str) -> str:
+        """A path as it is known, whatever its Unicode form."""
+        return self._names.get(unicodedata.normalize("NFC", path), path)
+
+    @functools.cached_property
+    def _written(self) -> list[tuple[tuple[int, int], str]]:
+        made = [
+            ((turn.index, number), citable.written_by(call))
+            for turn in sorted(self.turns.values(), key=lambda turn: turn.index)
+            for number, call in enumerate(turn.tool_calls, start=1)
+        ]
+        return [(place, phrase) for place, phrase in made if phrase.strip()]
+
+    def around(self, turn: int) -> CallSources:
+        """What is known beside the calls of a turn."""
+        earlier = [phrase for place, phrase in self._written if place[0] < turn]
+        return CallSources(lambda: earlier, self._still)
+
+    def _still(self, path: str, text: str) -> bool:
+        """Whether a file still has a text that was once written into it; where nobody can know, it is believed."""
+        wanted = quotes.plain(text)
+        for name in _below(path):
+            known = self.known(name)
+            if (final := self.file(known)) is not None:
+                return wanted in quotes.plain(final)
+            if section := self.patch.get(known):
+                added = (line.text for line in bare_patch_lines(section) if line.standing is not Standing.REMOVED)
+                return wanted in quotes.plain("\n".join(added))
+        return not self.knows_final_state
+
+    @functools.cached_property
+    def _passages(self) -> dict[object, Sequence[Passage]]:
+        return {}
+
+    def passages(self, key: object, make: Callable[[], Iterable[Iterable[Line]]]) -> Sequence[Passage]:
+        """Texts in which to look, made once."""
+        if key not in self._passages:
+            self._passages[key] = [Passage(lines) for lines in make()]
+        return self._passages[key]
 
 
 def turns_of(transcript: SessionTranscript) -> dict[int, Turn]:
@@ -107,169 +113,246 @@ def turns_of(transcript: SessionTranscript) -> dict[int, Turn]:
     return {turn.index: turn for turn in transcript.turns}
 
 
-def sections(patch: str) -> dict[str, str]:
-    """The parts of a git patch by the path of the file after the change."""
-    parts: dict[str, str] = {}
-    for section in re.split(r"^(?=diff --git )", patch, flags=re.MULTILINE):
-        heading = section.partition("\n")[0]
-        if heading.startswith("diff --git "):
-            parts[heading.rpartition(" b/")[2].rstrip('"')] = section
-    return parts
+def _below(path: str) -> Iterator[str]:
+    """A path, then without the folders above it, one after the other."""
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    for start in range(min(len(parts), MAX_FOLDERS_ABOVE)):
+        yield "/".join(part for part in parts[start:] if part != "/")
+
+
+@dataclass(frozen=True)
+class Citing:
+    """What became of a citation."""
+
+    problem: str | None = None
+    """Why it does not hold, in a sentence."""
+    weakness: str | None = None
+    """Why a PASS cannot rest on it, though it holds."""
 
 
 def problem_with(where: str, quote: str, sources: Sources) -> str | None:
     """Why a citation does not hold, in a sentence; nothing where it does."""
-    place = where.strip().strip("`[]").strip()
-    texts = _texts(place, sources)
+    return look_up(where, quote, sources).problem
+
+
+def look_up(where: str, quote: str, sources: Sources) -> Citing:
+    """Look up a citation."""
+    place = where.strip().strip("`\"'").strip()
+    if match := _ABSENT.fullmatch(place):
+        claim = (match[1] or quote).strip()
+        why = sources.absent(claim)
+        return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
     shown = place[:MAX_NAME_LENGTH]
-    if texts is None:
-        return f"The cited place {shown!r} does not exist."
-    wanted = _plain(_LINE_NUMBER.sub("", quote))
-    if len(wanted) < MIN_QUOTE_LENGTH:
-        return f"The citation of {shown!r} has no quote."
-    if any(wanted in _plain(text) for text in texts):
-        return None
+    found = next((texts for name in _several(place) if (texts := _texts(name, sources)) is not None), None)
+    if found is None:
+        return Citing(f"The cited place {shown!r} does not exist.")
+    pieces = _cut(quote, sources.mark)
+    if not quotes.plain(quote):
+        return Citing(f"The citation of {shown!r} has no quote.")
+    if not pieces:
+        return _of_marks(quote, shown, sources)
+    return _looked_up(pieces, shown, found, sources)
+
+
+_ABSENT = re.compile(r"absent(?:\s*:(.*))?", re.IGNORECASE | re.DOTALL)
+
+
+def _several(place: str) -> Iterator[str]:
+    """A place, also in brackets; or where several are named, each of them."""
+    yield place
+    yield place.strip("[]").strip()
+    if ";" in place:
+        yield from (name.strip() for name in place.split(";") if name.strip())
+
+
+def _cut(quote: str, mark: str) -> list[str]:
+    """A quote without the lines that are Zelda's own: they cut it into pieces."""
+    own = [r"^.*</?evidence-[0-9a-f]{8,}.*$", r"^\[\.\.\. \d+ characters are left out here.*$"]
+    own += [rf"^[ \t]*\[{re.escape(mark)} .*$"] if mark else []
+    return [piece for piece in re.split("|".join(own), quote, flags=re.MULTILINE) if quotes.plain(piece)]
+
+
+def _of_marks(quote: str, shown: str, sources: Sources) -> Citing:
+    """A quote of Zelda's own lines: they may be there, and prove nothing."""
+    fences = quotes.plain("\n".join(sources.blocks))
+    headings = f"[{sources.mark} " if sources.mark else None
+    lines = [line for line in map(quotes.plain, quote.splitlines()) if line]
+    if all(line in fences or (headings and line.startswith(headings)) for line in lines):
+        return Citing(weakness=_weak(shown, Standing.FRAME.value))
+    return Citing(_not_found(quote, shown))
+
+
+def _looked_up(pieces: Sequence[str], shown: str, here: Sequence[Passage], sources: Sources) -> Citing:
+    """At least one piece must stand at the place, the others anywhere in what was shown around it."""
+    weaknesses: list[str | None] = []
+    is_cut = len(pieces) > 1
+    for piece in pieces:
+        matches = _matches(piece, here, sources.mark)
+        if matches:
+            shortcomings = [quotes.shortcoming(match) for match in matches]
+            weaknesses.append(None if None in shortcomings else shortcomings[0])
+        elif not (is_cut and _matches(piece, _elsewhere(sources), sources.mark)):
+            return Citing(_not_found(piece, shown))
+    if not weaknesses:
+        return Citing(_not_found(pieces[0], shown))
+    proves = None in weaknesses
+    return Citing(weakness=None if proves else _weak(shown, weaknesses[0] or ""))
+
+
+def _matches(quote: str, texts: Sequence[Passage], mark: str) -> list[Sequence[Piece]]:
+    forms = list(quotes.forms_of(quote, mark))
+    return [match for text in texts for form in forms for match in text.places_of(form)]
+
+
+def _elsewhere(sources: Sources) -> Sequence[Passage]:
+    def everything() -> Iterator[Iterable[Line]]:
+        yield [Line(line, Standing.FRAME) for block in sources.blocks for line in block.split("\n")]
+        for turn in sources.turns.values():
+            yield citable.turn_lines(turn, sources.around(turn.index))
+
+    return sources.passages("everything", everything)
+
+
+def _weak(shown: str, why: str) -> str:
+    return f"A PASS cannot rest on the quote at {shown!r}: {why}."
+
+
+def _not_found(quote: str, shown: str) -> str:
     return f"The quote is not found at {shown!r}: {' '.join(quote.split())[:MAX_NAME_LENGTH]!r}"
 
 
-def _texts(place: str, sources: Sources) -> Sequence[str] | None:
-    """The text of a place, in every form in which it may be quoted; nothing where there is no such place."""
+_TURN = re.compile(
+    r"(?:transcript[:,]?\s*)?(?:[0-9a-f]{8} )?turns?\s*[#:]?\s*(\d{1,7})"
+    r"(?:[\s,/.;:]*(?:tool\s*)?call\s*[#:]?\s*(\d{1,7}))?(?:[\s\],]*[(:\[,].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_LINES = re.compile(
+    r"(.+?)(?:[:#]\s*L?|,?\s+\(?lines?\s+)(\d{1,9})(?:\s*(?:-|–|—|to|\.\.)\s*L?(\d{1,9})|:\d{1,9})?\)?",  # noqa: RUF001
+    re.IGNORECASE | re.DOTALL,
+)
+_PATCH = re.compile(r"(?:patch|diff)(?:\s*:\s*|\s+(?:of\s+)?)(.+)", re.IGNORECASE | re.DOTALL)
+_REMOVED = re.compile(r"removed\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
+_FILE = re.compile(r"(?:final-)?file\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
+_CHECKS = re.compile(r"build[- ]and[- ]tests?\b.*", re.IGNORECASE | re.DOTALL)
+_OTHERS = re.compile(r"transcript|hooks?|notices?|denied|said to the model", re.IGNORECASE)
+
+
+def _texts(place: str, sources: Sources) -> Sequence[Passage] | None:
+    """The texts of a place; nothing where there is no such place."""
     if match := _TURN.fullmatch(place):
-        return _session(sources.turns, int(match[1]), int(match[2] or 0))
-    if place.startswith(CHECKS) and sources.checks:
-        return (sources.checks,)
-    if place.startswith("patch:"):
-        return _patched(_section(sources.patch, place.removeprefix("patch:").strip()))
-    return _file(place.removeprefix("file:").strip().removeprefix("./"), sources)
+        return _turn(sources, int(match[1]), int(match[2] or 0))
+    for read in (_block, _in_patch, _file, _around):
+        if (texts := read(place, sources)) is not None:
+            return texts
+    return None
 
 
-def _file(place: str, sources: Sources) -> Sequence[str] | None:
-    """Lines of a file, or without their numbers all of it; of a file that is gone, what the patch shows of it."""
-    if (text := sources.file(place)) is not None:
-        return (text,)
-    match = _LINES.fullmatch(place)
-    if match and (text := sources.file(match[1])) is not None:
-        return _lines(text, int(match[2]), int(match[3] or match[2]))
-    return _patched(_section(sources.patch, place))
+def _block(place: str, sources: Sources) -> Sequence[Passage] | None:
+    """Texts that were shown whole."""
+    if _CHECKS.fullmatch(place) and sources.checks:
+        return sources.passages(CHECKS, lambda: [_facts(sources.checks)])
+    if place.lower() == TASK and sources.task:
+        return sources.passages(TASK, lambda: [_facts(sources.task)])
+    if place.lower() in {"patch", "diff"}:
+        return sources.passages("patch", lambda: _patched(sources.patch_text or "".join(sources.patch.values())))
+    return None
 
 
-def _patched(section: str | None) -> Sequence[str] | None:
-    return None if section is None else (section, _PATCH_MARK.sub("", section))
+def _in_patch(place: str, sources: Sources) -> Sequence[Passage] | None:
+    if match := _REMOVED.fullmatch(place):
+        return _section(match[1], sources, removed=True)
+    match = _PATCH.fullmatch(place)
+    return _section(match[1], sources) if match else None
 
 
-def _section(patch: Mapping[str, str], place: str) -> str | None:
-    """By path; line numbers behind it say nothing about a patch."""
-    match = _LINES.fullmatch(place)
-    return patch.get(place) or (patch.get(match[1]) if match else None)
+def _around(place: str, sources: Sources) -> Sequence[Passage] | None:
+    """What happened beside the turns, and has no number."""
+    told = sources.transcript
+    if told is None or not _OTHERS.fullmatch(place):
+        return None
+    return sources.passages("others", lambda: [citable.other_lines(told, sources.mark)])
 
 
-def _session(turns: Mapping[int, Turn], number: int, call: int) -> Sequence[str] | None:
-    turn = turns.get(number)
+def _turn(sources: Sources, number: int, call: int) -> Sequence[Passage] | None:
+    turn = sources.turns.get(number)
     if turn is None or call > len(turn.tool_calls):
         return None
-    return (rendered_call(turn.tool_calls[call - 1]),) if call else (rendered_turn(turn),)
+
+    def made() -> Iterator[Iterable[Line]]:
+        around = sources.around(number)
+        yield citable.turn_lines(turn, around, call=call)
+        bare = citable.turn_lines(turn, around, call=call, numbers=False)
+        yield (line for line in bare if line.standing is not Standing.FRAME)
+
+    return sources.passages((number, call), made)
 
 
-def _lines(text: str, first: int, last: int) -> Sequence[str] | None:
-    lines = text.splitlines()
-    if not 1 <= first <= last <= len(lines):
+def _facts(text: str) -> Iterator[Line]:
+    return map(Line, text.split("\n"))
+
+
+def _patched(text: str, *, removed: bool = False) -> Iterator[Iterable[Line]]:
+    yield _as_removed(patch_lines(text)) if removed else patch_lines(text)
+    yield _as_removed(bare_patch_lines(text)) if removed else bare_patch_lines(text)
+
+
+def _as_removed(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines of a patch where the removal of something is to be shown."""
+    for line in lines:
+        yield Line(line.text, Standing.FACT if line.standing is Standing.REMOVED else Standing.FRAME)
+
+
+def _section(place: str, sources: Sources, *, removed: bool = False) -> Sequence[Passage] | None:
+    """By path; line numbers behind it say nothing about a patch."""
+    for path, _, _ in _paths(place, sources):
+        if section := sources.patch.get(path):
+            return sources.passages(("patch", path, removed), functools.partial(_patched, section, removed=removed))
+    return None
+
+
+def _file(place: str, sources: Sources) -> Sequence[Passage] | None:
+    """Lines of a file, or without their numbers all of it; of a file that is gone, what the patch shows of it."""
+    match = _FILE.fullmatch(place)
+    place = match[1] if match else place
+    for path, first, last in _paths(place, sources):
+        if (text := sources.file(path)) is not None:
+            return _lines(sources, path, text, first, last)
+    return _section(place, sources)
+
+
+def _lines(sources: Sources, path: str, text: str, first: int, last: int) -> Sequence[Passage] | None:
+    def made() -> Iterator[Iterable[Line]]:
+        lines = text.splitlines()
+        chosen = lines[max(0, first - 1 - SLACK_LINES) : last + SLACK_LINES] if first else lines
+        yield [Line(path, Standing.FRAME), *map(Line, chosen)]
+
+    if first and not 1 <= first <= last <= len(text.splitlines()):
         return None
-    return ("\n".join(lines[max(0, first - 1 - SLACK_LINES) : last + SLACK_LINES]),)
+    return sources.passages(("file", path, first, last), made)
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+def _paths(place: str, sources: Sources) -> Iterator[tuple[str, int, int]]:
+    """A path in every spelling that may be meant, with first and last line, or 0 for all."""
+    match = _LINES.fullmatch(place)
+    readings = [(place, 0, 0)]
+    if match:
+        # Line 0 does not exist; it must not mean "all".
+        readings.append((match[1], int(match[2]) or -1, int(match[3] or match[2])))
+    for written, first, last in readings:
+        for path in _spellings(written.strip().strip("`")):
+            yield sources.known(path), first, last
 
 
-PATCH_SHARE = 0.15
-FILES_SHARE = 0.2
-# Of the judge's context.
-CHECKS_SHARE = 0.05
-
-MAX_PATCH_BYTES = 20_000_000
-# Characters below which head and tail of a file tell nothing.
-LEAST_SHOWN = 2000
-
-NO_CHANGES = "(the session changed no file)"
-UNKNOWN = "(what the session changed is not known)"
-
-
-@dataclass(frozen=True)
-class JudgeEvidence:
-    """Fenced blocks for questions, what can be cited, and what is missing from it, in sentences."""
-
-    blocks: tuple[str, ...]
-    sources: Sources
-    has_files: bool
-    has_checks: bool
-    notes: tuple[str, ...]
-
-
-def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens: int) -> JudgeEvidence:
-    """Collect what a run left behind, as much of it as the judge's context has room for."""
-    chars = context_tokens * CHARS_PER_TOKEN
-    notes: list[str] = []
-    patch = _patch(context)
-    files = _files(context, redact)
-    shown = _fitted(files.texts, int(chars * FILES_SHARE), notes)
-    if files.left_out:
-        named = ", ".join(f"{name} ({why})" for name, why in sorted(files.left_out.items())[:10])
-        notes.append(f"The judge did not see the content of {len(files.left_out)} changed files: {named}")
-    blocks = [
-        fence("task", redact(context.suite.prompt), nonce),
-        fence("patch", _shortened("patch", patch, int(chars * PATCH_SHARE), notes), nonce),
-        *(fence("final-file", f"{name}\n{text}", nonce) for name, text in shown.items()),
-        *_checks(context, int(chars * CHECKS_SHARE), nonce, notes),
-    ]
-    turns, checks = turns_of(context.transcript), "\n\n".join(context.checks)
-    sources = Sources(files.texts, sections(patch), turns, checks, _reader(context, redact))
-    return JudgeEvidence(tuple(blocks), sources, bool(files.texts), bool(context.checks), tuple(notes))
-
-
-def _patch(context: EvalContext) -> str:
-    if context.changes is None:
-        return UNKNOWN
-    try:
-        with context.changes.patch.open("rb") as file:
-            return file.read(MAX_PATCH_BYTES).decode("utf-8", "replace") or NO_CHANGES
-    except FileNotFoundError:
-        return NO_CHANGES if not context.changes.files else UNKNOWN
-
-
-def _files(context: EvalContext, redact: Redactor) -> FinalFiles:
-    if context.workspace is None or context.changes is None:
-        return FinalFiles()
-    return read_files(context.workspace.root, context.changes.files, redact)
-
-
-def _reader(context: EvalContext, redact: Redactor) -> Callable[[str], str | None]:
-    """Reads any file of the final workspace, while that is there."""
-    if context.workspace is None:
-        return lambda _: None
-    root = context.workspace.root
-    return functools.cache(lambda name: read_files(root, (name,), redact).texts.get(name))
-
-
-def _fitted(texts: Mapping[str, str], budget: int, notes: list[str]) -> dict[str, str]:
-    """The files with line numbers, small ones first: so most of them are whole."""
-    shown: dict[str, str] = {}
-    for name, text in sorted(texts.items(), key=lambda item: (len(item[1]), item[0])):
-        numbered = "\n".join(f"{number} | {line}" for number, line in enumerate(text.splitlines(), start=1))
-        if len(numbered) > budget:
-            notes.append(f"The final content of {name} was too large for the judge to see it whole.")
-        if len(numbered) <= budget or budget >= LEAST_SHOWN:
-            shown[name] = windowed(numbered, budget)
-            budget -= len(shown[name])
-    return dict(sorted(shown.items()))
-
-
-def _shortened(what: str, text: str, budget: int, notes: list[str]) -> str:
-    if len(text) > budget:
-        notes.append(f"The {what} was too large for the judge: it saw head and tail of {len(text)} characters.")
-    return windowed(text, budget)
-
-
-def _checks(context: EvalContext, budget: int, nonce: str, notes: list[str]) -> list[str]:
-    if not context.checks:
-        return []
-    return [fence(CHECKS, _shortened("build and test output", "\n\n".join(context.checks), budget, notes), nonce)]
+def _spellings(path: str) -> Iterator[str]:
+    seen: set[str] = set()
+    plain = citable.unquoted(path)
+    for spelling in (path, plain, citable.c_unescaped(path), plain.replace("\\", "/")):
+        short = spelling
+        while short.startswith("./"):
+            short = short[2:]
+        for form in (spelling, short, unicodedata.normalize("NFC", short), unicodedata.normalize("NFD", short)):
+            if form not in seen:
+                seen.add(form)
+                yield form
+        if short.startswith(("a/", "b/")):
+            yield short[2:]

@@ -23,7 +23,7 @@ from zelda_ci.judge.transcript import (
 )
 from zelda_ci.metrics import verdicts
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.evidence import JudgeEvidence, gather
+from zelda_ci.metrics.gathering import JudgeEvidence, gather
 from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
 from zelda_ci.redact import Redactor
 
@@ -56,7 +56,9 @@ class Panel:
             fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), self._batches()[0]).tokens,
             question=self._about_part,
             finding=PartFindings,
-            format=functools.partial(verdicts.findings_text, numbers=tuple(self.criteria)),
+            format=functools.partial(
+                verdicts.findings_text, numbers=tuple(self.criteria), sources=self.evidence.sources
+            ),
             finish=self._conclude,
             merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
         )

@@ -1,21 +1,24 @@
 """The forms in which judges answer on acceptance criteria, and what several answers come to. Pure."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
-from zelda_ci.metrics.evidence import Sources, problem_with
+from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor
 
-MAX_REASONING_LENGTH = 600
-MAX_QUOTE_LENGTH = 300
-# Of a finding on one part, as it is told to whoever concludes: asked for is less.
-MAX_PLACES = 5
+# Of what a judge says, as it is stored and told to others: asked for is less.
+MAX_REASONING_LENGTH = 1000
+MAX_QUOTE_LENGTH = 600
+MAX_WHERE_LENGTH = 300
+MAX_PLACES = 10
 
 NO_VERDICT = "The judge gave no verdict on it."
 NO_EVIDENCE = "A PASS needs evidence, and none was given."
@@ -31,20 +34,51 @@ VERDICTS = {
 }
 
 
+_NUMBER = re.compile(r"\d{1,6}")
+
+
+def _number(value: Any) -> Any:
+    found = _NUMBER.findall(value) if isinstance(value, str) else []
+    return int(found[0]) if len(found) == 1 else value
+
+
+def _word(value: Any) -> Any:
+    """A verdict as it is called here: models write it in any case, with blanks or without."""
+    if not isinstance(value, str):
+        return value
+    word = re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'")).upper()
+    return {"NOTJUDGED": "NOT_JUDGED", "NOEVIDENCE": "NO_EVIDENCE"}.get(word, word)
+
+
+def _places(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, dict) else value
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+
+
 class VerdictCitation(BaseModel):
     """A citation as the judge gives it."""
 
-    where: str
-    quote: str
+    where: Text = Field(description="The place, in one of the forms that the question names.")
+    quote: Text = Field(description="Copied from there character by character; empty for an absence.", default="")
+
+
+Number = Annotated[int, BeforeValidator(_number), Field(description="Number of the criterion.")]
+Places = Annotated[list[VerdictCitation], BeforeValidator(_places)]
 
 
 class CriterionAnswer(BaseModel):
-    """On one criterion; the reasoning comes first, so that the verdict follows from it."""
+    """On one criterion; evidence first, then the reasoning, so that the verdict follows from them."""
 
-    number: int = Field(description="Number of the criterion.")
-    reasoning: str
-    verdict: Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"]
-    evidence: list[VerdictCitation]
+    number: Number
+    evidence: Places
+    reasoning: Text
+    verdict: Annotated[Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"], BeforeValidator(_word)]
 
 
 class Verdicts(BaseModel):
@@ -56,10 +90,15 @@ class Verdicts(BaseModel):
 class Finding(BaseModel):
     """What one part of a long transcript says about a criterion."""
 
-    number: int = Field(description="Number of the criterion.")
-    reasoning: str
-    finding: Literal["PASS", "FAIL", "NO_EVIDENCE"]
-    evidence: list[VerdictCitation]
+    model_config = ConfigDict(populate_by_name=True)
+
+    number: Number
+    evidence: Places
+    facts: Text = Field(
+        validation_alias=AliasChoices("facts", "reasoning"),
+        description="What later parts must know, also where this one does not decide.",
+    )
+    finding: Annotated[Literal["PASS", "FAIL", "NO_EVIDENCE"], BeforeValidator(_word)]
 
 
 class PartFindings(BaseModel):
@@ -93,10 +132,20 @@ class DraftVerdict:
         return CriterionJudgement(
             criterion=redact(criterion),
             verdict=self.verdict,
-            reasoning=redact(self.reasoning),
-            evidence=tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in self.evidence),
+            reasoning=redact(shortened(self.reasoning, MAX_REASONING_LENGTH)),
+            evidence=tuple(_cited(place, redact) for place in self.evidence),
             split=self.split,
         )
+
+
+def shortened(text: str, length: int) -> str:
+    """A text of at most some length."""
+    return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
+
+
+def _cited(place: VerdictCitation, redact: Redactor) -> Citation:
+    quote = redact(shortened(place.quote, MAX_QUOTE_LENGTH)) if place.quote.strip() else None
+    return Citation(where=redact(shortened(place.where, MAX_WHERE_LENGTH)), quote=quote)
 
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> DraftVerdict:
@@ -156,37 +205,70 @@ def _checked(given: CriterionAnswer, sources: Sources) -> DraftVerdict:
     if verdict is CriterionVerdict.NOT_JUDGED:
         # It has said that it cannot: asking again would only cost.
         return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
-    places = [(place, problem_with(place.where, place.quote, sources)) for place in given.evidence]
-    holding = tuple(place for place, problem in places if problem is None)
-    problems = tuple(problem for _, problem in places if problem)
-    if objection := _objection(given, holding, problems):
+    found = [(place, look_up(place.where, place.quote, sources)) for place in given.evidence[:MAX_PLACES]]
+    holding = tuple(place for place, citing in found if citing.problem is None)
+    problems = tuple(citing.problem for _, citing in found if citing.problem)
+    weaknesses = tuple(citing.weakness for _, citing in found if citing.problem is None and citing.weakness)
+    if objection := _objection(given, holding, problems, weaknesses):
         return not_judged(f"The judge's {given.verdict} does not count: {objection}", again=True)
     return DraftVerdict(verdict, given.reasoning, holding, problems)
 
 
-def _objection(given: CriterionAnswer, holding: Sequence[VerdictCitation], problems: Sequence[str]) -> str | None:
-    """Why a verdict does not count; a FAIL may be without evidence, because what is absent cannot be cited."""
+def _objection(
+    given: CriterionAnswer, holding: Sequence[VerdictCitation], problems: Sequence[str], weaknesses: Sequence[str]
+) -> str | None:
+    """Why a verdict does not count.
+
+    A PASS must prove itself. A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on
+    the session's own words; but not on what is nowhere.
+    """
     if given.verdict == "UNDECIDED":
         return None if given.reasoning.strip() else NO_REASON
     if problems and not holding:
         return " ".join(problems)
-    return NO_EVIDENCE if given.verdict == "PASS" and not holding else None
+    if given.verdict != "PASS":
+        return None
+    if not holding:
+        return NO_EVIDENCE
+    return " ".join([*weaknesses, *problems]) if len(weaknesses) == len(holding) else None
 
 
-def findings_text(findings: Sequence[PartFindings], numbers: Sequence[int]) -> str:
-    """The findings on some criteria, part by part; parts without evidence are named, so that nothing is silent."""
-    lines: list[str] = []
-    for part, answer in enumerate(findings, start=1):
-        relevant = [
-            finding for finding in answer.criteria if finding.number in numbers and finding.finding != "NO_EVIDENCE"
+def findings_text(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> str:
+    """The findings on some criteria, part by part, as JSON: what a part has copied cannot end its place in it.
+
+    Quotes that are not there are left out, and a finding without any that is counts for nothing but its facts.
+    """
+    told = [
+        {
+            "part": part,
+            "of": len(findings),
+            "criteria": [_told(finding, sources) for finding in answer.criteria if finding.number in numbers],
+        }
+        for part, answer in enumerate(findings, start=1)
+    ]
+    return "\n".join(json.dumps(part, ensure_ascii=False) for part in told)
+
+
+def _told(finding: Finding, sources: Sources) -> dict[str, Any]:
+    draft = _checked(_verdict(finding), sources) if finding.finding != "NO_EVIDENCE" else None
+    told: dict[str, Any] = {
+        "number": finding.number,
+        "finding": finding.finding if draft and draft.is_judged else "NO_EVIDENCE",
+        "facts": shortened(finding.facts, MAX_REASONING_LENGTH),
+    }
+    if draft and draft.is_judged:
+        told["evidence"] = [
+            {
+                "where": shortened(place.where, MAX_WHERE_LENGTH),
+                "quote": place.quote if len(place.quote) <= MAX_QUOTE_LENGTH else place.quote[:MAX_QUOTE_LENGTH],
+            }
+            for place in draft.evidence
         ]
-        lines.append(f"Part {part} of {len(findings)}" + ("" if relevant else ": no evidence on any of these criteria"))
-        for finding in relevant:
-            lines.append(f"- criterion {finding.number}: {finding.finding}. {finding.reasoning[:MAX_REASONING_LENGTH]}")
-            lines += [
-                f"  at {place.where}: {place.quote[:MAX_QUOTE_LENGTH]}" for place in finding.evidence[:MAX_PLACES]
-            ]
-    return "\n".join(lines)
+    elif draft:
+        told["note"] = shortened(
+            f"It said {finding.finding}, which does not count. {draft.reasoning}", MAX_QUOTE_LENGTH
+        )
+    return told
 
 
 def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> Mapping[int, DraftVerdict]:
@@ -203,6 +285,4 @@ def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: So
 
 def _verdict(finding: Finding) -> CriterionAnswer:
     verdict: Literal["PASS", "FAIL"] = "PASS" if finding.finding == "PASS" else "FAIL"
-    return CriterionAnswer(
-        number=finding.number, reasoning=finding.reasoning, verdict=verdict, evidence=finding.evidence
-    )
+    return CriterionAnswer(number=finding.number, reasoning=finding.facts, verdict=verdict, evidence=finding.evidence)

@@ -2,7 +2,7 @@
 
 import os
 
-from zelda_ci.metrics.evidence import MAX_FILE_BYTES, read_files
+from zelda_ci.metrics.gathering import MAX_FILE_BYTES, read_files
 from zelda_ci.redact import Redactor
 
 

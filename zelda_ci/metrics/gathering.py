@@ -1,0 +1,194 @@
+"""What the judge of requirement fulfillment sees beside the transcript, and what it can cite."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.files import untrusted
+from zelda_ci.judge.base import CHARS_PER_TOKEN
+from zelda_ci.judge.prompts import fence, mark_of
+from zelda_ci.judge.rendering import windowed
+from zelda_ci.metrics.absence import LookedThrough
+from zelda_ci.metrics.evidence import CHECKS, TASK, Sources, sections, turns_of
+from zelda_ci.redact import Redactor, SafeText
+
+MAX_FILE_BYTES = 1_000_000
+MAX_TOTAL_BYTES = 8_000_000
+MAX_FILES = 500
+# Of a file that is read because it is cited.
+MAX_CITED_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class FinalFiles:
+    """Texts by path, and why other files are not among them; deleted files are in neither."""
+
+    texts: dict[str, SafeText] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def read_files(root: Path, names: Sequence[str], redact: Redactor) -> FinalFiles:
+    """Read files of a work tree.
+
+    Args:
+        root: Top of the tree; must not be a link itself.
+        names: Paths relative to it, with forward slashes.
+        redact: Masks what is read.
+    """
+    files = FinalFiles()
+    total = 0
+    for name in names:
+        if len(files.texts) >= MAX_FILES or total >= MAX_TOTAL_BYTES:
+            files.left_out[name] = "too many files were changed"
+            continue
+        try:
+            data = _read(root, name)
+        except FileNotFoundError:
+            continue
+        except untrusted.TooLargeError:
+            files.left_out[name] = "larger than 1 MB"
+            continue
+        except OSError as problem:
+            files.left_out[name] = problem.strerror or "cannot be read"
+            continue
+        total += len(data)
+        if b"\0" in data:
+            files.left_out[name] = "binary"
+        else:
+            files.texts[name] = redact(data.decode("utf-8", "replace"))
+    return files
+
+
+def _read(root: Path, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    *folders, last = name.split("/")
+    if any(step in {"", ".", ".."} for step in (*folders, last)):
+        raise OSError(0, "not a path inside the work tree")
+    with untrusted.entered(root, folders) as folder:
+        return untrusted.read(last, max_bytes, folder=folder)
+
+
+PATCH_SHARE = 0.15
+FILES_SHARE = 0.2
+# Of the judge's context.
+CHECKS_SHARE = 0.05
+
+MAX_PATCH_BYTES = 20_000_000
+# Characters below which head and tail of a file tell nothing.
+LEAST_SHOWN = 2000
+
+NO_CHANGES = "(the session changed no file)"
+UNKNOWN = "(what the session changed is not known)"
+
+
+@dataclass(frozen=True)
+class JudgeEvidence:
+    """Fenced blocks for questions, what can be cited, and what is missing from it, in sentences."""
+
+    blocks: tuple[str, ...]
+    sources: Sources
+    has_files: bool
+    has_checks: bool
+    notes: tuple[str, ...]
+
+
+def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens: int) -> JudgeEvidence:
+    """Collect what a run left behind, as much of it as the judge's context has room for."""
+    chars = context_tokens * CHARS_PER_TOKEN
+    notes: list[str] = []
+    patch = _patch(context)
+    files = _files(context, redact)
+    shown = _fitted(files.texts, int(chars * FILES_SHARE), notes)
+    if files.left_out:
+        named = ", ".join(f"{name} ({why})" for name, why in sorted(files.left_out.items())[:10])
+        notes.append(f"The judge did not see the content of {len(files.left_out)} changed files: {named}")
+    blocks = [
+        fence(TASK, redact(context.suite.prompt), nonce),
+        fence("patch", _shortened("patch", patch, int(chars * PATCH_SHARE), notes), nonce),
+        *(fence("final-file", f"{name}\n{text}", nonce) for name, text in shown.items()),
+        *_checks(context, int(chars * CHECKS_SHARE), nonce, notes),
+    ]
+    sources = _sources(context, files, patch, blocks, redact, nonce)
+    return JudgeEvidence(tuple(blocks), sources, bool(files.texts), bool(context.checks), tuple(notes))
+
+
+def _sources(
+    context: EvalContext, files: FinalFiles, patch: str, blocks: Sequence[str], redact: Redactor, nonce: str
+) -> Sources:
+    root = context.workspace.root if context.workspace else None
+    is_whole = context.changes is not None and not context.changes.truncated and len(patch) < MAX_PATCH_BYTES
+    looked = LookedThrough(
+        root, patch if is_whole and patch != UNKNOWN else None, lambda: context.transcript.tool_calls
+    )
+    return Sources(
+        files.texts,
+        sections(patch),
+        turns_of(context.transcript),
+        "\n\n".join(context.checks),
+        _reader(context, redact),
+        task=redact(context.suite.prompt),
+        patch_text=patch,
+        transcript=context.transcript,
+        mark=mark_of(nonce),
+        blocks=blocks,
+        absent=functools.cache(looked.objection),
+        knows_final_state=context.changes is not None,
+    )
+
+
+def _patch(context: EvalContext) -> str:
+    if context.changes is None:
+        return UNKNOWN
+    try:
+        with context.changes.patch.open("rb") as file:
+            return file.read(MAX_PATCH_BYTES).decode("utf-8", "replace") or NO_CHANGES
+    except FileNotFoundError:
+        return NO_CHANGES if not context.changes.files else UNKNOWN
+
+
+def _files(context: EvalContext, redact: Redactor) -> FinalFiles:
+    if context.workspace is None or context.changes is None:
+        return FinalFiles()
+    return read_files(context.workspace.root, context.changes.files, redact)
+
+
+def _reader(context: EvalContext, redact: Redactor) -> Callable[[str], str | None]:
+    """Reads any file of the final workspace, while that is there."""
+    if context.workspace is None:
+        return lambda _: None
+    root = context.workspace.root
+
+    def read(name: str) -> str | None:
+        try:
+            data = _read(root, name, MAX_CITED_BYTES)
+        except OSError:
+            return None
+        return None if b"\0" in data else redact(data.decode("utf-8", "replace"))
+
+    return functools.lru_cache(maxsize=100)(read)
+
+
+def _fitted(texts: Mapping[str, str], budget: int, notes: list[str]) -> dict[str, str]:
+    """The files with line numbers, small ones first: so most of them are whole."""
+    shown: dict[str, str] = {}
+    for name, text in sorted(texts.items(), key=lambda item: (len(item[1]), item[0])):
+        numbered = "\n".join(f"{number} | {line}" for number, line in enumerate(text.splitlines(), start=1))
+        if len(numbered) > budget:
+            notes.append(f"The final content of {name} was too large for the judge to see it whole.")
+        if len(numbered) <= budget or budget >= LEAST_SHOWN:
+            shown[name] = windowed(numbered, budget)
+            budget -= len(shown[name])
+    return dict(sorted(shown.items()))
+
+
+def _shortened(what: str, text: str, budget: int, notes: list[str]) -> str:
+    if len(text) > budget:
+        notes.append(f"The {what} was too large for the judge: it saw head and tail of {len(text)} characters.")
+    return windowed(text, budget)
+
+
+def _checks(context: EvalContext, budget: int, nonce: str, notes: list[str]) -> list[str]:
+    if not context.checks:
+        return []
+    return [fence(CHECKS, _shortened("build and test output", "\n\n".join(context.checks), budget, notes), nonce)]
