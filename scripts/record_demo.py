@@ -290,7 +290,7 @@ TOOL_USAGE = {"Add discount codes": DISCOUNT_TOOLS, "The tax on the receipt": TA
 def judgement(request: ApiRequest) -> Reply:
     """The judge's answer on the session whose prompt it was shown: on its tools, or on the acceptance criteria."""
     conversation = json.dumps(request.messages)
-    answers = TOOL_USAGE if "how well a coding session used" in json.dumps(request.body["system"]) else FULFILLMENT
+    answers = TOOL_USAGE if "how well a coding session used" in json.dumps(request.body) else FULFILLMENT
     answer = json.dumps(next(answer for prompt, answer in answers.items() if prompt in conversation))
     shown, body = len(conversation) // 4, 600
     return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
@@ -301,7 +301,7 @@ SCRIPTS: dict[str, list[Message]] = {"Add discount codes": DISCOUNT_CODE, "The t
 
 def script(request: ApiRequest) -> Reply:
     """The reply for this request: told apart by the prompt, counted by the assistant's messages so far."""
-    if "output_config" in request.body and "You judge" in json.dumps(request.body.get("system")):
+    if request.answer_tool:
         return judgement(request)
     conversation = json.dumps(request.messages)
     replies = next(replies for prompt, replies in SCRIPTS.items() if prompt in conversation)

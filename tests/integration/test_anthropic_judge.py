@@ -1,18 +1,36 @@
 """The judge against a real server on loopback: answers, every kind of failure, deadlines."""
 
 import json
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from tests.support.judging import judge, said
 from tests.support.patience import PATIENCE
-from tests.support.scripted_api import Reply, ScriptedApi, Tokens, hang, http_error, raw, text
+from tests.support.scripted_api import (
+    ApiRequest,
+    Message,
+    Reply,
+    ScriptedApi,
+    Tokens,
+    cut_after,
+    hang,
+    http_error,
+    raw,
+    text,
+    tool_call,
+    tool_calls,
+)
+from tests.support.scripted_replies import sse
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.anthropic_judge import Backoff
-from zelda_ci.judge.base import JudgeQuestion
+from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, PromptTooLongError
+from zelda_ci.judge.conversation import LookupLimits
+from zelda_ci.redact import Redactor, SafeText
 
 pytestmark = pytest.mark.anyio
 
@@ -53,11 +71,15 @@ async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> N
     (request,) = api.requests
     assert request.headers["authorization"] == "Bearer sk-ant-fake-judge"
     assert request.body["system"] == "You see colours."
-    assert request.body["output_config"]["format"]["schema"]["additionalProperties"] is False
-    blocks = request.messages[0]["content"]
-    assert [block["text"] for block in blocks] == ["The same for several.", "And this.", "Which one?"]
-    assert ["cache_control" in block for block in blocks] == [False, True, False]
-    assert not request.body.get("stream")
+    (tool,) = request.body["tools"]
+    assert (tool["name"], tool["strict"], request.body["tool_choice"]) == ("answer_colour", True, {"type": "any"})
+    assert tool["input_schema"]["additionalProperties"] is False
+    assert list(tool["input_schema"]["properties"]) == ["colour", "points"]
+    *shared, body = request.messages[0]["content"]
+    assert [block["text"] for block in shared] == ["The same for several.", "And this."]
+    assert body["text"] == "Which one?\n\nGive your answer by calling the tool answer_colour."
+    assert ["cache_control" in block for block in (*shared, body)] == [False, True, False]
+    assert request.body["stream"]
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
@@ -125,15 +147,30 @@ async def test_any_retry_after_is_survived(value: str) -> None:
         assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 2
 
 
-@pytest.mark.parametrize("reply", [hang(), hang(after_headers=True)])
-async def test_silence_ends_at_the_deadline(reply: Reply) -> None:
-    code, sentence, _ = await failure(reply, timeout_seconds=0.5)
-    assert code == "JUDGE_TIMEOUT"
-    assert "within 0.5 s" in sentence
+@pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
+async def test_silence_ends_at_the_deadline(silence: Reply) -> None:
+    code, sentence, requests = await failure(*[silence] * 8, timeout_seconds=0.6)
+    assert (code, requests) == ("JUDGE_TIMEOUT", 3)
+    assert "within 0.6 s" in sentence
+    assert "fell silent" in sentence
+
+
+@pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
+async def test_a_request_that_stalls_does_not_use_up_the_time_of_its_question(silence: Reply) -> None:
+    with ScriptedApi([silence, GREEN]) as api:
+        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=0.2).ask(QUESTION, Colour)
+    assert (found.value.colour, found.attempts) == ("green", 2)
+
+
+async def test_an_answer_that_comes_slowly_is_no_silence() -> None:
+    slowly = replace(GREEN, delay=0.15)
+    with ScriptedApi([slowly]) as api:
+        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=0.5).ask(QUESTION, Colour)
+    assert (found.value.colour, found.attempts) == ("green", 1)
 
 
 async def test_the_deadline_tells_of_the_failure_before_it() -> None:
-    code, sentence, _ = await failure(http_error(529), hang(), timeout_seconds=1, backoff=PATIENT)
+    code, sentence, _ = await failure(http_error(529), *[hang()] * 5, timeout_seconds=1, backoff=PATIENT)
     assert code == "JUDGE_TIMEOUT"
     assert "overloaded" in sentence
 
@@ -170,7 +207,7 @@ async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> N
 
 
 @pytest.mark.parametrize("bad", ['{"colour": "blue", "points": 1}', '{"colour": "green"', "Green, I think.", "[]", ""])
-async def test_an_invalid_answer_is_told_why_once_and_then_taken(bad: str) -> None:
+async def test_an_invalid_text_is_told_why_once_and_then_taken(bad: str) -> None:
     with ScriptedApi([text(bad), GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
     assert (found.value.points, found.attempts, found.cost_usd) == (3, 2, 27.0)
@@ -213,3 +250,157 @@ async def test_the_end_of_a_models_life_is_told_once() -> None:
         await asked.ask(QUESTION, Colour)
     assert len(heard) == 1
     assert "claude-sonnet-4-5 is deprecated and ends on" in heard[0]
+
+
+ANSWER = {"colour": "green", "points": 3}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        tool_call("answer_colour", ANSWER),
+        tool_call("answer_colour", ANSWER, text="I looked at it closely: {not JSON}."),
+        text(json.dumps(ANSWER)),
+        text(f"```json\n{json.dumps(ANSWER, indent=2)}\n```"),
+        text(f"Here is my answer, as `{{json}}`:\n\n```\n{json.dumps(ANSWER)}\n```\nI hope this helps."),
+        text('An example:\n```json\n{"a": 1}\n```\nand mine:\n```json\n{"colour": "green", "points": 3}\n```'),
+        text(f"My answer is {json.dumps(ANSWER)}, as asked."),
+    ],
+)
+async def test_an_answer_is_read_from_the_tool_or_from_json_in_a_text(reply: Message) -> None:
+    with ScriptedApi([reply]) as api:
+        found = await judge(api.url).ask(QUESTION, Colour)
+    assert (found.value, found.attempts) == (Colour.model_validate(ANSWER), 1)
+
+
+async def test_a_call_that_does_not_fit_the_form_is_told_why_once() -> None:
+    with ScriptedApi([tool_call("answer_colour", {"colour": "blue"}), tool_call("answer_colour", ANSWER)]) as api:
+        found = await judge(api.url).ask(QUESTION, Colour)
+    assert (found.value, found.attempts) == (Colour.model_validate(ANSWER), 2)
+    call = api.requests[1].messages[1]["content"][0]
+    (result,) = api.requests[1].messages[2]["content"]
+    assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", call["id"], True)
+    assert "points: Field required" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ("tools.0.custom.strict: Extra inputs are not permitted", {"strict"}),
+        ("tool_choice: tool_choice forces tool use is not compatible with this model", {"tool_choice"}),
+    ],
+)
+async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: set[str]) -> None:
+    with ScriptedApi([http_error(400, words), GREEN, GREEN]) as api:
+        asked = judge(api.url)
+        assert (await asked.ask(QUESTION, Colour)).attempts == 2
+        # Remembered: no second question pays for the same refusal.
+        assert (await asked.ask(QUESTION, Colour)).attempts == 1
+    for request in api.requests[1:]:
+        assert ("strict" in request.body["tools"][0]) == ("strict" not in left_out)
+        assert ("tool_choice" in request.body) == ("tool_choice" not in left_out)
+
+
+async def test_a_failure_inside_a_stream_is_tried_again() -> None:
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    broken = raw(sse({"type": "ping"}) + sse(overloaded))
+    with ScriptedApi([broken, cut_after(3, GREEN), GREEN]) as api:
+        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 3
+
+
+async def test_a_prompt_that_is_too_long_tells_its_size() -> None:
+    refused = http_error(400, "prompt is too long: 225850 tokens > 200,000 maximum")
+    with ScriptedApi([refused]) as api, pytest.raises(PromptTooLongError) as caught:
+        await judge(api.url).ask(QUESTION, Colour)
+    assert (caught.value.tokens, caught.value.max_tokens) == (225_850, 200_000)
+
+
+# --- look-ups ---------------------------------------------------------------------------------------------------
+
+
+class Shelf:
+    """Something to look things up in."""
+
+    tools = (LookupTool("read_book", "Reads a book.", {"type": "object", "properties": {"title": {"type": "string"}}}),)
+
+    def __init__(self, length: int = 10) -> None:
+        self.read: list[Any] = []
+        self._length = length
+
+    def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
+        self.read.append((name, dict(values)))
+        return Redactor()("x" * self._length)
+
+
+def read_book(title: str) -> Message:
+    return tool_call("read_book", {"title": title}, tokens=Tokens(output=1))
+
+
+async def test_a_judge_looks_things_up_before_it_answers() -> None:
+    shelf = Shelf()
+    both = tool_calls([("read_book", {"title": "B"}), ("read_book", {"title": "C"})], tokens=Tokens(output=0))
+    with ScriptedApi([read_book("A"), both, tool_call("answer_colour", ANSWER)]) as api:
+        found = await judge(api.url).ask(replace(QUESTION, lookups=shelf), Colour)
+    assert (found.value, found.attempts, found.lookups) == (Colour.model_validate(ANSWER), 3, 3)
+    assert [values["title"] for _, values in shelf.read] == ["A", "B", "C"]
+    first, second, third = api.requests
+    assert [tool["name"] for tool in first.body["tools"]] == ["read_book", "answer_colour"]
+    assert "read_book" in first.messages[0]["content"][-1]["text"]
+    assert "20 look-ups" in first.messages[0]["content"][-1]["text"]
+    # Every request begins like the one before, so that only what is new is paid in full.
+    assert third.messages[: len(second.messages) - 1] == second.messages[:-1]
+    marked = [b for m in third.messages for b in m["content"] if "cache_control" in b]
+    assert [block["type"] for block in marked] == ["text", "tool_result"]
+    assert [len(result["content"][0]["text"]) for result in third.tool_results] == [10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    "limits", [LookupLimits(calls=2), LookupLimits(characters=15), LookupLimits(usd=0.5), LookupLimits(calls=0)]
+)
+async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: LookupLimits) -> None:
+    """A judge that never stops is told to, then made to."""
+    shelf = Shelf()
+
+    def endless(request: ApiRequest) -> Message:
+        forced = request.body["tool_choice"]["type"] == "tool"
+        offered = [tool["name"] for tool in request.body["tools"]]
+        stop = forced or "read_book" not in offered
+        return tool_call("answer_colour", ANSWER) if stop else read_book("again")
+
+    with ScriptedApi(endless) as api:
+        found = await judge(api.url, limits=limits).ask(replace(QUESTION, lookups=shelf), Colour)
+    assert found.value == Colour.model_validate(ANSWER)
+    assert len(shelf.read) <= 2
+    if limits.calls:
+        assert "Answer now" in json.dumps(api.requests[-1].messages)
+
+
+async def test_a_judge_that_calls_what_is_not_offered_is_told_so() -> None:
+    reply = tool_calls([("rm", {}), ("read_book", {"title": "A"})])
+    with ScriptedApi([reply, tool_call("answer_colour", ANSWER)]) as api:
+        await judge(api.url).ask(replace(QUESTION, lookups=Shelf()), Colour)
+    assert [result.get("is_error", False) for result in api.requests[1].tool_results] == [True, False]
+
+
+# --- what judges share ------------------------------------------------------------------------------------------
+
+
+class Shape(BaseModel):
+    corners: int
+
+
+async def test_judges_with_a_common_prefix_send_it_alike_up_to_its_mark() -> None:
+    """Tools, system prompt and first blocks: whatever differs before the mark is paid again."""
+    common = CommonPrefix("All judges read this.", ("The transcript.", "The patch."))
+    about_shape = JudgeQuestion("shape", "1", "You see shapes.", ("Rules.",), "How many?", common=common)
+    with ScriptedApi([GREEN, tool_call("answer_shape", {"corners": 3})]) as api:
+        asked = judge(api.url, forms=(Colour, Shape))
+        await asked.ask(replace(QUESTION, common=common), Colour)
+        await asked.ask(about_shape, Shape)
+    first, second = api.requests
+    for key in ("system", "tools", "tool_choice", "model"):
+        assert first.body[key] == second.body[key]
+    shared = first.messages[0]["content"][:2]
+    assert shared == second.messages[0]["content"][:2]
+    assert ["cache_control" in block for block in shared] == [False, True]
+    assert [block["text"] for block in second.messages[0]["content"][2:4]] == ["You see shapes.", "Rules."]

@@ -22,7 +22,7 @@ GATEWAY_KEY = "pk-fake-of-the-gateway"
 
 
 def is_judge(request: ApiRequest) -> bool:
-    return "output_config" in request.body and "acceptance criteria" in str(request.body.get("system"))
+    return request.answer_tool is not None and "acceptance criteria" in json.dumps(request.body)
 
 
 def works(request: ApiRequest) -> Reply:

@@ -79,7 +79,7 @@ def test_the_judge_is_told(tmp_path: Path) -> None:
     judged: list[str] = []
 
     def script(request: ApiRequest) -> Message:
-        if "tools" not in request.body or request.body.get("output_config", {}).get("format"):
+        if "tools" not in request.body or request.answer_tool:
             judged.append(json.dumps(request.body))
             verdict = {"criterion": 1, "verdict": "PASS", "reasoning": "r", "evidence": []}
             return text(json.dumps({"criteria": [verdict]}))

@@ -39,7 +39,7 @@ BASE = {"zelda.config.yaml": f"isolation: {{ network: {CLOSED} }}\n", "zelda/tes
 
 def script(request: ApiRequest) -> Reply:
     """A session that looks at its variables, and a judge."""
-    if "output_config" in request.body and "acceptance criteria" in str(request.body.get("system")):
+    if request.answer_tool and "acceptance criteria" in json.dumps(request.body):
         return answer(verdict(1, "PASS", [{"where": "turn 1", "quote": "hello"}]))
     if any(message["role"] == "assistant" for message in request.messages):
         return text("hello: Done.")

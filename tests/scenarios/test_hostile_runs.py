@@ -25,7 +25,7 @@ SAYS: list[Reply] = [
 
 def script(request: ApiRequest) -> Reply:
     """A session that attacks, and a judge that repeats what it saw."""
-    if "output_config" in request.body and "acceptance criteria" in str(request.body.get("system")):
+    if request.answer_tool and "acceptance criteria" in json.dumps(request.body):
         return answer(verdict(1, "FAIL", [{"where": "turn 1", "quote": ATTACK}]) | {"reasoning": ATTACK})
     said: Reply = SAYS[sum(message["role"] == "assistant" for message in request.messages)]
     return said

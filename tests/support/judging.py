@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from pydantic import BaseModel
 
 from tests.builders import suite
 from tests.support.patience import PATIENCE
@@ -30,10 +32,12 @@ def judge(
     context_tokens: int = 200_000,
     backoff: Backoff = FAST,
     notify: Callable[[str], None] = print,
+    forms: Sequence[type[BaseModel]] = (),
+    **more: Any,
 ) -> AnthropicJudge:
-    """A judge whose key is fake and whose every token costs a dollar."""
-    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds)
-    return AnthropicJudge(access, Redactor(), _price, notify, backoff)
+    """A judge whose key is fake and whose every token costs a dollar; `more` are fields of its access."""
+    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, **more)
+    return AnthropicJudge(access, Redactor(), _price, notify, backoff, forms)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:

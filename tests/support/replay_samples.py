@@ -246,8 +246,8 @@ def _plain(value: Any) -> Any:
 
 
 def _script(request: ApiRequest) -> Reply:
-    if "output_config" in request.body and "You judge" in json.dumps(request.body.get("system")):
-        tools = "how well a coding session used" in json.dumps(request.body["system"])
+    if request.answer_tool:
+        tools = "how well a coding session used" in json.dumps(request.body)
         return text(json.dumps(TOOL_USAGE if tools else FULFILLMENT))
     conversation = json.dumps(request.messages)
     sample = SAMPLES[re.findall(r"Do the sample called (\w+)\.", conversation)[0]] if request.agent is None else None

@@ -1,10 +1,13 @@
 """What a scripted Messages API may answer: whole messages as server-sent events or JSON, errors, garbage, silence."""
 
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+_ANSWER_TOOL = re.compile(r"by calling the tool (answer_\w+)\.$")
 
 INPUT_PIECE = 7
 """Characters of tool input per `input_json_delta`: small, so that paths and escapes are split in the middle."""
@@ -27,6 +30,13 @@ class ApiRequest:
     def messages(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.body.get("messages", [])
         return found
+
+    @property
+    def answer_tool(self) -> str | None:
+        """The tool by which a judge is to answer; nothing where this is no question to a judge."""
+        first = list(_texts(self.messages[0]["content"])) if self.messages else []
+        match = _ANSWER_TOOL.search(first[-1]) if first else None
+        return match[1] if match else None
 
     @property
     def last_user_text(self) -> str:

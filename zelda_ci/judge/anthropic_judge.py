@@ -2,7 +2,7 @@
 
 import random
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -15,17 +15,18 @@ from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
 from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.conversation import OPTIONAL, Conversation, LookupLimits
 from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import MessageParam, TextBlockParam
 
 # Cost in US dollars of an answer of a model, from the API's `usage` object.
 Price = Callable[[str, Mapping[str, Any]], float]
 
-MAX_PROBLEMS = 10
+# An answer is a few thousand tokens.
+MAX_REPLY_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,11 @@ class JudgeAccess:
     context_tokens: int
     max_tokens: int
     timeout_seconds: float
-    """For one question, retries included."""
+    """For one question, retries and look-ups included."""
+    silence_seconds: float = 60
+    """After which a request is given up and made anew, twice as long each time: the API sends a sign of life while it
+    works, but a gateway may hold back the whole answer."""
+    limits: LookupLimits = field(default_factory=LookupLimits)
 
 
 @dataclass(frozen=True)
@@ -63,19 +68,35 @@ class _Tally:
     cost_usd: float = 0.0
     attempts: int = 0
     failed: int = 0
+    stalled: int = 0
     last: JudgeError | None = None
+    first_usd: float | None = None
+    """Cost of the first reply, which no look-up has caused."""
+
+    @property
+    def later_usd(self) -> float:
+        """Cost of what came after it."""
+        return self.cost_usd - (self.first_usd or 0.0)
 
 
 @dataclass(frozen=True)
 class _Asking:
     client: "AsyncAnthropic"
-    question: JudgeQuestion
     deadline: anyio.CancelScope
     tally: _Tally
 
 
 class AnthropicJudge:
-    """A model behind the Messages API."""
+    """A model behind the Messages API.
+
+    Args:
+        access: Where, which and how long.
+        redact: Masks what is sent and what comes back.
+        price: Of an answer.
+        notify: Takes what the user should know.
+        backoff: Waits between attempts.
+        forms: In which judges answer who share a prefix: all of them are offered their tools, so that it is the same.
+    """
 
     def __init__(
         self,
@@ -84,6 +105,7 @@ class AnthropicJudge:
         price: Price,
         notify: Callable[[str], None],
         backoff: Backoff | None = None,
+        forms: Sequence[type[BaseModel]] = (),
     ) -> None:
         self.model: Final = access.model
         self.context_tokens: Final = access.context_tokens
@@ -92,7 +114,10 @@ class AnthropicJudge:
         self._price = price
         self._backoff = backoff or Backoff()
         self._notify = notify
+        self._forms = tuple(forms)
         self._is_introduced = False
+        self._left_out: set[str] = set()
+        """Of `OPTIONAL`, what the other side has refused."""
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
@@ -105,72 +130,98 @@ class AnthropicJudge:
         tally, limit = _Tally(), self._access.timeout_seconds
         async with _connected(self._access) as client:
             with anyio.move_on_after(limit) as deadline:
-                return await self._until_valid(_Asking(client, question, deadline, tally), form)
+                return await self._until_valid(_Asking(client, deadline, tally), self._conversation(question, form))
         raise replies.too_late(limit, tally.last)
 
-    async def _until_valid(self, asking: _Asking, form: type[A]) -> JudgeAnswer[A]:
+    def _conversation(self, question: JudgeQuestion, form: type[A]) -> Conversation[A]:
+        import anthropic  # noqa: PLC0415 - preloaded
+
+        own: type[BaseModel] = form
+        forms = dict.fromkeys((*self._forms, own) if question.common else (own,))
+        schemas = {each: anthropic.transform_schema(each) for each in forms}
+        return Conversation(question, form, schemas, self._access.limits, self._redact)
+
+    async def _until_valid(self, asking: _Asking, talk: Conversation[A]) -> JudgeAnswer[A]:
         tally = asking.tally
-        messages = [_first_message(asking.question, self._redact)]
         while True:
             tally.attempts += 1
             try:
-                reply = await self._reply(asking, messages, form)
+                reply = await self._reply(asking, talk)
             except AttemptFailed as problem:
-                await self._wait(problem, asking)
+                if not self._leave_out(problem):
+                    await self._wait(problem, asking)
                 continue
-            text = self._redact(reply.text)
+            if await anyio.to_thread.run_sync(talk.look_up, reply, tally.later_usd, abandon_on_cancel=True):
+                continue
             try:
-                value = form.model_validate_json(text)
+                value = talk.answer(reply)
             except ValidationError as problem:
-                # Asked again once: a judge that is wrong twice would be wrong a third time, for more money.
-                if len(messages) > 1:
-                    raise _invalid(self._redact(_problems(problem))) from None
-                # The API refuses an empty message.
-                messages += [_message("assistant", text or "{}"), _message("user", _correction(problem))]
+                talk.correct(reply, problem)
                 continue
-            return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts)
+            return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts, talk.looked_up)
 
-    async def _reply(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> ModelReply:
-        data, tally = await self._send(asking, messages, form), asking.tally
+    async def _reply(self, asking: _Asking, talk: Conversation[Any]) -> ModelReply:
+        data, tally = await self._send(asking, talk), asking.tally
+        if failure := replies.in_stream(data, self._redact):
+            raise failure
         reply = read_reply(data)
         if reply is None:
             raise replies.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
         # Before the answer is looked at: one that cannot be used has been paid for as well.
         tally.usage += reply.tokens
         tally.cost_usd += self._price(self.model, reply.usage)
+        if tally.first_usd is None:
+            tally.first_usd = tally.cost_usd
         if problem := replies.of_stop(reply.stop_reason):
             raise problem
         return reply
 
-    async def _send(self, asking: _Asking, messages: list["MessageParam"], form: type[BaseModel]) -> bytes:
-        with one_at_a_time("anthropic"):
-            import anthropic.resources.messages  # noqa: PLC0415 - more than a second, and most commands judge nothing
+    async def _send(self, asking: _Asking, talk: Conversation[Any]) -> bytes:
+        import anthropic  # noqa: PLC0415 - preloaded
+        import httpx2  # noqa: PLC0415 - as above
 
         try:
-            raw = await asking.client.messages.with_raw_response.create(
+            async with asking.client.messages.with_streaming_response.create(
                 model=self.model,
                 max_tokens=self._access.max_tokens,
-                system=self._redact(asking.question.system),
-                messages=messages,
-                output_config={"format": {"type": "json_schema", "schema": anthropic.transform_schema(form)}},
-                # Without one of its own, the SDK refuses long answers that are not streamed.
-                timeout=self._access.timeout_seconds,
-            )
+                stream=True,
+                timeout=httpx2.Timeout(self._access.timeout_seconds, read=self._patience(asking)),
+                **talk.request(self._left_out),
+            ) as response:
+                return await _received(response.iter_bytes())
         except anthropic.APIStatusError as problem:
             reason = self._redact(problem.api_message or problem.message)
             raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
-        except anthropic.APIConnectionError as problem:
+        except (anthropic.APITimeoutError, httpx2.ReadTimeout) as problem:
+            asking.tally.stalled += 1
+            raise replies.stalled() from problem
+        except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
             raise replies.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
         except Exception as problem:
             # The SDK lets through whatever a strange answer makes of it.
             raise replies.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
-        return raw.http_response.content
+
+    def _patience(self, asking: _Asking) -> float:
+        """Seconds of silence to bear: a part of what is left, and twice as long each time."""
+        first = min(self._access.silence_seconds, self._access.timeout_seconds / 4)
+        return first * 2.0**asking.tally.stalled
+
+    def _leave_out(self, problem: AttemptFailed) -> bool:
+        """Whether a refusal names something that can be done without, which is left out from now on."""
+        if problem.status != 400:
+            return False
+        said = problem.error.message.lower()
+        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - self._left_out
+        self._left_out |= named
+        return bool(named)
 
     async def _wait(self, problem: AttemptFailed, asking: _Asking) -> None:
         """Wait before the next attempt; where that is no use, tell the failure."""
         tally = asking.tally
         tally.failed += 1
-        tally.last = problem.error
+        # Of silence the deadline tells anyway; what was said before it tells more.
+        if tally.last is None or problem.error.code != replies.STALLED:
+            tally.last = problem.error
         seconds = max(self._backoff.wait_seconds(tally.failed), problem.wait_seconds or 0.0)
         is_too_long = anyio.current_time() + seconds >= asking.deadline.deadline
         if not problem.again or is_too_long or tally.attempts >= self._backoff.most_attempts:
@@ -227,32 +278,10 @@ def _deprecation(model: str) -> list[str]:
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
 
 
-def _first_message(question: JudgeQuestion, redact: Redactor) -> "MessageParam":
-    blocks = [_block(redact(text)) for text in question.shared if text]
-    if blocks:
-        # What all questions of a run begin with is written into the cache once, at the last block that they share.
-        blocks[-1]["cache_control"] = {"type": "ephemeral"}
-    return {"role": "user", "content": [*blocks, _block(redact(question.body))]}
-
-
-def _block(text: str) -> "TextBlockParam":
-    return {"type": "text", "text": text}
-
-
-def _message(role: Any, text: str) -> "MessageParam":
-    return {"role": role, "content": [_block(text)]}
-
-
-def _correction(problem: ValidationError) -> str:
-    return f"That answer cannot be used: {_problems(problem)}. Give the whole answer again, in the required form."
-
-
-def _problems(problem: ValidationError) -> str:
-    errors = problem.errors(include_url=False, include_input=False, include_context=False)
-    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
-    return "; ".join(sentences)
-
-
-def _invalid(problems: str) -> JudgeError:
-    message = f"The judge's answer is not in the required form, even after a second request: {problems}"
-    return JudgeError(message, hint="Try again, or choose another judgeModel.", code="JUDGE_ANSWER_INVALID")
+async def _received(chunks: AsyncIterator[bytes]) -> bytes:
+    data = bytearray()
+    async for chunk in chunks:
+        data += chunk
+        if len(data) > MAX_REPLY_BYTES:
+            break
+    return bytes(data)

@@ -1,23 +1,79 @@
 """What evaluators know of a judge: a question in, a validated answer out; votes, and questions side by side."""
 
+import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 from pydantic import BaseModel
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
+from zelda_ci.redact import SafeText
 
 A = TypeVar("A", bound=BaseModel)
 
-# A rule of thumb, on the safe side for English and code.
-CHARS_PER_TOKEN = 4
+# Measured on transcripts: 2.67 with current models, 2.9 with older ones. What is estimated must not be too small.
+CHARS_PER_TOKEN = 2.5
 
 # Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
+
+
+class PromptTooLongError(JudgeError):
+    """A question is larger than the judge's context; asking in smaller parts helps.
+
+    Args:
+        message: As everywhere.
+        hint: As everywhere.
+        tokens: Size of the question, where the API measured it.
+        max_tokens: What the API takes, where it says so.
+    """
+
+    default_code = "JUDGE_PROMPT_TOO_LONG"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, tokens: int | None = None, max_tokens: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.tokens = tokens
+        self.max_tokens = max_tokens
+
+
+@dataclass(frozen=True)
+class LookupTool:
+    """Something that a judge may ask for while it thinks."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    """JSON Schema of its input."""
+
+
+class Lookups(Protocol):
+    """What a judge can look up: read-only, and the same answer to the same request."""
+
+    @property
+    def tools(self) -> Sequence[LookupTool]:
+        """What is offered, in a fixed order."""
+
+    def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
+        """One look-up: bounded, redacted, fenced. What is wrong with a request is said in the answer, never raised.
+
+        It may take seconds and is run in a thread.
+        """
+
+
+@dataclass(frozen=True)
+class CommonPrefix:
+    """What all judges of a run are shown first: written into the provider's cache once and paid once."""
+
+    system: str
+    """What holds for each of them, the rule for fences before all."""
+    blocks: tuple[str, ...]
+    """Fenced."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +85,20 @@ class JudgeQuestion:
     version: str
     """Of the prompt."""
     system: str
+    """The judge's task. With `common` it follows after what is common."""
     shared: tuple[str, ...]
-    """Blocks that are the same for several questions of a run: sent first, with prompt caching."""
+    """Blocks that are the same for several questions of one judge: sent before the body, with prompt caching."""
     body: str
+    lookups: Lookups | None = None
+    """What the judge may look up before it answers. Judges with the same `common` offer the same."""
+    common: CommonPrefix | None = None
+    """Where judges with different tasks share what they see."""
 
     @property
     def tokens(self) -> int:
         """Estimated size."""
-        return estimated_tokens(self.system, *self.shared, self.body)
+        common = (self.common.system, *self.common.blocks) if self.common else ()
+        return estimated_tokens(*common, self.system, *self.shared, self.body)
 
 
 @dataclass(frozen=True)
@@ -47,6 +109,8 @@ class JudgeAnswer(Generic[A]):
     usage: Usage
     cost_usd: float
     attempts: int
+    """Requests, look-ups included."""
+    lookups: int = 0
 
 
 class Judge(Protocol):
@@ -83,7 +147,7 @@ class AbsentJudge:
 
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
-    return -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
+    return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
 T = TypeVar("T")

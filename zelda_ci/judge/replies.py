@@ -1,6 +1,7 @@
 """Replies of the judge's model, and why there was none: in sentences, with whether asking again may help."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -10,9 +11,13 @@ import orjson
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
-from zelda_ci.redact import SafeText
+from zelda_ci.judge.base import PromptTooLongError
+from zelda_ci.redact import Redactor, SafeText
 
 MAX_QUOTE_LENGTH = 300
+
+# Code of a deadline that has passed, of a question as of one of its requests.
+STALLED = "JUDGE_TIMEOUT"
 
 
 class AttemptFailed(Exception):  # noqa: N818 - what went wrong, not a kind of error
@@ -22,13 +27,17 @@ class AttemptFailed(Exception):  # noqa: N818 - what went wrong, not a kind of e
         error: What to tell if this was the last attempt.
         again: Whether another attempt may help.
         wait_seconds: What the server asks to wait first, if it does.
+        status: Of HTTP, where there was one.
     """
 
-    def __init__(self, error: JudgeError, *, again: bool, wait_seconds: float | None = None) -> None:
+    def __init__(
+        self, error: JudgeError, *, again: bool, wait_seconds: float | None = None, status: int | None = None
+    ) -> None:
         super().__init__(error.message)
         self.error = error
         self.again = again
         self.wait_seconds = wait_seconds
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -67,16 +76,56 @@ _SERVER = _Kind("JUDGE_API_FAILED", "The judge's API failed", "Try again later."
 _REQUEST = _Kind("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge.")
 
 
+# The same inside a stream that had begun well.
+_STREAMED = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "authentication_error": 401,
+    "invalid_request_error": 400,
+}
+
+_TOKENS = re.compile(r"(\d[\d,]*) tokens? > (\d[\d,]*)")
+
+
 def of_status(status: int, headers: Mapping[str, str], words: SafeText) -> AttemptFailed:
-    """The failure that an HTTP status means; `said` is what the server wrote about it."""
-    if status == 400 and ("too long" in words or "context" in words):
+    """The failure that an HTTP status means; `words` is what the server wrote about it."""
+    if is_too_long := status == 413 or (status == 400 and ("too long" in words or "context" in words)):
         kind = _KINDS[413]
     else:
         kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST if status >= 400 else _MOVED)
     quoted = f": {_shortened(words)}" if words else ""
-    error = JudgeError(f"{kind.sentence} (HTTP {status}){quoted}", hint=kind.hint, code=kind.code)
+    message = f"{kind.sentence} (HTTP {status}){quoted}"
+    error = _too_long(message, words) if is_too_long else JudgeError(message, hint=kind.hint, code=kind.code)
     again = kind.again and headers.get("x-should-retry") != "false"
-    return AttemptFailed(error, again=again, wait_seconds=_retry_after(headers))
+    return AttemptFailed(error, again=again, wait_seconds=_retry_after(headers), status=status)
+
+
+def _too_long(message: str, words: str) -> PromptTooLongError:
+    """With the sizes, where the API tells them."""
+    match = _TOKENS.search(words)
+    tokens, most = (int(number.replace(",", "")) for number in match.groups()) if match else (None, None)
+    return PromptTooLongError(message, hint=_KINDS[413].hint, tokens=tokens, max_tokens=most)
+
+
+def in_stream(data: bytes, redact: Redactor) -> AttemptFailed | None:
+    """Why a stream that had begun has no whole message in it, if it has not."""
+    if not data.lstrip().startswith((b"event:", b"data:", b":")):
+        return None
+    kinds: set[str] = set()
+    for event in events(data):
+        kinds.add(str(event.get("type")))
+        if event.get("type") == "error" and isinstance(problem := event.get("error"), dict):
+            words = redact(str(problem.get("message") or ""))
+            return of_status(_STREAMED.get(str(problem.get("type")), 500), {}, words)
+    if "message_start" in kinds and "message_stop" not in kinds:
+        return of_connection(redact("the answer broke off"))
+    return None
+
+
+def stalled() -> AttemptFailed:
+    """Nothing was heard for too long."""
+    error = JudgeError("The judge fell silent.", hint="Try again later.", code=STALLED)
+    return AttemptFailed(error, again=True)
 
 
 def of_connection(words: SafeText) -> AttemptFailed:
@@ -112,14 +161,16 @@ def of_stop(reason: str) -> AttemptFailed | None:
     if reason not in failures:
         return None
     code, sentence, hint = failures[reason]
-    return AttemptFailed(JudgeError(sentence, hint=hint, code=code), again=False)
+    is_too_long = code == PromptTooLongError.default_code
+    error = PromptTooLongError(sentence, hint=hint) if is_too_long else JudgeError(sentence, hint=hint, code=code)
+    return AttemptFailed(error, again=False)
 
 
 def too_late(seconds: float, last: JudgeError | None) -> JudgeError:
     """The deadline passed; the last failure before it, if any, tells most."""
     before = f" The last attempt: {last.message}" if last else ""
     message = f"The judge gave no answer within {seconds:g} s.{before}"
-    return JudgeError(message, hint="Raise judge.timeoutSeconds, or try again later.", code="JUDGE_TIMEOUT")
+    return JudgeError(message, hint="Raise judge.timeoutSeconds, or try again later.", code=STALLED)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -141,12 +192,33 @@ def _shortened(text: str) -> str:
 
 
 @dataclass(frozen=True)
+class ToolUse:
+    """A call of a tool that the model makes."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class ModelReply:
     """What counts of one answer."""
 
-    text: str
+    content: tuple[dict[str, Any], ...]
+    """Blocks as they came; every call of a tool in it is whole."""
     stop_reason: str
     usage: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return "".join(str(block.get("text") or "") for block in self.content if block.get("type") == "text")
+
+    @property
+    def calls(self) -> tuple[ToolUse, ...]:
+        """Calls of tools, in order."""
+        calls = (block for block in self.content if block.get("type") == "tool_use")
+        return tuple(ToolUse(block["id"], block["name"], block["input"]) for block in calls)
 
     @property
     def tokens(self) -> Usage:
@@ -164,17 +236,82 @@ class ModelReply:
 
 
 def read_reply(data: bytes) -> ModelReply | None:
-    """The reply, or nothing where this is no message of the API."""
-    try:
-        message = orjson.loads(data)
-    except orjson.JSONDecodeError:
+    """The reply, streamed or not; nothing where this is no message of the API."""
+    message = _json(data)
+    if message is None and b"data:" in data:
+        message = _from_events(data)
+    if message is None or not isinstance(content := message.get("content"), list):
         return None
-    if not isinstance(message, dict) or not isinstance(content := message.get("content"), list):
-        return None
-    texts = [block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text"]
+    blocks = (block for block in content if isinstance(block, dict))
     usage = message.get("usage")
     return ModelReply(
-        "".join(text for text in texts if isinstance(text, str)),
+        tuple(block for block in map(_whole, blocks) if block),
         str(message.get("stop_reason")),
         usage if isinstance(usage, dict) else {},
     )
+
+
+def _json(data: bytes | str) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _whole(block: dict[str, Any]) -> dict[str, Any] | None:
+    """A block that can be used; some gateways give a call's input as a text."""
+    if block.get("type") != "tool_use":
+        return block
+    given = block.get("input")
+    values = given if isinstance(given, dict) else _json(given) if isinstance(given, str) else None
+    if not isinstance(block.get("id"), str) or not isinstance(block.get("name"), str):
+        return None
+    return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": values or {}}
+
+
+def events(data: bytes) -> Iterator[dict[str, Any]]:
+    """The server-sent events in a stream that has ended."""
+    for line in data.splitlines():
+        if line.startswith(b"data:") and (event := _json(line[len(b"data:") :])):
+            yield event
+
+
+def _from_events(data: bytes) -> dict[str, Any] | None:
+    """The message that a stream tells; nothing where it begins with none or breaks off."""
+    message: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    is_over = False
+    for event in events(data):
+        match event:
+            case {"type": "message_start", "message": dict(start)}:
+                message = start
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                blocks[index] = dict(block)
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
+                _grow(blocks[index], delta)
+            case {"type": "message_delta", "delta": dict(delta)}:
+                usage = {**(message.get("usage") or {}), **(event.get("usage") or {})}
+                message = {**message, **delta, "usage": usage}
+            case {"type": "message_stop"}:
+                is_over = True
+            case _:  # signs of life, ends of blocks, and what is new
+                pass
+    return {**message, "content": [blocks[index] for index in sorted(blocks)]} if message and is_over else None
+
+
+# What a delta adds to, by its type: its own field, and that of the block.
+_DELTAS = {
+    "text_delta": ("text", "text"),
+    "input_json_delta": ("partial_json", "input"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+
+def _grow(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    source, target = _DELTAS.get(str(delta.get("type")), ("", ""))
+    if isinstance(piece := delta.get(source), str):
+        before = block.get(target)
+        # The input of a call begins as an empty object, and goes on as pieces of JSON.
+        block[target] = (before if isinstance(before, str) else "") + piece

@@ -103,7 +103,7 @@ def _budget_chars(room: int, query: TranscriptQuery[F, R]) -> int:
         hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
         message = "The judge's context is too small for its question."
         raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-    return budget * CHARS_PER_TOKEN
+    return int(budget * CHARS_PER_TOKEN)
 
 
 async def _findings(chunks: Sequence[Chunk], judge: Judge, query: TranscriptQuery[F, R]) -> list[F]:

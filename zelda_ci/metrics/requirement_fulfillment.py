@@ -72,7 +72,7 @@ class Panel:
     def _fitted(self, earlier: EarlierFindings) -> EarlierFindings:
         """Findings can be many; a transcript that is told whole has been measured already."""
         fixed = self._concluding(EarlierFindings("", is_whole=earlier.is_whole), self._batches()[0]).tokens
-        room = int(CONTEXT_SHARE * self.judge.context_tokens - fixed) * CHARS_PER_TOKEN
+        room = int((CONTEXT_SHARE * self.judge.context_tokens - fixed) * CHARS_PER_TOKEN)
         if earlier.is_whole or len(earlier.text) <= room:
             return earlier
         self.notes.append("The findings on the parts of the transcript were too long to be weighed whole.")

@@ -50,7 +50,7 @@ class Questions:
     def conclusion(self, earlier: EarlierFindings) -> JudgeQuestion:
         """About the session as a whole."""
         fixed = self._concluding("", is_whole=earlier.is_whole).tokens
-        room = max(0, int(CONTEXT_SHARE * self.context_tokens) - fixed) * CHARS_PER_TOKEN
+        room = max(0, int((int(CONTEXT_SHARE * self.context_tokens) - fixed) * CHARS_PER_TOKEN))
         # A whole transcript has been measured; findings can be longer than there is room for.
         text = earlier.text if earlier.is_whole else windowed(earlier.text, room)
         return self._concluding(text, is_whole=earlier.is_whole)

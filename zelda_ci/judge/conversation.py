@@ -1,0 +1,246 @@
+"""What is said between Zelda and a judge's model for one question: blocks, tools, look-ups, the answer. No network.
+
+The model answers by calling a strict tool whose schema is the form. JSON in a text is read too, bare or in a fence, so
+that nothing depends on a gateway that knows strict tools.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from zelda_ci.errors import JudgeError
+from zelda_ci.judge.base import A, JudgeQuestion
+from zelda_ci.judge.prompts import render
+from zelda_ci.judge.replies import ModelReply
+from zelda_ci.redact import Redactor, SafeText
+
+MAX_PROBLEMS = 10
+
+# Calls in one reply of the model; more of them are a loop rather than a search.
+MAX_CALLS_AT_ONCE = 16
+
+CACHED: Mapping[str, str] = {"type": "ephemeral"}
+
+# What a gateway or a model may not know, and by which words a refusal shows it. The form is in the tool all the same.
+OPTIONAL = {"strict": ("strict", "too complex", "grammar"), "tool_choice": ("tool_choice", "tool choice")}
+
+
+@dataclass(frozen=True)
+class LookupLimits:
+    """What a judge may look up for one question."""
+
+    calls: int = 20
+    characters: int = 200_000
+    usd: float = 1.0
+    """That the requests after the first may cost."""
+
+
+@dataclass
+class Conversation(Generic[A]):
+    """One question, up to its answer."""
+
+    question: JudgeQuestion
+    form: type[A]
+    schemas: Mapping[type[BaseModel], Mapping[str, Any]]
+    """JSON Schemas of the form and of those that others answer in who share what is cached."""
+    limits: LookupLimits
+    redact: Redactor
+    looked_up: int = 0
+    _characters: int = 0
+    _refusals: int = 0
+    _corrected: bool = False
+    _messages: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._messages.append({"role": "user", "content": self._opening()})
+
+    def request(self, left_out: set[str]) -> dict[str, Any]:
+        """Keys of the next request, without what the other side does not know."""
+        common = self.question.common
+        body: dict[str, Any] = {
+            "system": self.redact(common.system if common else self.question.system),
+            "messages": self._messages,
+            "tools": [*self._lookup_tools(), *self._answer_tools(is_strict="strict" not in left_out)],
+        }
+        if "tool_choice" not in left_out:
+            # A choice that changes costs the cached prefix: it is changed only where words did not help.
+            is_forced = self._refusals > 1
+            body["tool_choice"] = {"type": "tool", "name": tool_name(self.form)} if is_forced else {"type": "any"}
+        return body
+
+    def look_up(self, reply: ModelReply, spent_usd: float) -> bool:
+        """Look up what the reply asks for and note it for the next request; False where it asks for nothing."""
+        calls = [call for call in reply.calls if call.name in self._offered()]
+        lookups = self.question.lookups
+        if lookups is None or not calls or any(self._is_answer(call.name) for call in reply.calls):
+            return False
+        results = [self._result(call.id, *self._found(call.name, call.input, spent_usd)) for call in reply.calls]
+        if not self._is_open(spent_usd):
+            self._refusals += 1
+        # The end of what the next request shares with this one.
+        results[-1]["cache_control"] = CACHED
+        self._forget_marks()
+        self._messages += [self._said(reply), {"role": "user", "content": results}]
+        return True
+
+    def answer(self, reply: ModelReply) -> A:
+        """The answer that a reply is.
+
+        Raises:
+            ValidationError: It is none.
+        """
+        problem: ValidationError | None = None
+        for given in self._candidates(reply):
+            try:
+                return self.form.model_validate_json(self.redact(given))
+            except ValidationError as found:
+                problem = problem or found
+        if problem:
+            raise problem
+        return self.form.model_validate_json(self.redact(reply.text))
+
+    def correct(self, reply: ModelReply, problem: ValidationError) -> None:
+        """Tell once what is wrong with an answer.
+
+        Raises:
+            JudgeError: It has been told before: a judge that is wrong twice would be wrong a third time, for money.
+        """
+        if self._corrected:
+            raise _invalid(self.redact(_problems(problem)))
+        self._corrected = True
+        words = f"That answer cannot be used: {_problems(problem)}. Give the whole answer again, in the required form."
+        results = [self._result(call.id, self.redact(words), is_error=True) for call in reply.calls]
+        self._messages += [self._said(reply), {"role": "user", "content": results or [_block(words)]}]
+
+    def _opening(self) -> list[dict[str, Any]]:
+        question = self.question
+        common = [_block(self.redact(text)) for text in question.common.blocks if text] if question.common else []
+        # Behind what is common, the task of this judge is no part of the system prompt.
+        own = [question.system, *question.shared] if question.common else question.shared
+        shared = [_block(self.redact(text)) for text in own if text]
+        for blocks in (common, shared):
+            # What several questions of a run begin with is written into the cache once, at the last block they share.
+            if blocks:
+                blocks[-1]["cache_control"] = CACHED
+        offered = [tool.name for tool in self._offers()]
+        how = render("answering", tool=tool_name(self.form), offered=offered, limits=self.limits)
+        return [*common, *shared, _block(self.redact(f"{question.body}\n\n{how}"))]
+
+    def _offers(self) -> Sequence[Any]:
+        return self.question.lookups.tools if self.question.lookups and self.limits.calls else ()
+
+    def _offered(self) -> set[str]:
+        return {tool.name for tool in self._offers()}
+
+    def _lookup_tools(self) -> Iterator[dict[str, Any]]:
+        for tool in self._offers():
+            yield {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+
+    def _answer_tools(self, *, is_strict: bool) -> Iterator[dict[str, Any]]:
+        for form, schema in self.schemas.items():
+            tool = {"name": tool_name(form), "description": _first_sentence(form), "input_schema": dict(schema)}
+            yield {**tool, "strict": True} if is_strict else tool
+
+    def _is_answer(self, name: str) -> bool:
+        return name == tool_name(self.form)
+
+    def _is_open(self, spent_usd: float) -> bool:
+        limits = self.limits
+        return self.looked_up < limits.calls and self._characters < limits.characters and spent_usd < limits.usd
+
+    def _found(self, name: str, values: Mapping[str, Any], spent_usd: float) -> tuple[SafeText, bool]:
+        lookups = self.question.lookups
+        if lookups is None or name not in self._offered():
+            return self.redact(f"There is no tool {name[:100]!r}."), True
+        if not self._is_open(spent_usd):
+            return self.redact(render("answer-now", tool=tool_name(self.form))), True
+        self.looked_up += 1
+        found = lookups.run(name, values)
+        room = self.limits.characters - self._characters
+        self._characters += len(found)
+        if len(found) > room:
+            return self.redact("That is more than is left to be looked up: ask for less of it, or answer now."), True
+        return found, False
+
+    @staticmethod
+    def _result(call_id: str, text: SafeText, is_error: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": [_block(text)]}
+        return {**result, "is_error": True} if is_error else result
+
+    def _said(self, reply: ModelReply) -> dict[str, Any]:
+        """The reply as the API wants to see it again; it refuses an empty message."""
+        return {"role": "assistant", "content": [*_again(reply, self.redact)] or [_block("{}")]}
+
+    def _forget_marks(self) -> None:
+        """Of the four places at which a request may be cached, look-ups take one: the latest."""
+        for message in self._messages[1:]:
+            for block in message["content"]:
+                block.pop("cache_control", None)
+
+    def _candidates(self, reply: ModelReply) -> Iterator[str]:
+        """Where an answer may be: in a call of the tool, in a text that is JSON, in a fence, between braces."""
+        yield from (orjson.dumps(call.input).decode() for call in reply.calls if self._is_answer(call.name))
+        yield from json_in(reply.text)
+
+
+def tool_name(form: type[BaseModel]) -> str:
+    """The tool by which a form is given."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", form.__name__).lower().strip("_")
+    return f"answer_{words}"
+
+
+_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def json_in(text: str) -> Iterator[str]:
+    """The JSON objects that a text may be meant as: all of it, the last fence first, what is between outer braces."""
+    fenced = [match[1] for match in _FENCE.finditer(text)]
+    start, end = text.find("{"), text.rfind("}")
+    for part in (text, *reversed(fenced), text[start : end + 1] if start >= 0 else ""):
+        if _is_object(part):
+            yield part.strip()
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _again(reply: ModelReply, redact: Redactor) -> Iterator[dict[str, Any]]:
+    for block in reply.content:
+        match block.get("type"):
+            case "text" if block.get("text"):
+                yield _block(redact(str(block["text"])))
+            case "tool_use":
+                yield {**block, "input": redact.json(block["input"])}
+            case "thinking" | "redacted_thinking":
+                # Signed: it goes back as it came, or the API refuses it.
+                yield dict(block)
+            case _:
+                pass
+
+
+def _block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _first_sentence(form: type[BaseModel]) -> str:
+    return f"Give your answer: {(form.__doc__ or form.__name__).strip().splitlines()[0]}"
+
+
+def _problems(problem: ValidationError) -> str:
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
+    return "; ".join(sentences)
+
+
+def _invalid(problems: str) -> JudgeError:
+    message = f"The judge's answer is not in the required form, even after a second request: {problems}"
+    return JudgeError(message, hint="Try again, or choose another judgeModel.", code="JUDGE_ANSWER_INVALID")
