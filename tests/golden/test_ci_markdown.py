@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from tests.golden.ci_reports import HOSTILE, LINKS, REPORTS, written_by
 from tests.support.cases import for_each
 from tests.support.github_html import ACTS, page, widths
+from zelda_ci.domain.characters import ACTING
 from zelda_ci.report.builders.ci import STEPS, ci_view, reduced
 from zelda_ci.report.markdown import render_comment, render_fork_notice, render_summary, size
 from zelda_ci.report.model import CiView
-from zelda_ci.report.text import ACTING, SPLIT
+from zelda_ci.report.text import SPLIT
 
 EXPECTED = Path(__file__).parent / "expected_ci"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))

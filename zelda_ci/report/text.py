@@ -3,10 +3,7 @@
 import re
 import unicodedata
 
-# Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators.
-ACTING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-
-INVISIBLE = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
+from zelda_ci.domain.characters import acts
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -32,7 +29,7 @@ def json_text(text: str) -> str:
     """
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(_json_code(char) if char > "~" and _acts(char) else char for char in text)
+    return "".join(_json_code(char) if char > "~" and acts(char) else char for char in text)
 
 
 def _json_code(char: str) -> str:
@@ -56,12 +53,8 @@ def _spelled(text: str) -> str:
     marks = 0
     for char in text:
         marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
-        spelled.append(_code(char) if _acts(char) or marks > MAX_MARKS else char)
+        spelled.append(_code(char) if acts(char) or marks > MAX_MARKS else char)
     return "".join(spelled).replace("##[", "# #[")
-
-
-def _acts(char: str) -> bool:
-    return unicodedata.category(char) in ACTING or char in INVISIBLE
 
 
 def _code(char: str) -> str:
