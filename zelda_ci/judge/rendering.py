@@ -1,13 +1,15 @@
-"""A transcript as text for a judge, cut between turns, never inside one."""
+"""A transcript as text for a judge: cut between turns, and inside one only where it does not fit by itself."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
+    McpServer,
     Noticed,
     Retried,
     SessionTranscript,
@@ -57,7 +59,11 @@ def chunked(units: Sequence[str], budget_chars: int) -> tuple[Chunk, ...]:
 
 
 def windowed(text: str, budget_chars: int) -> str:
-    """The text, or its head and tail around a marker that says how many characters are left out."""
+    """The text, or its head and tail around a marker that says how many characters are left out.
+
+    What deceives a reader is marked first, so that no mark makes a text larger than was measured.
+    """
+    text = marked(text)
     if len(text) <= budget_chars:
         return text
     room = max(0, budget_chars - len(_marker(len(text))))
@@ -79,14 +85,49 @@ def _closed(units: Sequence[str], gathered: Sequence[int]) -> list[Chunk]:
 Aside = ToolReturned | UserSaid | Denied | HookRan | Retried | Noticed
 
 
-def units(transcript: SessionTranscript, mark: str) -> tuple[str, ...]:
+def units(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> tuple[str, ...]:
     """The session as pieces that belong together, in order: a turn with its calls and their results is one.
 
     Args:
         transcript: Of any length.
         mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
+        max_chars: A turn larger than this is told call by call, so that none of them is lost in its middle.
     """
-    return tuple(f"[{mark} {heading}]\n{text}".rstrip() for heading, text in _pieces(transcript, mark))
+    return tuple(piece for entry in _told(transcript) for piece in _pieces(entry, mark, max_chars))
+
+
+# Characters of what a call was given, in its line of an outline.
+MAX_BRIEF = 100
+
+
+def outline(transcript: SessionTranscript, budget_chars: int, max_shown: int) -> str:
+    """A line for each turn and call, with sizes: for knowing what to look up where not all is shown.
+
+    Args:
+        transcript: Of any length.
+        budget_chars: Calls are described in fewer words where there are many, down to none.
+        max_shown: Characters from which on a call was cut for whoever read it.
+    """
+    texts = (marked("\n".join(_outlined(transcript, length, max_shown))) for length in (MAX_BRIEF, MAX_BRIEF // 4))
+    shortest = marked("\n".join(_outlined(transcript, 0, max_shown)))
+    return next((text for text in texts if len(text) <= budget_chars), windowed(shortest, budget_chars))
+
+
+def _outlined(transcript: SessionTranscript, length: int, max_shown: int) -> Iterator[str]:
+    for turn in transcript.turns:
+        said = len(turn.text or "") + len(turn.thinking or "")
+        yield f"turn {turn.index}{_thread(turn.parent_tool_call_id)}: {said} characters of text"
+        for number, call in enumerate(turn.tool_calls, start=1):
+            given = " ".join(" ".join(_fields(call.input))[: 8 * MAX_BRIEF].split())[:length]
+            size = len(rendered_call(call))
+            cut = ", was not shown whole" if size > max_shown else ""
+            yield f"turn {turn.index} call {number}: {call.name} {given}, {_ended(call)}, {size} characters{cut}"
+
+
+def _ended(call: ToolCall) -> str:
+    if call.output is None:
+        return "never returned"
+    return "denied" if call.denied else "an error" if call.is_error else "ok"
 
 
 def rendered_turn(turn: Turn, mark: str = "") -> str:
@@ -99,9 +140,38 @@ def rendered_call(call: ToolCall, mark: str = "") -> str:
     return "\n".join(_call_lines(call, mark))
 
 
-def _pieces(transcript: SessionTranscript, mark: str) -> Iterator[tuple[str, str]]:
-    for entry in transcript.entries:
-        yield (_turn_heading(entry), rendered_turn(entry, mark)) if isinstance(entry, Turn) else _around(entry)
+Entry = Turn | Aside
+
+
+def _told(transcript: SessionTranscript) -> Iterator[Entry | tuple[str, str]]:
+    """What happened, and before it what the session had to do without."""
+    if missing := list(_absent(transcript)):
+        yield "MCP servers that the session did not have", "\n".join(missing)
+    yield from transcript.entries
+
+
+def _absent(transcript: SessionTranscript) -> Iterator[str]:
+    """Servers by the last that was heard of them; one that was there for a time is named all the same."""
+    started = transcript.started.mcp_servers if transcript.started else ()
+    states: dict[str, McpServer] = {str(server.name): server for server in (*started, *transcript.mcp_servers)}
+    for state in states.values():
+        if state.status != "connected":
+            error = getattr(state, "error", None)
+            yield f"{state.name}: {state.status}{f' ({error})' if error else ''}"
+
+
+def _pieces(entry: Entry | tuple[str, str], mark: str, max_chars: int | None) -> Iterator[str]:
+    if isinstance(entry, Turn):
+        heading, text = _turn_heading(entry), rendered_turn(entry, mark)
+    else:
+        heading, text = entry if isinstance(entry, tuple) else _around(entry)
+    piece = marked(f"[{mark} {heading}]\n{text}".rstrip())
+    if max_chars is None or len(piece) <= max_chars or not isinstance(entry, Turn):
+        yield piece
+        return
+    yield marked("\n".join((f"[{mark} {heading}, call by call]", *_words(entry))))
+    for number, call in enumerate(entry.tool_calls, start=1):
+        yield marked("\n".join((_call_heading(entry, number, mark), *_call_lines(call, mark))))
 
 
 def _around(entry: Aside) -> tuple[str, str]:
@@ -127,13 +197,21 @@ def _turn_heading(turn: Turn) -> str:
 
 
 def _turn_lines(turn: Turn, mark: str) -> Iterator[str]:
+    yield from _words(turn)
+    for number, call in enumerate(turn.tool_calls, start=1):
+        yield _call_heading(turn, number, mark)
+        yield from _call_lines(call, mark)
+
+
+def _words(turn: Turn) -> Iterator[str]:
     if turn.thinking:
         yield f"(thinking) {turn.thinking}"
     if turn.text:
         yield turn.text
-    for number, call in enumerate(turn.tool_calls, start=1):
-        yield f"[{mark} turn {turn.index} call {number}: {call.name}]"
-        yield from _call_lines(call, mark)
+
+
+def _call_heading(turn: Turn, number: int, mark: str) -> str:
+    return f"[{mark} turn {turn.index} call {number}: {turn.tool_calls[number - 1].name}]"
 
 
 def _call_lines(call: ToolCall, mark: str) -> Iterator[str]:

@@ -1,27 +1,39 @@
 """The one way in which an evaluator reads a transcript, whatever its length: it never sees a chunk.
 
-A transcript that fits is told whole. A longer one is read in parts, in parallel, each part giving a finding; then the
-findings are told in its stead. Where the judge cannot conclude from them, a conservative rule of the metric does.
+A transcript that fits is told whole. A longer one is read in parts, in parallel, each part giving a finding whose
+quotes are looked up at once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's
+API says that a question is too long after all, the room is halved. Where the judge cannot conclude from the findings,
+a conservative rule of the metric does.
 """
 
 import functools
+import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
-from zelda_ci.judge.prompts import mark_of
-from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, units
+from zelda_ci.judge.prompts import mark_of, render
+from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, outline, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
 
+# Of the judge's context; beside findings, for knowing what to look up.
+OUTLINE_SHARE = 0.05
+
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
+
+# How often the room is halved: an estimate that is wrong by more than this is no estimate.
+MAX_CUTS = 3
+
+TOO_LONG = "JUDGE_PROMPT_TOO_LONG"
 
 F = TypeVar("F", bound=BaseModel)
 R = TypeVar("R")
@@ -34,6 +46,8 @@ class EarlierFindings:
     text: str
     is_whole: bool
     """False where these are findings about parts of the transcript instead of itself."""
+    outline: str = ""
+    """Beside findings: a line for each turn and call."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,19 @@ class TranscriptPart:
 
 
 @dataclass(frozen=True)
+class CheckedFinding(Generic[F]):
+    """A finding with those of its quotes that were found, and what is wrong with it, in sentences."""
+
+    value: F
+    problems: tuple[str, ...] = ()
+
+
+def unchecked(finding: F) -> CheckedFinding[F]:
+    """For findings without quotes."""
+    return CheckedFinding(finding)
+
+
+@dataclass(frozen=True)
 class TranscriptQuery(Generic[F, R]):
     """How a metric reads."""
 
@@ -57,12 +84,12 @@ class TranscriptQuery(Generic[F, R]):
     question: Callable[[TranscriptPart], JudgeQuestion]
     """What a part of a long transcript is asked."""
     finding: type[F]
-    format: Callable[[Sequence[F]], str]
-    """The findings, in order, as text."""
     finish: Callable[[EarlierFindings], Awaitable[R]]
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
+    check: Callable[[F], CheckedFinding[F]] = unchecked
+    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
 
 
 @dataclass(frozen=True)
@@ -80,48 +107,151 @@ async def query_transcript(transcript: SessionTranscript, judge: Judge, query: T
     Raises:
         JudgeError: The judge gave no result, or could not read one of the parts.
     """
-    pieces = units(transcript, mark_of(query.nonce))
-    whole = SEPARATOR.join(pieces)
-    room = int(CONTEXT_SHARE * judge.context_tokens)
-    if len(whole) <= (room - query.fixed_tokens) * CHARS_PER_TOKEN:
-        return QueryResult(await query.finish(EarlierFindings(whole, is_whole=True)))
-    chunks = chunked(pieces, _budget_chars(room, query))
-    findings = await _findings(chunks, judge, query)
-    notes = _notes(chunks)
-    try:
-        earlier = EarlierFindings(query.format(findings), is_whole=False)
-        return QueryResult(await query.finish(earlier), len(chunks), notes)
-    except JudgeError as problem:
-        merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
-        return QueryResult(query.merge(findings), len(chunks), (*notes, merged))
+    return await _Reading(transcript, judge, query).result()
 
 
-def _budget_chars(room: int, query: TranscriptQuery[F, R]) -> int:
-    """What a chunk may hold beside the fixed part of its question."""
-    budget = room - query.question(TranscriptPart("", 1, 1)).tokens
-    if budget < MIN_TOKENS:
-        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
-        message = "The judge's context is too small for its question."
-        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-    return int(budget * CHARS_PER_TOKEN)
+class _Reading(Generic[F, R]):
+    """One transcript before one judge."""
+
+    def __init__(self, transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R]) -> None:
+        self._transcript: Final = transcript
+        self._judge: Final = judge
+        self._query: Final = query
+        self._cuts = 0
+
+    async def result(self) -> QueryResult[R]:
+        whole = SEPARATOR.join(units(self._transcript, mark_of(self._query.nonce)))
+        if len(whole) <= _chars(self._room - self._query.fixed_tokens):
+            try:
+                return QueryResult(await self._query.finish(EarlierFindings(whole, is_whole=True)))
+            except JudgeError as problem:
+                self._cut(problem)
+        return await self._in_parts()
+
+    @property
+    def _room(self) -> int:
+        """Tokens that a question may have."""
+        return int(CONTEXT_SHARE * self._judge.context_tokens) >> self._cuts
+
+    def _cut(self, problem: JudgeError) -> None:
+        """Halve the room where the judge's API has found a question too long, again where that was not enough."""
+        if problem.code != TOO_LONG or self._cuts >= MAX_CUTS:
+            raise problem
+        self._cuts += 1
+
+    async def _in_parts(self) -> QueryResult[R]:
+        chunks, findings = await self._read_all()
+        notes = _notes(chunks)
+        try:
+            return QueryResult(await self._concluded(findings), len(chunks), notes)
+        except JudgeError as problem:
+            merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
+            return QueryResult(self._query.merge(findings), len(chunks), (*notes, merged))
+
+    async def _read_all(self) -> tuple[Sequence[Chunk], list[F]]:
+        while True:
+            budget = self._budget_chars()
+            chunks = chunked(units(self._transcript, mark_of(self._query.nonce), budget), budget)
+            try:
+                return chunks, await self._findings(chunks)
+            except JudgeError as problem:
+                self._cut(problem)
+
+    async def _concluded(self, findings: Sequence[F]) -> R:
+        shown = self._budget_chars()
+        while True:
+            room = max(0, _chars(self._room - self._query.fixed_tokens))
+            lines = outline(self._transcript, min(room // 2, _chars(OUTLINE_SHARE * self._room)), shown)
+            text = findings_json(findings, room - len(lines))
+            try:
+                return await self._query.finish(EarlierFindings(text, is_whole=False, outline=lines))
+            except JudgeError as problem:
+                self._cut(problem)
+
+    def _budget_chars(self) -> int:
+        """What a chunk may hold beside the fixed part of its question."""
+        budget = self._room - self._query.question(TranscriptPart("", 1, 1)).tokens
+        if budget < MIN_TOKENS:
+            hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
+            message = "The judge's context is too small for its question."
+            raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
+        return _chars(budget)
+
+    async def _findings(self, chunks: Sequence[Chunk]) -> list[F]:
+        parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]
+        calls = [functools.partial(self._read, part) for part in parts]
+        # The first one alone: it fills the cache from which the others read, and says whether such parts fit at all.
+        first = await all_of(calls[:1])
+        findings = [*first, *([] if isinstance(first[0], JudgeError) else await all_of(calls[1:]))]
+        for finding in findings:
+            # A part that nobody read may hold what decides: better no result than one that is silent about it.
+            if isinstance(finding, JudgeError):
+                raise finding
+        return [finding for finding in findings if not isinstance(finding, JudgeError)]
+
+    async def _read(self, part: TranscriptPart) -> F:
+        """The finding on a part, asked for again once where something in it is not there."""
+        query, question = self._query, self._query.question(part)
+        first = query.check((await self._judge.ask(question, query.finding)).value)
+        if not first.problems:
+            return first.value
+        body = render("part_again", question=question.body, problems=first.problems[:MAX_PROBLEMS])
+        try:
+            return query.check((await self._judge.ask(replace(question, body=body), query.finding)).value).value
+        except JudgeError:
+            return first.value
 
 
-async def _findings(chunks: Sequence[Chunk], judge: Judge, query: TranscriptQuery[F, R]) -> list[F]:
-    async def ask(part: TranscriptPart) -> F:
-        return (await judge.ask(query.question(part), query.finding)).value
+MAX_PROBLEMS = 10
 
-    parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]
-    findings = await all_of([functools.partial(ask, part) for part in parts])
-    for finding in findings:
-        # A part that nobody read may hold what decides: better no result than one that is silent about it.
-        if isinstance(finding, JudgeError):
-            raise finding
-    return [finding for finding in findings if not isinstance(finding, JudgeError)]
+
+def _chars(tokens: float) -> int:
+    return int(tokens * CHARS_PER_TOKEN)
+
+
+# Characters of one text in a finding: the most, and what is left where there are many findings.
+MAX_TEXT = 600
+MIN_TEXT = 20
+
+
+def findings_json(findings: Sequence[BaseModel], budget_chars: int) -> str:
+    """The findings in order, a line of JSON for each part: what they copy from the session can begin no line.
+
+    Where they are too long, their texts are shortened, never the JSON: cut in its middle, a copied passage could pass
+    for a finding.
+    """
+    length = MAX_TEXT
+    while True:
+        text = "\n".join(_line(findings, position, length) for position in range(len(findings)))
+        if len(text) <= budget_chars or length <= MIN_TEXT:
+            # Of findings without number head and tail: nothing that was copied is longer than a few words by now.
+            return windowed(text, budget_chars)
+        length = max(MIN_TEXT, length // 2)
+
+
+def _line(findings: Sequence[BaseModel], position: int, length: int) -> str:
+    finding = _short(findings[position].model_dump(mode="json"), length)
+    told = {"part": position + 1, "of": len(findings), "findings": finding}
+    return marked(json.dumps(told, ensure_ascii=False))
+
+
+def _short(value: Any, length: int) -> Any:
+    match value:
+        case str():
+            # Other line breaks than `\n` are escaped nowhere in JSON, and would begin a line of their own.
+            text = " ".join(value.split())
+            return text if len(text) <= length else f"{text[:length]} ..."
+        case dict():
+            return {name: _short(part, length) for name, part in value.items()}
+        case list():
+            return [_short(part, length) for part in value]
+        case _:
+            return value
 
 
 def _notes(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     shortened = sum(len(chunk.shortened) for chunk in chunks)
     notes = [f"The transcript did not fit into the judge's context and was read in {len(chunks)} parts."]
     if shortened:
-        notes.append(f"Of {shortened} turns that were too large for it, the judge saw head and tail only.")
+        notes.append(f"Of {shortened} turns or calls that were too large for it, the judge saw head and tail only.")
     return tuple(notes)

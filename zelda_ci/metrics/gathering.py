@@ -92,10 +92,15 @@ class JudgeEvidence:
     has_checks: bool
     notes: tuple[str, ...]
 
+    @property
+    def context(self) -> tuple[str, ...]:
+        """The blocks that a part of a long transcript is read with: the task and the patch."""
+        return self.blocks[:2]
+
 
 def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens: int) -> JudgeEvidence:
     """Collect what a run left behind, as much of it as the judge's context has room for."""
-    chars = context_tokens * CHARS_PER_TOKEN
+    chars = int(context_tokens * CHARS_PER_TOKEN)
     notes: list[str] = []
     patch = _patch(context)
     files = _files(context, redact)

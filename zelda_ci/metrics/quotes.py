@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from zelda_ci.domain.characters import unmarked
+
 # Letters and digits of a quote that is less than a line; of a whole line one is enough: "OK" may be all there is.
 MIN_SUBSTANCE = 4
 MIN_LENGTH = 2
@@ -22,8 +24,12 @@ MAX_OCCURRENCES = 200
 # What changes when a text is copied and means the same.
 _SAME = str.maketrans(
     {"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-", "…": "..."}  # noqa: RUF001
-    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufe0e\ufe0f\ufeff", "")
+    | dict.fromkeys("\ufe0e\ufe0f", "")
 )
+
+
+# Of a terminal, also as it is shown to a judge.
+_COLOUR = re.compile(r"(?:\x1b|⟦U\+001B [^⟦⟧]{1,40}⟧)\[[0-9;?]*[A-Za-z]")
 
 
 class Standing(Enum):
@@ -100,8 +106,9 @@ class Passage:
 
 
 def plain(text: str) -> str:
-    """A text without what does not matter."""
-    composed = text if text.isascii() else unicodedata.normalize("NFC", text.translate(_SAME))
+    """A text without what does not matter: what cannot be seen, and the marks that show it to a judge."""
+    seen = unmarked(_COLOUR.sub("", text))
+    composed = seen if seen.isascii() else unicodedata.normalize("NFC", seen.translate(_SAME))
     return " ".join(composed.split())
 
 

@@ -10,11 +10,9 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
+from zelda_ci.judge.base import ANSWER_CUT, Judge, JudgeQuestion, all_of
 from zelda_ci.judge.prompts import fence, mark_of, render
-from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import (
-    CONTEXT_SHARE,
     EarlierFindings,
     QueryResult,
     TranscriptPart,
@@ -56,27 +54,15 @@ class Panel:
             fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), self._batches()[0]).tokens,
             question=self._about_part,
             finding=PartFindings,
-            format=functools.partial(
-                verdicts.findings_text, numbers=tuple(self.criteria), sources=self.evidence.sources
-            ),
             finish=self._conclude,
             merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
+            check=functools.partial(verdicts.checked_findings, sources=self.evidence.sources),
         )
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
         """Raises JudgeError where no question at all was answered."""
-        earlier = self._fitted(earlier)
         votes = await self._again(earlier, await self._votes(earlier))
         return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
-
-    def _fitted(self, earlier: EarlierFindings) -> EarlierFindings:
-        """Findings can be many; a transcript that is told whole has been measured already."""
-        fixed = self._concluding(EarlierFindings("", is_whole=earlier.is_whole), self._batches()[0]).tokens
-        room = int((CONTEXT_SHARE * self.judge.context_tokens - fixed) * CHARS_PER_TOKEN)
-        if earlier.is_whole or len(earlier.text) <= room:
-            return earlier
-        self.notes.append("The findings on the parts of the transcript were too long to be weighed whole.")
-        return EarlierFindings(windowed(earlier.text, max(room, 0)), is_whole=False)
 
     async def _votes(self, earlier: EarlierFindings) -> list[Vote]:
         """Every vote on every criterion, each checked by itself; lost ones are noted."""
@@ -138,7 +124,8 @@ class Panel:
             has_files=self.evidence.has_files,
             has_checks=self.evidence.has_checks,
         )
-        shared = (*self.evidence.blocks, fence(kind, earlier.text, self.nonce))
+        outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
+        shared = (*self.evidence.blocks, *outline, fence(kind, earlier.text, self.nonce))
         return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body)
 
     def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
@@ -152,7 +139,7 @@ class Panel:
             transcript=fence("transcript", part.text, self.nonce),
             criteria=self._listed(tuple(self.criteria)),
         )
-        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body)
+        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), self.evidence.context, body)
 
     def _listed(self, numbers: Sequence[int]) -> list[tuple[int, str]]:
         return [(number, self.criteria[number]) for number in numbers]

@@ -201,7 +201,6 @@ class ToolUsage:
             fixed_tokens=questions.conclusion(EarlierFindings("", is_whole=True)).tokens,
             question=questions.part,
             finding=Claims,
-            format=questions.findings,
             finish=conclude,
             merge=lambda parts: tool_claims.united(parts, self._redact),
         )

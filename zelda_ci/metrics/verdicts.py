@@ -1,6 +1,5 @@
 """The forms in which judges answer on acceptance criteria, and what several answers come to. Pure."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
+from zelda_ci.judge.transcript import CheckedFinding
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor
 
@@ -233,42 +233,21 @@ def _objection(
     return " ".join([*weaknesses, *problems]) if len(weaknesses) == len(holding) else None
 
 
-def findings_text(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> str:
-    """The findings on some criteria, part by part, as JSON: what a part has copied cannot end its place in it.
-
-    Quotes that are not there are left out, and a finding without any that is counts for nothing but its facts.
-    """
-    told = [
-        {
-            "part": part,
-            "of": len(findings),
-            "criteria": [_told(finding, sources) for finding in answer.criteria if finding.number in numbers],
-        }
-        for part, answer in enumerate(findings, start=1)
-    ]
-    return "\n".join(json.dumps(part, ensure_ascii=False) for part in told)
+def checked_findings(findings: PartFindings, sources: Sources) -> CheckedFinding[PartFindings]:
+    """What a part says, with those of its quotes that were found; one without any that is counts for its facts only."""
+    problems: list[str] = []
+    kept: list[Finding] = []
+    for finding in findings.criteria:
+        draft = _checked(_verdict(finding), sources) if finding.finding != "NO_EVIDENCE" else None
+        if draft and draft.problem:
+            problems.append(f"Criterion {finding.number}: {draft.problem}")
+        is_held = draft is not None and draft.is_judged
+        changes = {"evidence": list(draft.evidence), "finding": finding.finding} if draft and is_held else NOTHING_HELD
+        kept.append(finding.model_copy(update=changes))
+    return CheckedFinding(PartFindings(criteria=kept), tuple(problems))
 
 
-def _told(finding: Finding, sources: Sources) -> dict[str, Any]:
-    draft = _checked(_verdict(finding), sources) if finding.finding != "NO_EVIDENCE" else None
-    told: dict[str, Any] = {
-        "number": finding.number,
-        "finding": finding.finding if draft and draft.is_judged else "NO_EVIDENCE",
-        "facts": shortened(finding.facts, MAX_REASONING_LENGTH),
-    }
-    if draft and draft.is_judged:
-        told["evidence"] = [
-            {
-                "where": shortened(place.where, MAX_WHERE_LENGTH),
-                "quote": place.quote if len(place.quote) <= MAX_QUOTE_LENGTH else place.quote[:MAX_QUOTE_LENGTH],
-            }
-            for place in draft.evidence
-        ]
-    elif draft:
-        told["note"] = shortened(
-            f"It said {finding.finding}, which does not count. {draft.reasoning}", MAX_QUOTE_LENGTH
-        )
-    return told
+NOTHING_HELD: Mapping[str, Any] = {"evidence": [], "finding": "NO_EVIDENCE"}
 
 
 def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> Mapping[int, DraftVerdict]:

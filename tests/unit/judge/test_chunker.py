@@ -5,6 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zelda_ci.domain.characters import marked
 from zelda_ci.judge.rendering import SEPARATOR, chunked, windowed
 
 UNITS = st.lists(st.text(max_size=60), max_size=40)
@@ -38,7 +39,7 @@ def test_no_chunk_could_have_taken_the_next_unit_too(units, budget):
             assert len(chunk.text) + len(SEPARATOR) + len(units[following.units[0]]) > budget
 
 
-@given(st.text(max_size=2000), st.integers(min_value=MARKER_ROOM, max_value=1000))
+@given(st.text(max_size=2000).map(marked), st.integers(min_value=MARKER_ROOM, max_value=1000))
 def test_a_window_fits_and_says_exactly_what_it_leaves_out(text, budget):
     shown = windowed(text, budget)
     assert len(shown) <= budget
