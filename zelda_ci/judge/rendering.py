@@ -67,9 +67,21 @@ def windowed(text: str, budget_chars: int) -> str:
     if len(text) <= budget_chars:
         return text
     room = max(0, budget_chars - len(_marker(len(text))))
-    head = int(room * HEAD_SHARE)
-    tail = room - head
-    return text[:head] + _marker(len(text) - room) + (text[-tail:] if tail else "")
+    size = int(room * HEAD_SHARE)
+    head, tail = _to_line(text[:size]), _from_line(text[len(text) - (room - size) :])
+    return head + _marker(len(text) - len(head) - len(tail)) + tail
+
+
+def _to_line(text: str) -> str:
+    """Without the line at its end, which is cut: the rest of it may mean something else, like 13 cut to 3."""
+    end = text.rfind("\n")
+    return text[:end] if end >= len(text) // 2 else text
+
+
+def _from_line(text: str) -> str:
+    """The same without the line at its beginning."""
+    start = text.find("\n")
+    return text[start + 1 :] if 0 <= start <= len(text) // 2 else text
 
 
 def _marker(characters: int) -> str:

@@ -127,6 +127,7 @@ SPOKEN |= {"reasoning", "activeForm", "title", "message"}
 # Words, and signs like ✓, which distinguish a runner's line from the name of a test.
 _WORDS = re.compile(r"\w+|[^\w\s\x00-\x7f]")
 _TOKEN = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|(#.*$)|(\|\|?|&&?|[;\n()])|([^\s'"|&;()]+)|(\s+)""", re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?(\w+)['\"]?[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SPEAKERS = {"echo", "printf", ":", "true", "say", "print"}
 _SEARCHERS = {"grep", "egrep", "fgrep", "rg", "ag", "ack", "git", "find", "ls", "test", "diff"}
 _SETTING = re.compile(r"\w+=")
@@ -147,8 +148,9 @@ class Speech:
 @functools.lru_cache(maxsize=500)
 def speech(command: str) -> Speech:
     """Tell apart what a command says and what it does."""
-    spoken: set[str] = set(_WORDS.findall(command)) if "<<" in command else set()
+    spoken: set[str] = {word for _, body in _HEREDOC.findall(command) for word in _WORDS.findall(body)}
     done: set[str] = set()
+    command = _HEREDOC.sub(" ", command)
     program: str | None = None
     for single, double, comment, separator, word, _ in _TOKEN.findall(command):
         literal = single or double

@@ -137,13 +137,13 @@ def problem_with(where: str, quote: str, sources: Sources) -> str | None:
 
 def look_up(where: str, quote: str, sources: Sources) -> Citing:
     """Look up a citation."""
-    place = where.strip().strip("`\"'").strip()
+    place = where.strip()
     if match := _ABSENT.fullmatch(place):
         claim = (match[1] or quote).strip()
         why = sources.absent(claim)
         return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
     shown = place[:MAX_NAME_LENGTH]
-    found = next((texts for name in _several(place) if (texts := _texts(name, sources)) is not None), None)
+    found = _found(place, sources)
     if found is None:
         return Citing(f"The cited place {shown!r} does not exist.")
     pieces = _cut(quote, sources.mark)
@@ -154,30 +154,34 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
     return _looked_up(pieces, shown, found, sources)
 
 
-_ABSENT = re.compile(r"absent(?:\s*:(.*))?", re.IGNORECASE | re.DOTALL)
+_ABSENT = re.compile(r"[`\"']?absent(?:\s*:(.*))?", re.IGNORECASE | re.DOTALL)
 
 
-def _several(place: str) -> Iterator[str]:
-    """A place, also in brackets; or where several are named, each of them."""
-    yield place
-    yield place.strip("[]").strip()
-    if ";" in place:
-        yield from (name.strip() for name in place.split(";") if name.strip())
+def _found(place: str, sources: Sources) -> Sequence[Passage] | None:
+    """The texts of a place, also in marks or brackets; where several places are named, of those that exist."""
+    for name in dict.fromkeys((place, place.strip("`\"'").strip(), place.strip("`\"'[] "))):
+        if (texts := _texts(name, sources)) is not None:
+            return texts
+    several = [_found(name, sources) for name in place.split(";")] if ";" in place else []
+    return [text for texts in several if texts for text in texts] or None
+
+
+_LEFT_OUT = r"^\[\.\.\. \d+ characters are left out here.*$"
 
 
 def _cut(quote: str, mark: str) -> list[str]:
     """A quote without the lines that are Zelda's own: they cut it into pieces."""
-    own = [r"^.*</?evidence-[0-9a-f]{8,}.*$", r"^\[\.\.\. \d+ characters are left out here.*$"]
-    own += [rf"^[ \t]*\[{re.escape(mark)} .*$"] if mark else []
+    own = [_LEFT_OUT]
+    own += [rf"^</?evidence-{re.escape(mark)}[0-9a-f]*\b.*$", rf"^[ \t]*\[{re.escape(mark)} .*$"] if mark else []
     return [piece for piece in re.split("|".join(own), quote, flags=re.MULTILINE) if quotes.plain(piece)]
 
 
 def _of_marks(quote: str, shown: str, sources: Sources) -> Citing:
     """A quote of Zelda's own lines: they may be there, and prove nothing."""
     fences = quotes.plain("\n".join(sources.blocks))
-    headings = f"[{sources.mark} " if sources.mark else None
     lines = [line for line in map(quotes.plain, quote.splitlines()) if line]
-    if all(line in fences or (headings and line.startswith(headings)) for line in lines):
+    headings = f"[{sources.mark} "
+    if all(line in fences or line.startswith(headings) or re.match(_LEFT_OUT, line) for line in lines):
         return Citing(weakness=_weak(shown, Standing.FRAME.value))
     return Citing(_not_found(quote, shown))
 
@@ -223,7 +227,7 @@ def _not_found(quote: str, shown: str) -> str:
 
 _TURN = re.compile(
     r"(?:transcript[:,]?\s*)?(?:[0-9a-f]{8} )?turns?\s*[#:]?\s*(\d{1,7})"
-    r"(?:[\s,/.;:]*(?:tool\s*)?call\s*[#:]?\s*(\d{1,7}))?(?:[\s\],]*[(:\[,].*)?",
+    r"(?:[\s,/.;:]*(?:tool\s*)?call\s*[#:]?\s*(\d{1,7}))?(?:[\s\],]*[(:\[,][^;]*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _LINES = re.compile(

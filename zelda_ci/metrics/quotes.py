@@ -157,7 +157,6 @@ def _substance(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-_FENCE = re.compile(r"^.*</?evidence-[0-9a-f]{8,}.*$", re.MULTILINE)
 _NUMBERED = re.compile(r"^[ \t]*\d+(?: \| ?|\t|→| *\|$)", re.MULTILINE)
 _PATCH_MARK = re.compile(r"^[+\- ]", re.MULTILINE)
 _CODE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
@@ -166,10 +165,9 @@ _ELLIPSIS = re.compile(r"^[ \t\n]*(?:\.\.\.|…)|(?:\.\.\.|…)[ \t\n]*$")
 
 def forms_of(quote: str, mark: str) -> Iterator[str]:
     """A quote in every form in which it may stand in a text, as it is first; `mark` is that of Zelda's headings."""
-    unmarked = _FENCE.sub("", quote)
-    unmarked = unmarked.replace(f"[{mark} ", "[") if mark else unmarked
+    told = quote.replace(f"[{mark} ", "[") if mark else quote
     seen: set[str] = set()
-    for bare in (unmarked, _CODE_MARK.sub("", unmarked), unmarked.strip().strip("`\"'“”")):
+    for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”")):
         for unnumbered in (bare, without_numbers(bare)):
             for form in (unnumbered, _PATCH_MARK.sub("", unnumbered), _ELLIPSIS.sub("", unnumbered)):
                 words = plain(form)

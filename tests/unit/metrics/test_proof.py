@@ -1,0 +1,329 @@
+"""What a PASS can rest on: facts that were looked up, not words, echoes, headings, removed lines or context."""
+
+import pytest
+
+from tests.builders import safe, session
+from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
+
+PATCH = """\
+diff --git a/shop/cart.py b/shop/cart.py
+index 1111111..2222222 100644
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -1,4 +1,4 @@ class Cart:
+ def total(cart):
+-    return first(cart)
++    return sum(cart)
+ # end of the cart
+--- a removed line of SQL
++++ an added line of C
+diff --git "a/caf\\303\\251 menu.txt" "b/caf\\303\\251 menu.txt"
+new file mode 100644
+index 0000000..3333333
+--- /dev/null
++++ "b/caf\\303\\251 menu.txt"
+@@ -0,0 +1 @@
++espresso
+diff --git a/gone.py b/gone.py
+deleted file mode 100644
+index 4444444..0000000
+--- a/gone.py
++++ /dev/null
+@@ -1 +0,0 @@
+-print("debug")
+diff --git a/old.txt b/new.txt
+similarity index 100%
+rename from old.txt
+rename to new.txt
+"""
+CART = "def total(cart):\n    return sum(cart)\n# end of the cart\n++ an added line of C\n"
+CAFE = "café menu.txt"
+
+
+def told(*steps: str, **inputs: dict[str, object]) -> SessionTranscript:
+    """A session whose calls were given more: `t3={...}` for the first call of turn 3."""
+    transcript = session(*steps)
+    entries = []
+    for entry in transcript.entries:
+        given = inputs.get(f"t{entry.index}") if isinstance(entry, Turn) else None
+        if given and isinstance(entry, Turn):
+            call = entry.tool_calls[0].model_copy(update={"input": safe.json(given)})
+            entries.append(entry.model_copy(update={"tool_calls": (call, *entry.tool_calls[1:])}))
+        else:
+            entries.append(entry)
+    return transcript.model_copy(update={"entries": tuple(entries)})
+
+
+def sources(transcript: SessionTranscript | None = None, **others: object) -> Sources:
+    given = transcript or session('"Nothing."')
+    files = {"shop/cart.py": CART, CAFE: "espresso\n"}
+    return Sources(
+        files,
+        sections(PATCH),
+        turns_of(given),
+        "testCommand `make test` ended with exit code 0.\n13 passed in 1.5s",
+        {"README.md": "# Shop\nOpen daily.\n"}.get,
+        task="Make total work.\nKeep it short.",
+        patch_text=PATCH,
+        transcript=given,
+        mark="a1b2c3d4",
+        knows_final_state=True,
+        **others,  # type: ignore[arg-type]
+    )
+
+
+def weakness(where: str, quote: str, given: Sources) -> str:
+    citing = look_up(where, quote, given)
+    assert citing.problem is None, citing.problem
+    return citing.weakness or ""
+
+
+RUN = told(
+    '"All 7 tests pass."',
+    "Bash pytest -q -> 7 passed in 0.12s",
+    'Bash echo "All tests pass" -> All tests pass',
+    "Write /tmp/w/status.txt",
+    "Bash cat status.txt -> 9 tests pass today",
+    "Read a.py -> \t1\tfirst line\n\t2\tsecond line",
+    "TodoWrite x -> Todos have been modified",
+    "Agent checker -> All tests pass, says the checker",
+    "Bash git push -> denied",
+    "Edit /tmp/w/shop/cart.py",
+    "Bash make check; echo done -> make: no such target",
+    t4={"file_path": "/tmp/w/status.txt", "content": "9 tests pass today"},
+    t7={"todos": [{"content": "run the tests", "status": "completed"}]},
+    t8={"subagent_type": "checker", "prompt": "Say that everything is fine."},
+    t10={"file_path": "/tmp/w/shop/cart.py", "old_string": "x", "new_string": "return min(cart)"},
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "quote"),
+    [
+        ("turn 2 call 1", "7 passed in 0.12s"),
+        ("turn 2", "command: pytest -q\n[a1b2c3d4 returned]\n7 passed in 0.12s"),
+        ("turn 2", "pytest -q"),
+        ("turn 6 call 1", "first line\nsecond line"),
+        ("turn 11", "make: no such target"),
+        ("turn 11 call 1", "make check; echo done"),
+        ("turn 10", "file_path: /tmp/w/shop/cart.py"),
+        ("patch:shop/cart.py", "+    return sum(cart)"),
+        ("patch:shop/cart.py", "-    return first(cart)\n+    return sum(cart)"),
+        ("patch:shop/cart.py", "++ an added line of C"),
+        ("removed:shop/cart.py", "return first(cart)"),
+        ("removed:gone.py", '-print("debug")'),
+        ("patch:gone.py", "deleted file mode 100644"),
+        ("patch:new.txt", "rename from old.txt\nrename to new.txt"),
+        ("shop/cart.py:1-2", "def total(cart):"),
+        ("README.md:2", "Open daily."),
+        ("build-and-tests", "13 passed in 1.5s"),
+        ("task", "Keep it short."),
+    ],
+)
+def test_a_pass_rests_on_facts(where, quote):
+    assert weakness(where, quote, sources(RUN)) == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "quote", "why"),
+    [
+        ("turn 1", "All 7 tests pass.", "own words"),
+        ("turn 3 call 1", "All tests pass", "own words|had written itself"),
+        ("turn 3 call 1", 'echo "All tests pass"', "own words"),
+        ("turn 5 call 1", "9 tests pass today", "had written itself"),
+        ("turn 7 call 1", "run the tests", "own words"),
+        ("turn 7 call 1", "Todos have been modified", "own words"),
+        ("turn 8 call 1", "All tests pass, says the checker", "own words"),
+        ("turn 8 call 1", "Say that everything is fine.", "own words"),
+        ("turn 9 call 1", "git push", "own words"),
+        ("turn 10 call 1", "return min(cart)", "no longer there"),
+        ("turn 2 call 1", "[a1b2c3d4 turn 2 call 1: Bash]", "headings"),
+        ("patch:shop/cart.py", "diff --git a/shop/cart.py b/shop/cart.py", "headings"),
+        ("patch:shop/cart.py", "index 1111111..2222222 100644", "headings"),
+        ("patch:shop/cart.py", "--- a/shop/cart.py\n+++ b/shop/cart.py", "headings"),
+        ("patch:shop/cart.py", "class Cart:", "headings"),
+        ("patch:shop/cart.py", "return first(cart)", "removed"),
+        ("patch:shop/cart.py", "-    return first(cart)", "removed"),
+        ("patch:shop/cart.py", "-- a removed line of SQL", "removed"),
+        ("gone.py:1", 'print("debug")', "removed"),
+        ("patch:shop/cart.py", "# end of the cart", "were there before"),
+        ("removed:shop/cart.py", "return sum(cart)", "headings"),
+        ("shop/cart.py:1", "def", "too short"),
+    ],
+)
+def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
+    found = weakness(where, quote, sources(RUN))
+    assert any(reason in found for reason in why.split("|")), found
+
+
+@pytest.mark.parametrize(
+    ("where", "quote"),
+    [
+        ("shop/cart.py:2", "et"),  # inside a word
+        ("shop/cart.py:2", "eturn sum"),
+        ("build-and-tests", "3 passed"),  # of 13
+        ("build-and-tests", "5s"),
+        ("build-and-tests", "exit code 0.1"),
+        ("turn 2 call 1", "7 passed in 0.1"),
+        ("turn 2 call 1", "17 passed"),
+        ("removed:README.md", "Open daily."),
+        ("removed:other.py", "x"),
+        ("shop/cart.py:1", "def total(cart): ... return sum(cart)"),
+    ],
+)
+def test_what_was_not_copied_does_not_hold(where, quote):
+    assert problem_with(where, quote, sources(RUN))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "turn 2",
+        "Turn 2, call 1",
+        "turn 2 / call 1",
+        "[a1b2c3d4 turn 2 call 1: Bash]",
+        "turn #2 call #1",
+        "turn 2 (Bash)",
+        "transcript: turn 2",
+        "turn 9; turn 2",
+        "turn 2, call 1: Bash",
+    ],
+)
+def test_a_turn_may_be_written_in_many_ways(where):
+    assert problem_with(where, "7 passed in 0.12s", sources(RUN)) is None
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "shop/cart.py:2",
+        "./shop/cart.py:2",
+        "shop\\cart.py:2",
+        "shop/cart.py#L2",
+        "shop/cart.py:L1-L2",
+        "shop/cart.py:2:5",
+        "shop/cart.py lines 1-2",
+        "shop/cart.py, line 2",
+        "shop/cart.py (lines 1 to 2)",
+        "b/shop/cart.py:2",
+        "file: shop/cart.py:2",
+        "`shop/cart.py:2`",
+        "shop/cart.py:1\u20132",
+        "shop/cart.py",
+    ],
+)
+def test_lines_of_a_file_may_be_written_in_many_ways(where):
+    assert problem_with(where, "2 | return sum(cart)", sources()) is None
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        CAFE,
+        f"{CAFE}:1",
+        '"caf\\303\\251 menu.txt"',
+        "caf\\303\\251 menu.txt",
+        "cafe\u0301 menu.txt",
+        f"patch:{CAFE}",
+        'patch:"caf\\303\\251 menu.txt"',
+        f'"b/{CAFE}"',
+        "patch",
+        "diff: café menu.txt",
+    ],
+)
+def test_a_path_beyond_ascii_is_found_however_it_is_written(where):
+    assert problem_with(where, "espresso", sources()) is None
+
+
+def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
+    given = Sources({"odd\\name.txt": "its text\n", "[id].tsx": "its text\n", "app/[id]/page:2.tsx": "its text\n"})
+    for path in given.files:
+        assert problem_with(path, "its text", given) is None
+        assert problem_with(f"{path}:1", "its text", given) is None
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "“7 passed in 0.12s”",
+        "7\xa0passed in\u200b 0.12s",
+        "```\n7 passed in 0.12s\n```",
+        "7 passed in ...",
+        "`7 passed in 0.12s`",
+        "... passed in 0.12s",
+        "7\n   passed in 0.12s",
+    ],
+)
+def test_what_copying_changes_does_not_matter(quote):
+    assert weakness("turn 2", quote, sources(RUN)) == ""
+
+
+def test_colours_of_a_terminal_do_not_matter():
+    coloured = sources(session("Bash make -> \x1b[32m12 passed\x1b[0m in 3s"))
+    assert weakness("turn 1", "12 passed in 3s", coloured) == ""
+    assert weakness("turn 1", "\x1b[32m12 passed\x1b[0m", coloured) == ""
+    assert problem_with("turn 1", "2 passed", coloured)
+
+
+def test_a_line_of_one_character_may_be_all_there_is():
+    assert weakness("turn 1", "0", sources(session("Bash grep -c TODO src -> 0"))) == ""
+
+
+def test_letters_of_a_script_without_spaces_are_found_within_a_line():
+    assert weakness("turn 1", "合計を計算", sources(session("Bash run -> 店の合計を計算しました"))) == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf '%s\\n' 'All 7 tests pass'",
+        "echo All 7 tests pass",
+        "cat <<EOF\nAll 7 tests pass\nEOF",
+        "python -c \"print('All 7 tests pass')\"",
+        'true && echo -e "All 7\\ntests pass"',
+        "echo All 7 | sed 's/$/ tests pass/'",
+    ],
+)
+def test_a_command_that_repeats_what_it_was_told_proves_nothing(command):
+    given = told("Bash x -> All 7 tests pass", t1={"command": command})
+    assert weakness("turn 1 call 1", "All 7 tests pass", sources(given))
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ('pytest; echo "exit code: $?"', "exit code: 0"),
+        ("grep 'return sum' shop/cart.py", "    return sum(cart)"),
+        ("git commit -qm 'Fix total' && git log -1 --format=%s", "Fix total"),
+        ("ls shop/cart.py", "shop/cart.py"),
+        ("pytest -k total", "1 passed, 3 deselected in 0.02s"),
+    ],
+)
+def test_a_command_that_finds_out_something_is_believed(command, output):
+    given = told(f"Bash x -> {output}", t1={"command": command})
+    assert weakness("turn 1 call 1", output, sources(given)) == ""
+
+
+def test_what_a_session_wrote_counts_while_it_is_there():
+    given = told(
+        "Write x", t1={"file_path": "/tmp/w/shop/cart.py", "content": "def total(cart):\n    return sum(cart)"}
+    )
+    assert weakness("turn 1 call 1", "    return sum(cart)", sources(given)) == ""
+
+
+def test_the_names_of_tests_that_a_session_wrote_do_not_turn_a_runners_lines_into_echoes():
+    given = told(
+        "Write x", "Bash npm test -> ok 1 - adds two numbers\n  ✓ adds two numbers (2 ms)",
+        t1={"file_path": "/w/t.js", "content": "test('adds two numbers', () => {})"},
+    )  # fmt: skip
+    assert weakness("turn 2", "ok 1 - adds two numbers", sources(given)) == ""
+    assert weakness("turn 2", "✓ adds two numbers (2 ms)", sources(given)) == ""
+
+
+def test_a_script_that_prints_what_the_session_wrote_into_it_proves_nothing():
+    given = told(
+        "Write x", "Bash npm test -> all 7 checks passed",
+        t1={"file_path": "/w/package.json", "content": '{"scripts": {"test": "echo all 7 checks passed"}}'},
+    )  # fmt: skip
+    assert "written itself" in weakness("turn 2", "all 7 checks passed", sources(given))
