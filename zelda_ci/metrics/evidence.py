@@ -139,7 +139,7 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
     """Look up a citation."""
     place = where.strip()
     if match := _ABSENT.fullmatch(place):
-        claim = (match[1] or quote).strip()
+        claim = (match[2] or quote).strip()
         why = sources.absent(claim)
         return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
     shown = place[:MAX_NAME_LENGTH]
@@ -154,7 +154,7 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
     return _looked_up(pieces, shown, found, sources)
 
 
-_ABSENT = re.compile(r"[`\"']?absent(?:\s*:(.*))?", re.IGNORECASE | re.DOTALL)
+_ABSENT = re.compile(r"([`\"']?)absent(?:\s*:(.*))?\1", re.IGNORECASE | re.DOTALL)
 
 
 def _found(place: str, sources: Sources) -> Sequence[Passage] | None:

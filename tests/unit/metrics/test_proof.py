@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import safe, session
-from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.domain.session import Entry, SessionTranscript, Turn
 from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
 
 PATCH = """\
@@ -44,7 +44,7 @@ CAFE = "café menu.txt"
 def told(*steps: str, **inputs: dict[str, object]) -> SessionTranscript:
     """A session whose calls were given more: `t3={...}` for the first call of turn 3."""
     transcript = session(*steps)
-    entries = []
+    entries: list[Entry] = []
     for entry in transcript.entries:
         given = inputs.get(f"t{entry.index}") if isinstance(entry, Turn) else None
         if given and isinstance(entry, Turn):

@@ -1,0 +1,129 @@
+"""Claims of absence: Zelda looks itself, and what it could not look through is not known to be without it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.builders import session
+from zelda_ci.metrics import absence
+from zelda_ci.metrics.absence import LookedThrough
+from zelda_ci.metrics.evidence import Sources, look_up
+
+PATCH = """\
+diff --git a/a.py b/a.py
+--- a/a.py
++++ b/a.py
+@@ -1,2 +1,2 @@
+ console.log(context)
+-eval(old)
++print(new)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "src" / "a.js").write_text("const a = 1\nreturn a\n")
+    (root / "src" / "deep" / "b.js").write_text("console.log(1)\n")
+    (root / "docs").mkdir()
+    (root / "docs" / "read me.md").write_text("# Title\n")
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("secretword")
+    (root / "wide.txt").write_bytes("wideword\n".encode("utf-16"))
+    (root / "data.bin").write_bytes(b"\0\1binaryword\0")
+    return root
+
+
+def objection(root: Path | None, claim: str) -> str | None:
+    return LookedThrough(root, PATCH, lambda: session("Bash git commit", "Read a.py").tool_calls).objection(claim)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "console.log in src/*.js",
+        "TODO in src/**",
+        "TODO in src, docs/**",
+        "TODO in .",
+        "`TODO` in **",
+        '"const b" in src/**',
+        "/console\\.\\w+/ in docs/**",
+        "/^a/ in src/a.js",
+        "secretword in **",
+        'TODO in "docs/read me.md"',
+        "any file in legacy/**",
+        "a in b in src/**",
+        "eval( in patch",
+        "console.log in patch",
+        "git push in calls",
+    ],
+)
+def test_what_is_absent_is_shown_to_be(tree, claim):
+    assert objection(tree, claim) is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "why"),
+    [
+        ("console.log in src/**", "src/deep/b.js has it"),
+        ("console.log in ./src", "src/deep/b.js has it"),
+        ("/CONSOLE/i in **", "src/deep/b.js has it"),
+        ("/^return/ in src/a.js", "src/a.js has it"),
+        ("wideword in **", "wide.txt has it"),
+        ("binaryword in *.bin", "data.bin has it"),
+        ("TODO in nowhere/**", "no file has such a path"),
+        ("any file in docs/**", "is there"),
+        ("TODO", "must have the form"),
+        ("x in **", "2 to 300 characters"),
+        ("/(/ in **", "RE2"),
+        ("/x*/ in **", "found in every text"),
+        ("print(new) in patch", "the patch adds it"),
+        ("git commit in calls", "a call of Bash has it"),
+        ("Read in calls", "a call of Read has it"),
+    ],
+)
+def test_what_is_there_or_cannot_be_looked_for_is_told(tree, claim, why):
+    assert why in (objection(tree, claim) or "")
+
+
+def test_without_the_final_files_only_what_was_kept_can_be_looked_through():
+    assert "are gone" in (objection(None, "TODO in **") or "")
+    assert objection(None, "git push in calls") is None
+    assert "not known" in (LookedThrough(None, None, tuple).objection("TODO in patch") or "")
+
+
+def test_links_pipes_and_closed_folders_are_not_looked_through_and_said(tree, tmp_path):
+    (tmp_path / "outside.js").write_text("TODO")
+    (tree / "src" / "link.js").symlink_to(tmp_path / "outside.js")
+    assert "link.js is a link" in (objection(tree, "TODO in src/**") or "")
+    (tree / "src" / "link.js").unlink()
+    os.mkfifo(tree / "src" / "pipe.js")
+    assert "pipe.js is a link or no regular file" in (objection(tree, "TODO in src/**") or "")
+    (tree / "src" / "pipe.js").unlink()
+    (tree / "way").symlink_to(tmp_path)
+    assert "way is a link" in (objection(tree, "TODO in **") or "")
+    assert objection(tree, "TODO in src/**") is None
+
+
+def test_more_than_is_looked_through_is_said(tree, monkeypatch):
+    with (tree / "src" / "huge.js").open("wb") as file:
+        file.truncate(absence.MAX_FILE_BYTES + 1)
+    assert "huge.js could not be looked through" in (objection(tree, "TODO in src/**") or "")
+    assert objection(tree, "TODO in docs/**") is None
+    monkeypatch.setattr(absence, "MAX_ENTRIES", 3)
+    assert "too many files" in (objection(tree, "TODO in docs/**") or "")
+
+
+def test_an_absence_is_cited_like_a_place_and_proves_something(tree):
+    sources = Sources(absent=lambda claim: objection(tree, claim))
+    for where, quote in (
+        ("absent: TODO in src/**", ""),
+        ("absent", "TODO in src/**"),
+        ("`absent: TODO in src/**`", ""),
+    ):
+        assert look_up(where, quote, sources).problem is None
+        assert look_up(where, quote, sources).weakness is None
+    assert "has it" in (look_up("absent: console.log in **", "", sources).problem or "")
+    assert "gone" in (look_up("absent: TODO in **", "", Sources()).problem or "")
