@@ -323,6 +323,8 @@ class Shelf:
 
     tools = (LookupTool("read_book", "Reads a book.", {"type": "object", "properties": {"title": {"type": "string"}}}),)
 
+    remark = "Some books are lent."
+
     def __init__(self, length: int = 10) -> None:
         self.read: list[Any] = []
         self._length = length
@@ -346,6 +348,7 @@ async def test_a_judge_looks_things_up_before_it_answers() -> None:
     first, second, third = api.requests
     assert [tool["name"] for tool in first.body["tools"]] == ["read_book", "answer_colour"]
     assert "read_book" in first.messages[0]["content"][-1]["text"]
+    assert "Some books are lent." in first.messages[0]["content"][-1]["text"]
     assert "20 look-ups" in first.messages[0]["content"][-1]["text"]
     # Every request begins like the one before, so that only what is new is paid in full.
     assert third.messages[: len(second.messages) - 1] == second.messages[:-1]

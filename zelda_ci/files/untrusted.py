@@ -7,8 +7,11 @@ says why a file was not read: `FileNotFoundError`, `NotRegularError`, `TooLargeE
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 # A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8.
@@ -102,9 +105,9 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
         os.close(descriptor)
 
 
-def read_head(name: Name, max_bytes: int) -> bytes:
-    """The first bytes of a regular file, however large it is; errors as for `read`."""
-    descriptor, size = _opened(name, os.O_RDONLY | os.O_NOFOLLOW, None)
+def read_head(name: Name, max_bytes: int, *, folder: int | None = None) -> bytes:
+    """The first bytes of a regular file, however large it is; arguments and errors as for `read`."""
+    descriptor, size = _opened(name, os.O_RDONLY | os.O_NOFOLLOW, folder)
     try:
         return _content(descriptor, size, max_bytes)
     finally:
@@ -155,6 +158,57 @@ def entered(top: Path | int, parts: Iterable[str | bytes] = ()) -> Iterator[int]
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+# Each folder is reached from the top, so that the time grows with the square of the depth.
+MAX_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What lies below a folder."""
+
+    files: tuple[tuple[str, int], ...] = ()
+    """Regular files by path, with forward slashes, and their sizes: first those that are not deep, each level sorted.
+    Bytes that are no UTF-8 are surrogates in a path, as Python has them."""
+    is_whole: bool = True
+    """False where there is more than was looked at, or a folder could not be entered."""
+
+
+def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> Tree:
+    """Walk a tree; no link is followed.
+
+    Args:
+        top: Where to start.
+        max_entries: Most that are looked at, of whatever kind.
+        leave_out: Names that are passed over, wherever they are.
+    """
+    files: list[tuple[str, int]] = []
+    waiting: deque[tuple[str, ...]] = deque([()])
+    room, is_whole = max_entries, True
+    while waiting:
+        parts = waiting.popleft()
+        try:
+            with entered(top, parts) as folder, os.scandir(folder) as listing:
+                # One more than there is room for: whoever made the folder chose how many it holds.
+                entries = sorted(islice(listing, room + 1), key=lambda entry: entry.name)
+                kinds = [(entry, entry.stat(follow_symlinks=False)) for entry in entries[:room]]
+        except OSError:
+            is_whole = False
+            continue
+        is_whole &= len(entries) <= room
+        room -= len(kinds)
+        for entry, status in kinds:
+            path = (*parts, entry.name)
+            if entry.name in leave_out:
+                continue
+            if is_regular(status):
+                files.append(("/".join(path), status.st_size))
+            elif stat.S_ISDIR(status.st_mode) and len(path) <= MAX_DEPTH:
+                waiting.append(path)
+            elif stat.S_ISDIR(status.st_mode):
+                is_whole = False
+    return Tree(tuple(files), is_whole)
 
 
 def is_regular(status: os.stat_result) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
@@ -58,6 +58,10 @@ class Lookups(Protocol):
     @property
     def tools(self) -> Sequence[LookupTool]:
         """What is offered, in a fixed order."""
+
+    @property
+    def remark(self) -> str:
+        """What the judge should know about them, in a sentence; mostly nothing."""
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         """One look-up: bounded, redacted, fenced. What is wrong with a request is said in the answer, never raised.
@@ -143,6 +147,16 @@ class AbsentJudge:
     async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Say why there is no answer."""
         raise self._why
+
+
+MAX_PROBLEMS = 10
+
+
+def problems_of(problem: ValidationError) -> str:
+    """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
+    return "; ".join(sentences)
 
 
 def estimated_tokens(*texts: str) -> int:

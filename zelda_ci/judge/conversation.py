@@ -14,12 +14,10 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion, problems_of
 from zelda_ci.judge.prompts import render
 from zelda_ci.judge.replies import ModelReply
 from zelda_ci.redact import Redactor, SafeText
-
-MAX_PROBLEMS = 10
 
 # Calls in one reply of the model; more of them are a loop rather than a search.
 MAX_CALLS_AT_ONCE = 16
@@ -111,9 +109,9 @@ class Conversation(Generic[A]):
             JudgeError: It has been told before: a judge that is wrong twice would be wrong a third time, for money.
         """
         if self._corrected:
-            raise _invalid(self.redact(_problems(problem)))
+            raise _invalid(self.redact(problems_of(problem)))
         self._corrected = True
-        words = f"That answer cannot be used: {_problems(problem)}. Give the whole answer again, in the required form."
+        words = f"That answer cannot be used: {problems_of(problem)}. Give it again, whole and in the required form."
         results = [self._result(call.id, self.redact(words), is_error=True) for call in reply.calls]
         self._messages += [self._said(reply), {"role": "user", "content": results or [_block(words)]}]
 
@@ -128,7 +126,8 @@ class Conversation(Generic[A]):
             if blocks:
                 blocks[-1]["cache_control"] = CACHED
         offered = [tool.name for tool in self._offers()]
-        how = render("answering", tool=tool_name(self.form), offered=offered, limits=self.limits)
+        remark = question.lookups.remark if question.lookups else ""
+        how = render("answering", tool=tool_name(self.form), offered=offered, limits=self.limits, remark=remark)
         return [*common, *shared, _block(self.redact(f"{question.body}\n\n{how}"))]
 
     def _offers(self) -> Sequence[Any]:
@@ -233,12 +232,6 @@ def _block(text: str) -> dict[str, Any]:
 
 def _first_sentence(form: type[BaseModel]) -> str:
     return f"Give your answer: {(form.__doc__ or form.__name__).strip().splitlines()[0]}"
-
-
-def _problems(problem: ValidationError) -> str:
-    errors = problem.errors(include_url=False, include_input=False, include_context=False)
-    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
-    return "; ".join(sentences)
 
 
 def _invalid(problems: str) -> JudgeError:
