@@ -28,6 +28,7 @@ from zelda_ci.files import locks
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge
+from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
 from zelda_ci.model_proxy.meter import Meter
@@ -286,8 +287,12 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
             context_tokens=suite.judge.context_tokens,
             max_tokens=suite.judge.max_tokens,
             timeout_seconds=suite.judge.timeout_seconds,
+            limits=LookupLimits(
+                suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
+            ),
         )
-        return anthropic_judge.AnthropicJudge(access, redact, _price, notify)
+        forms = metrics.forms(suite.metrics)
+        return anthropic_judge.AnthropicJudge(access, redact, _price, notify, forms=forms)
 
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
         return metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact))

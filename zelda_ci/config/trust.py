@@ -38,7 +38,10 @@ OF_THE_BASE: Mapping[str, str] = {
     "isolation": "would have changed how session and commands are confined",
 }
 # The lower of the two counts: a pull request may spend less, not more.
-LOWEST: Mapping[str, str] = {"execution.maxCostUsd": "would have raised what a session may cost"}
+LOWEST: Mapping[str, str] = {
+    "execution.maxCostUsd": "would have raised what a session may cost",
+    "judge.maxLookupCostUsd": "would have raised what a judge may look up",
+}
 # What is tested, and by which measure; whoever reviews the suites decides about these.
 OF_THE_HEAD = frozenset(
     {
@@ -47,7 +50,8 @@ OF_THE_HEAD = frozenset(
         "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "metrics", "efficiencyTargets", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "coverageThreshold", "testReport",
         "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
-        "judge.timeoutSeconds", "judge.contextTokens", "undecided", "gate",
+        "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters", "undecided",
+        "gate",
     }
 )  # fmt: skip
 NOT_TAKEN = "it was not taken from the pull request"

@@ -1,8 +1,12 @@
 """The metrics: one module each, none knowing another. The rows of `domain.measures` name them."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from types import ModuleType
+
+from pydantic import BaseModel
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import METRICS, Metric
@@ -26,6 +30,19 @@ def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator
 def ask_judge(switches: MetricSwitches) -> bool:
     """Whether any of the metrics needs a judge."""
     return any(_switched_on(switches, judged=True))
+
+
+def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:
+    """In which the judges of a suite conclude: `FORM` of their modules, in the order of the metrics."""
+    modules = (_module(metric) for metric in _switched_on(switches, judged=True))
+    return tuple(form for module in modules if isinstance(form := getattr(module, "FORM", None), type))
+
+
+def _module(metric: Metric) -> ModuleType | None:
+    """Nothing where it cannot be used: `_created` says why."""
+    with suppress(Exception):
+        return import_module(f"{__name__}.{METRICS[metric].module}")
+    return None
 
 
 def _switched_on(switches: MetricSwitches, *, judged: bool) -> Iterator[Metric]:

@@ -27,6 +27,8 @@ from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
 PROMPT_VERSION = "2"
+# In which it answers.
+FORM = Verdicts
 
 # Criteria of one question: the verdicts on them fit into an answer of usual length.
 MAX_CONCURRENT = 20

@@ -30,6 +30,8 @@ from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
 PROMPT_VERSION = "1"
+# In which it answers.
+FORM = Claims
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15

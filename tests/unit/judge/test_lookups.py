@@ -173,7 +173,7 @@ def test_turns_are_listed_with_their_calls() -> None:
     ("values", "why"),
     [({"turn": 9}, "no turn 9"), ({"turn": 1, "call": 5}, "1 calls"), ({"turn": 3, "first_line": 5}, "1 lines")],
 )
-def test_what_is_not_in_the_transcript_is_said(values: dict[str, int], why: str) -> None:
+def test_what_is_not_in_the_transcript_is_said(values: dict[str, Any], why: str) -> None:
     assert why in look("read_turn", **values)
 
 
