@@ -1,10 +1,13 @@
 """The judge against a real server on loopback: answers, every kind of failure, deadlines."""
 
 import json
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
@@ -407,3 +410,37 @@ async def test_judges_with_a_common_prefix_send_it_alike_up_to_its_mark() -> Non
     assert shared == second.messages[0]["content"][:2]
     assert ["cache_control" in block for block in shared] == [False, True]
     assert [block["text"] for block in second.messages[0]["content"][2:4]] == ["You see shapes.", "Rules."]
+
+
+async def test_questions_that_begin_alike_wait_for_the_first_answer_to_begin() -> None:
+    """Asked at once, each of them would write the whole prefix into the cache, and pay for it."""
+    common = CommonPrefix("All judges read this.", ("The transcript. " * 1000,))
+    gate = threading.Event()
+    at_once: list[int] = []
+
+    def answers(request: ApiRequest) -> Message:
+        if request.index:
+            gate.set()
+            return GREEN
+        time.sleep(0.5)
+        at_once.append(len(api.requests))
+        # It begins, and ends only when another question has come: that one need not wait for the end.
+        return replace(GREEN, gate=gate)
+
+    with ScriptedApi(answers) as api:
+        asked = judge(api.url)
+        async with anyio.create_task_group() as group:
+            for body in ("Which one?", "And now?", "And then?"):
+                group.start_soon(asked.ask, replace(QUESTION, common=common, body=body), Colour)
+    assert at_once == [1]
+    assert len(api.requests) == 3
+
+
+async def test_a_first_question_that_fails_keeps_no_other_waiting() -> None:
+    common = CommonPrefix("All judges read this.", ("The transcript. " * 1000,))
+    with ScriptedApi([http_error(401), GREEN]) as api:
+        asked = judge(api.url)
+        with pytest.raises(JudgeError):
+            await asked.ask(replace(QUESTION, common=common), Colour)
+        with anyio.fail_after(PATIENCE):
+            assert (await asked.ask(replace(QUESTION, common=common), Colour)).attempts == 1

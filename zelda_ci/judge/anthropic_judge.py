@@ -14,7 +14,7 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion, estimated_tokens
 from zelda_ci.judge.conversation import OPTIONAL, Conversation, LookupLimits
 from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Cost in US dollars of an answer of a model, from the API's `usage` object.
 Price = Callable[[str, Mapping[str, Any]], float]
+
+# Below this, the API caches nothing.
+MIN_CACHED_TOKENS = 1024
 
 # An answer is a few thousand tokens.
 MAX_REPLY_BYTES = 16 << 20
@@ -84,6 +87,8 @@ class _Asking:
     client: "AsyncAnthropic"
     deadline: anyio.CancelScope
     tally: _Tally
+    begun: anyio.Event
+    """Set when the first answer begins: from then on others can read what the question has written into the cache."""
 
 
 class AnthropicJudge:
@@ -118,6 +123,8 @@ class AnthropicJudge:
         self._is_introduced = False
         self._left_out: set[str] = set()
         """Of `OPTIONAL`, what the other side has refused."""
+        self._begun: dict[object, anyio.Event] = {}
+        """By what questions begin with."""
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
         """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
@@ -128,10 +135,26 @@ class AnthropicJudge:
         await anyio.to_thread.run_sync(preload)
         self._introduce()
         tally, limit = _Tally(), self._access.timeout_seconds
-        async with _connected(self._access) as client:
-            with anyio.move_on_after(limit) as deadline:
-                return await self._until_valid(_Asking(client, deadline, tally), self._conversation(question, form))
+        talk = self._conversation(question, form)
+        begun = await self._alone_at_first(question)
+        try:
+            async with _connected(self._access) as client:
+                with anyio.move_on_after(limit) as deadline:
+                    return await self._until_valid(_Asking(client, deadline, tally, begun), talk)
+        finally:
+            begun.set()
         raise replies.too_late(limit, tally.last)
+
+    async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
+        """Wait until another question that begins alike is being answered: at once, each would pay for all of it."""
+        common = question.common
+        start = (common.system, *common.blocks) if common else (question.system, *question.shared)
+        if estimated_tokens(*start) < MIN_CACHED_TOKENS:
+            return anyio.Event()
+        if start not in self._begun:
+            return self._begun.setdefault(start, anyio.Event())
+        await self._begun[start].wait()
+        return anyio.Event()
 
     def _conversation(self, question: JudgeQuestion, form: type[A]) -> Conversation[A]:
         import anthropic  # noqa: PLC0415 - preloaded
@@ -188,7 +211,7 @@ class AnthropicJudge:
                 timeout=httpx2.Timeout(self._access.timeout_seconds, read=self._patience(asking)),
                 **talk.request(self._left_out),
             ) as response:
-                return await _received(response.iter_bytes())
+                return await _received(response.iter_bytes(), asking.begun)
         except anthropic.APIStatusError as problem:
             reason = self._redact(problem.api_message or problem.message)
             raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
@@ -278,9 +301,10 @@ def _deprecation(model: str) -> list[str]:
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
 
 
-async def _received(chunks: AsyncIterator[bytes]) -> bytes:
+async def _received(chunks: AsyncIterator[bytes], begun: anyio.Event) -> bytes:
     data = bytearray()
     async for chunk in chunks:
+        begun.set()
         data += chunk
         if len(data) > MAX_REPLY_BYTES:
             break

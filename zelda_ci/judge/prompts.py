@@ -1,11 +1,13 @@
 """Prompts: Jinja2 files, each with a version that becomes part of the result, and fences around what is quoted."""
 
 import secrets
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.judge.base import CommonPrefix
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -47,6 +49,11 @@ def new_nonce() -> str:
 def mark_of(nonce: str) -> str:
     """A short form, for the many small marks inside a fence."""
     return nonce[:8]
+
+
+def common_prefix(blocks: Sequence[str], nonce: str) -> CommonPrefix:
+    """What all judges of a run read first: the rule for evidence, and evidence in fences."""
+    return CommonPrefix(render("judge-system", nonce=nonce, mark=mark_of(nonce)), tuple(blocks))
 
 
 def fence(kind: str, text: str, nonce: str) -> str:
