@@ -238,7 +238,7 @@ _PATCH = re.compile(r"(?:patch|diff)(?:\s*:\s*|\s+(?:of\s+)?)(.+)", re.IGNORECAS
 _REMOVED = re.compile(r"removed\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
 _FILE = re.compile(r"(?:final-)?file\s*:\s*(.+)", re.IGNORECASE | re.DOTALL)
 _CHECKS = re.compile(r"build[- ]and[- ]tests?\b.*", re.IGNORECASE | re.DOTALL)
-_OTHERS = re.compile(r"transcript|hooks?|notices?|denied|said to the model", re.IGNORECASE)
+_OTHERS = re.compile(r"transcript|after turn \d+|hooks?|notices?|denied|said to the model", re.IGNORECASE)
 
 
 def _texts(place: str, sources: Sources) -> Sequence[Passage] | None:

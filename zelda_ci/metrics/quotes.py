@@ -158,6 +158,11 @@ def _substance(text: str) -> int:
 
 
 _NUMBERED = re.compile(r"^[ \t]*\d+(?: \| ?|\t|→| *\|$)", re.MULTILINE)
+# Of a line that was looked up.
+_FOUND_AT = re.compile(
+    r"^(?:turn \d+(?: call \d+ \(its line \d+\))?|after turn \d+|[^:\n]{1,300}:\d+):(?: \[column \d+ of \d+\])? ",
+    re.MULTILINE,
+)
 _PATCH_MARK = re.compile(r"^[+\- ]", re.MULTILINE)
 _CODE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
 _ELLIPSIS = re.compile(r"^[ \t\n]*(?:\.\.\.|…)|(?:\.\.\.|…)[ \t\n]*$")
@@ -168,7 +173,7 @@ def forms_of(quote: str, mark: str) -> Iterator[str]:
     told = quote.replace(f"[{mark} ", "[") if mark else quote
     seen: set[str] = set()
     for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”")):
-        for unnumbered in (bare, without_numbers(bare)):
+        for unnumbered in (bare, without_numbers(bare), _FOUND_AT.sub("", bare)):
             for form in (unnumbered, _PATCH_MARK.sub("", unnumbered), _ELLIPSIS.sub("", unnumbered)):
                 words = plain(form)
                 if words and words not in seen:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
@@ -10,7 +10,8 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, Judge, JudgeQuestion, all_of
+from zelda_ci.judge.base import ANSWER_CUT, Judge, JudgeQuestion, Lookups, all_of
+from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.transcript import (
     EarlierFindings,
@@ -26,7 +27,7 @@ from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
-PROMPT_VERSION = "2"
+PROMPT_VERSION = "3"
 # In which it answers.
 FORM = Verdicts
 
@@ -47,6 +48,7 @@ class Panel:
     """By number, from 1."""
     evidence: JudgeEvidence
     votes: int
+    lookups: Lookups | None = None
     notes: list[str] = field(default_factory=list)
 
     def reading(self) -> TranscriptQuery[PartFindings, Mapping[int, DraftVerdict]]:
@@ -125,14 +127,15 @@ class Panel:
             is_whole=earlier.is_whole,
             has_files=self.evidence.has_files,
             has_checks=self.evidence.has_checks,
+            can_look_up=self.lookups is not None,
         )
         outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
         shared = (*self.evidence.blocks, *outline, fence(kind, earlier.text, self.nonce))
-        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body)
+        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body, self.lookups)
 
     def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
         body = render("fulfillment-again", question=question.body, problems=problems)
-        return JudgeQuestion(question.name, question.version, question.system, question.shared, body)
+        return replace(question, body=body)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
         body = render(
@@ -175,7 +178,7 @@ class RequirementFulfillment:
     """
 
     metric: Final = Metric.REQUIREMENT_FULFILLMENT
-    version: Final = "2"
+    version: Final = "3"
 
     def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
         self._judge = judge
@@ -203,7 +206,8 @@ class RequirementFulfillment:
         tokens = self._judge.context_tokens
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
         numbered = dict(enumerate(criteria, start=1))
-        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.votes)
+        lookups = lookups_of(context, self._nonce, self._redact)
+        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.votes, lookups)
 
     def _details(
         self,
