@@ -279,6 +279,9 @@ def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], settings: Envi
 
 
 def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
+    # A replay knows no sizes, and its recording must not depend on any.
+    counts_tokens = isinstance(mode, LiveMode)
+
     def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
         access = JudgeAccess(
             base_url=meter.base_url,
@@ -287,6 +290,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
             context_tokens=suite.judge.context_tokens,
             max_tokens=suite.judge.max_tokens,
             timeout_seconds=suite.judge.timeout_seconds,
+            counts_tokens=counts_tokens,
             limits=LookupLimits(
                 suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
             ),

@@ -11,7 +11,8 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from tests.support.judging import judge, said
+from tests.builders import session
+from tests.support.judging import answer, fulfillment, is_part, judge, said, verdict
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import (
     ApiRequest,
@@ -31,7 +32,7 @@ from tests.support.scripted_replies import sse
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.anthropic_judge import Backoff
-from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, PromptTooLongError
+from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, PromptTooLongError, tokens_within
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.redact import Redactor, SafeText
 
@@ -381,6 +382,22 @@ async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: Loo
         assert "Answer now" in json.dumps(api.requests[-1].messages)
 
 
+@pytest.mark.parametrize(("context_tokens", "offered"), [(60_000, True), (20_000, False)])
+async def test_look_ups_never_outgrow_the_context(context_tokens: int, offered: bool) -> None:  # noqa: FBT001
+    shelf = Shelf(length=5000)
+    question = replace(QUESTION, lookups=shelf, body="x" * int(0.8 * context_tokens * 2.5))
+
+    def endless(request: ApiRequest) -> Message:
+        is_closed = "Answer now" in json.dumps(request.messages) or len(request.body["tools"]) == 1
+        return tool_call("answer_colour", ANSWER) if is_closed else read_book("again")
+
+    with ScriptedApi(endless) as api:
+        await judge(api.url, context_tokens=context_tokens, limits=LookupLimits(usd=100)).ask(question, Colour)
+    sizes = [len(json.dumps(request.messages)) for request in api.requests]
+    assert max(sizes) / 2.5 < context_tokens
+    assert bool(shelf.read) is offered
+
+
 async def test_a_judge_that_calls_what_is_not_offered_is_told_so() -> None:
     reply = tool_calls([("rm", {}), ("read_book", {"title": "A"})])
     with ScriptedApi([reply, tool_call("answer_colour", ANSWER)]) as api:
@@ -444,3 +461,47 @@ async def test_a_first_question_that_fails_keeps_no_other_waiting() -> None:
             await asked.ask(replace(QUESTION, common=common), Colour)
         with anyio.fail_after(PATIENCE):
             assert (await asked.ask(replace(QUESTION, common=common), Colour)).attempts == 1
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("length", "counted"),
+    [
+        # Fits by the careful estimate, fits only if measured, and cannot fit: only one of them is worth a request.
+        (2_000, 0),
+        (4_000, 1),
+        (7_000, 0),
+    ],
+)
+async def test_only_a_text_near_the_limit_is_counted(length: int, counted: int) -> None:
+    seen: list[int] = []
+
+    def count(body: bytes) -> int:
+        seen.append(len(json.loads(body)["messages"][0]["content"][0]["text"]))
+        return 987
+
+    with ScriptedApi([], count=count) as api:
+        size = await tokens_within(judge(api.url, counts_tokens=True), "x" * length, 1000)
+    assert seen == [length] * counted
+    assert size == (987 if counted else length / 2.5)
+
+
+async def test_a_size_that_cannot_be_had_is_estimated() -> None:
+    def refuse(body: bytes) -> int:
+        raise ConnectionError
+
+    with ScriptedApi([], count=refuse) as api:
+        assert await tokens_within(judge(api.url, counts_tokens=True), "x" * 4000, 1000) == 1600
+        assert await tokens_within(judge(api.url), "x" * 4000, 1000) == 1600
+
+
+async def test_a_transcript_that_is_measured_to_fit_is_not_cut() -> None:
+    """By the careful estimate it would be read in parts: each of them costs, and none sees the whole."""
+    transcript = session(*[f"Bash echo {number} -> {'word ' * 100}" for number in range(100)])
+    accepted = answer(verdict(1, "PASS", [{"where": "turn 1", "quote": "word word"}]))
+    for counts in (True, False):
+        with ScriptedApi(lambda _: accepted, count=lambda _: 12_000) as api:
+            await fulfillment(api, transcript, "It works.", context_tokens=20_000, counts_tokens=counts)
+        assert any(map(is_part, api.requests)) is not counts

@@ -56,7 +56,11 @@ Script = Sequence[Reply] | Callable[[ApiRequest], Reply]
 class ScriptedApi:
     """The server, as a context manager; everything it was sent is in `requests`."""
 
-    def __init__(self, script: Script, *, agents: Sequence[Script] = ()) -> None:
+    def __init__(
+        self, script: Script, *, agents: Sequence[Script] = (), count: Callable[[bytes], int] = lambda _: 42
+    ) -> None:
+        self.count = count
+        """Tokens of a request that asks for no more than their number."""
         self.requests: list[ApiRequest] = []
         """Model requests in order of arrival; token counts and probes are not among them."""
         self.failures: list[str] = []
@@ -152,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "/v1/messages":
                 self._answer(headers, body)
             case "/v1/messages/count_tokens":
-                self._small(200, b'{"input_tokens": 42}')
+                self._small(200, json.dumps({"input_tokens": self.server.api.count(body)}).encode())
             case _:
                 self.do_GET()
 

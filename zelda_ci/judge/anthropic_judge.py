@@ -4,7 +4,7 @@ import random
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -14,7 +14,7 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion, estimated_tokens
+from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeAnswer, JudgeQuestion, estimated_tokens
 from zelda_ci.judge.conversation import OPTIONAL, Conversation, LookupLimits
 from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
@@ -27,6 +27,15 @@ Price = Callable[[str, Mapping[str, Any]], float]
 
 # Below this, the API caches nothing.
 MIN_CACHED_TOKENS = 1024
+
+# In which a text is counted; without the count it is estimated.
+COUNTING_SECONDS = 20
+
+# Of the context, what a question leaves at least: sizes are estimated with care, and measured they are smaller.
+LEFT_SHARE = 0.2
+
+# For less than this, looking things up makes no sense.
+LEAST_CHARACTERS = 2000
 
 # An answer is a few thousand tokens.
 MAX_REPLY_BYTES = 16 << 20
@@ -47,6 +56,8 @@ class JudgeAccess:
     """After which a request is given up and made anew, twice as long each time: the API sends a sign of life while it
     works, but a gateway may hold back the whole answer."""
     limits: LookupLimits = field(default_factory=LookupLimits)
+    counts_tokens: bool = False
+    """Whether sizes are measured: not where a recording has to see the same, for which they are not kept."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,22 @@ class AnthropicJudge:
             begun.set()
         raise replies.too_late(limit, tally.last)
 
+    async def count_tokens(self, text: str) -> int | None:
+        """Ask for the size of a text, which is free; nothing where the other side does not tell."""
+        if not self._access.counts_tokens:
+            return None
+        await anyio.to_thread.run_sync(preload)
+        import anthropic  # noqa: PLC0415 - preloaded
+
+        message: Any = {"role": "user", "content": [{"type": "text", "text": self._redact(text)}]}
+        async with _connected(self._access) as client:
+            try:
+                with anyio.fail_after(COUNTING_SECONDS):
+                    counted: Any = await client.messages.count_tokens(model=self.model, messages=[message])
+            except (anthropic.AnthropicError, TimeoutError, ValueError):
+                return None
+        return counted.input_tokens if isinstance(counted.input_tokens, int) else None
+
     async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
         """Wait until another question that begins alike is being answered: at once, each would pay for all of it."""
         common = question.common
@@ -162,7 +189,15 @@ class AnthropicJudge:
         own: type[BaseModel] = form
         forms = dict.fromkeys((*self._forms, own) if question.common else (own,))
         schemas = {each: anthropic.transform_schema(each) for each in forms}
-        return Conversation(question, form, schemas, self._access.limits, self._redact)
+        return Conversation(question, form, schemas, self._limits(question), self._redact)
+
+    def _limits(self, question: JudgeQuestion) -> LookupLimits:
+        """What is looked up must fit beside question and answer, whatever the settings say."""
+        access = self._access
+        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - access.max_tokens
+        room = int(left * CHARS_PER_TOKEN)
+        calls = access.limits.calls if room >= LEAST_CHARACTERS else 0
+        return replace(access.limits, calls=calls, characters=min(access.limits.characters, room))
 
     async def _until_valid(self, asking: _Asking, talk: Conversation[A]) -> JudgeAnswer[A]:
         tally = asking.tally

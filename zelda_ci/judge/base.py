@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import anyio
 from pydantic import BaseModel, ValidationError
@@ -162,6 +162,28 @@ def problems_of(problem: ValidationError) -> str:
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
+
+
+# More than any text has: what does not fit at this rate does not fit at all.
+MAX_CHARS_PER_TOKEN = 6
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """A judge that can be asked how large a text is."""
+
+    async def count_tokens(self, text: str) -> int | None:
+        """Its size in tokens; nothing where that cannot be had."""
+
+
+async def tokens_within(judge: Judge, text: str, limit: int) -> int:
+    """Size of a text: measured where nothing else tells whether it is within a limit, else estimated."""
+    estimate = estimated_tokens(text)
+    is_clear = estimate <= limit or len(text) > limit * MAX_CHARS_PER_TOKEN
+    if is_clear or not isinstance(judge, TokenCounter):
+        return estimate
+    counted = await judge.count_tokens(text)
+    return estimate if counted is None else counted
 
 
 T = TypeVar("T")

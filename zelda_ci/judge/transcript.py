@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of
+from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, tokens_within
 from zelda_ci.judge.prompts import mark_of, render
 from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, outline, units, windowed
 
@@ -121,7 +121,8 @@ class _Reading(Generic[F, R]):
 
     async def result(self) -> QueryResult[R]:
         whole = SEPARATOR.join(units(self._transcript, mark_of(self._query.nonce)))
-        if len(whole) <= _chars(self._room - self._query.fixed_tokens):
+        left = self._room - self._query.fixed_tokens
+        if await tokens_within(self._judge, whole, left) <= left:
             try:
                 return QueryResult(await self._query.finish(EarlierFindings(whole, is_whole=True)))
             except JudgeError as problem:
