@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from zelda_ci.execution import claude_code, launch
 from zelda_ci.files import locks
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
-from zelda_ci.judge.base import Judge
+from zelda_ci.judge.base import Judge, JudgePanel
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
@@ -296,7 +296,11 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
             ),
         )
         forms = metrics.forms(suite.metrics)
-        return anthropic_judge.AnthropicJudge(access, redact, _price, notify, forms=forms)
+        judges = [
+            anthropic_judge.AnthropicJudge(replace(access, model=model), redact, _price, notify, forms=forms)
+            for model in suite.judge.models or (suite.judge_model,)
+        ]
+        return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))
 
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
         return metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact))

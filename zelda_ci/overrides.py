@@ -219,7 +219,9 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
     for row, given in ((row, given) for _, row, given in overrides.entries() if row.model is ProjectConfig):
         suite = _with(suite, row.place.attributes, given.value)
     # In a suite whose values are settled, both spellings of the judge's model say the same.
-    return suite.replace(judge=suite.judge.replace(model=suite.judge_model))
+    judge = suite.judge.replace(model=suite.judge_model)
+    # Who names one model wants that one asked.
+    return suite.replace(judge=judge.replace(models=()) if overrides.judge_model else judge)
 
 
 R = TypeVar("R", bound=Record)

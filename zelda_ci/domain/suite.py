@@ -221,6 +221,11 @@ class JudgeSettings(Setting):
     model: JudgeModelId | None = Field(
         None, description="Another way to write judgeModel; give one of the two.", examples=[DEFAULT_MODEL]
     )
+    models: Annotated[tuple[JudgeModelId, ...], Field(max_length=5)] = Field(
+        (),
+        description="Different models that judge in place of judgeModel, a vote each in turn; the majority decides.",
+        examples=[[DEFAULT_MODEL, "claude-opus-5-5"]],
+    )
     votes: Votes = Field(1, description="Number of judgements per criterion; the majority decides.")
     max_tokens: PositiveInt = Field(8192, description="Maximum length of the judge's answer in tokens.")
     timeout_seconds: Seconds = Field(300, description="Maximum time for one judgement in seconds, retries included.")
@@ -234,6 +239,11 @@ class JudgeSettings(Setting):
     max_lookup_cost_usd: Positive = Field(
         1.0, description="Cost in US dollars after which a judge that looks things up must answer; for one question."
     )
+
+    @property
+    def cast_votes(self) -> int:
+        """Judgements per criterion: with different models, one of each at least."""
+        return max(self.votes, len(self.models))
 
 
 class NetworkSettings(Setting):

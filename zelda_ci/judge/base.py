@@ -97,6 +97,8 @@ class JudgeQuestion:
     """What the judge may look up before it answers. Judges with the same `common` offer the same."""
     common: CommonPrefix | None = None
     """Where judges with different tasks share what they see."""
+    vote: int = 0
+    """Which of several votes on the same; decides who is asked where different models judge."""
 
     @property
     def tokens(self) -> int:
@@ -157,6 +159,36 @@ def problems_of(problem: ValidationError) -> str:
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
     sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
     return "; ".join(sentences)
+
+
+@dataclass(frozen=True)
+class JudgePanel:
+    """Several models as one judge: each vote is that of another, and so is its repetition."""
+
+    judges: tuple[Judge, ...]
+
+    @property
+    def model(self) -> str:
+        """All of them."""
+        return MODEL_SEPARATOR.join(judge.model for judge in self.judges)
+
+    @property
+    def context_tokens(self) -> int:
+        """What each of them takes."""
+        return min(judge.context_tokens for judge in self.judges)
+
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+        """Ask the one whose vote it is; raises JudgeError as that one does."""
+        return await self.judges[question.vote % len(self.judges)].ask(question, form)
+
+
+MODEL_SEPARATOR = " + "
+
+
+def voter(model: str, vote: int) -> str:
+    """The model that casts a vote, of all that `model` names."""
+    models = model.split(MODEL_SEPARATOR)
+    return models[vote % len(models)]
 
 
 def estimated_tokens(*texts: str) -> int:
