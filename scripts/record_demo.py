@@ -15,7 +15,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from tests.support.judges import use, uses
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, Tokens, text, tool_call, tool_calls
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -230,68 +232,59 @@ TAX_VERDICTS = [
 ]
 
 
-def claim(reasoning: str, *places: Place, **about: object) -> dict[str, object]:
-    evidence = [{"where": where, "quote": quote} for where, quote in places]
-    return {**about, "reasoning": reasoning, "evidence": evidence}
-
-
-MONEY, GUIDE = ".claude/rules/money.md", "CLAUDE.md"
+MONEY, GUIDE, CHANGELOG = ".claude/rules/money.md", "CLAUDE.md", "Skill(changelog)"
 
 DISCOUNT_TOOLS = {
-    "effectiveness": 95,
-    "reasoning": "The changelog skill was loaded before anything was written and its format was kept; the money rule shaped the computation.",
-    "missed": [],
-    "misused": [],
-    "rules": [
-        claim(
-            "The discount is computed in whole cents with one division, rounded half up once.",
-            ("turn 2", "without float and rounded half up once"),
-            rule=MONEY,
-            verdict="FOLLOWED",
-        ),
-        claim("The tests were run at the end and passed.", ("turn 4 call 2", "OK"), rule=GUIDE, verdict="FOLLOWED"),
-    ],
+    CHANGELOG: use(
+        "USED_WELL",
+        ("turn 1 call 3", "changelog"),
+        ("patch:CHANGELOG.md", "Discount codes could be used"),
+        reasoning="It was called before anything was written, and the entry has its heading, its tense and the feature's name.",
+    ),
+    MONEY: use(
+        "FOLLOWED",
+        ("patch:shop/cart.py", "return (full * (100 - self.percent_off) + 50) // 100"),
+        reasoning="The discount is computed in whole cents with one division, rounded half up once.",
+    ),
+    GUIDE: use("FOLLOWED", ("turn 4 call 2", "OK"), reasoning="The tests were run at the end and passed."),
 }
 
 TAX_TOOLS = {
-    "effectiveness": 60,
-    "reasoning": "The money rule was followed, but a wrong tax on the receipt is something a customer notices: the changelog skill was not used, and there is no entry.",
-    "missed": [
-        claim(
-            "The fix changes what customers read on a receipt, and CLAUDE.md asks for a changelog line written with this skill.",
-            ("turn 6", "three lines of 0.10 contain 0.05"),
-            tool="Skill(changelog)",
-        )
-    ],
-    "misused": [],
-    "rules": [
-        claim(
-            "The tax is taken out of the total in whole cents, rounded half up once.",
-            ("turn 4", "It has to be rounded once, on the total, in whole cents."),
-            rule=MONEY,
-            verdict="FOLLOWED",
-        ),
-        claim(
-            "A change that a customer can notice got no line in CHANGELOG.md.",
-            ("turn 6", "takes the tax out of the total in whole cents"),
-            rule=GUIDE,
-            verdict="BROKEN",
-        ),
-    ],
+    CHANGELOG: use(
+        "MISSED",
+        ("turn 6", "three lines of 0.10 contain 0.05"),
+        reasoning="The fix changes what customers read on a receipt, and CLAUDE.md asks for a changelog line written with this skill.",
+    ),
+    MONEY: use(
+        "FOLLOWED",
+        ("patch:shop/receipt.py", "divisor = 100 + TAX_PERCENT"),
+        reasoning="The tax is taken out of the total in whole cents, rounded half up once.",
+    ),
+    GUIDE: use(
+        "BROKEN",
+        ("turn 6", "takes the tax out of the total in whole cents"),
+        reasoning="A change that a customer can notice got no line in CHANGELOG.md.",
+    ),
 }
 
 FULFILLMENT = {
     "Add discount codes": {"criteria": DISCOUNT_VERDICTS},
     "The tax on the receipt": {"criteria": TAX_VERDICTS},
 }
-TOOL_USAGE = {"Add discount codes": DISCOUNT_TOOLS, "The tax on the receipt": TAX_TOOLS}
+TOOL_USAGE: dict[str, dict[str, dict[str, Any]]] = {
+    "Add discount codes": DISCOUNT_TOOLS,
+    "The tax on the receipt": TAX_TOOLS,
+}
 
 
 def judgement(request: ApiRequest) -> Reply:
     """The judge's answer on the session whose prompt it was shown: on its tools, or on the acceptance criteria."""
     conversation = json.dumps(request.messages)
-    answers = TOOL_USAGE if "how well a coding session used" in json.dumps(request.body) else FULFILLMENT
-    answer = json.dumps(next(answer for prompt, answer in answers.items() if prompt in conversation))
+    if "how well a coding session used" in json.dumps(request.body):
+        found = next(found for prompt, found in TOOL_USAGE.items() if prompt in conversation)
+        answer = json.dumps(uses(request.last_user_text, found))
+    else:
+        answer = json.dumps(next(answer for prompt, answer in FULFILLMENT.items() if prompt in conversation))
     shown, body = len(conversation) // 4, 600
     return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
 

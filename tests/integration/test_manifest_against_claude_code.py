@@ -5,14 +5,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from tests.builders import transcript
+from tests.builders import suite, transcript
 from tests.support.claude_sessions import Session, make_workspace
-from tests.support.judges import says
+from tests.support.judges import finds, use
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
 from zelda_ci.domain.details import ToolUsageDetails
@@ -269,19 +268,14 @@ def test_memory_is_loaded_as_the_scan_says(tmp_path: Path, files: dict[str, str]
 
 
 def test_the_metric_counts_what_really_happened_and_drops_what_a_judge_invents(everything: Led) -> None:
-    def claim(tool: str) -> dict[str, Any]:
-        return {"tool": tool, "reasoning": "Because."}
-
-    invented = [
-        claim(name) for name in ("Skill(good)", "renamed", "inner", "mcp__greeter__greet", "mcp__greeter__sing")
-    ]
-    evaluator = ToolUsage(says(missed=invented), new_nonce(), safe)
-    suite: Any = None
-    context = EvalContext(suite, None, everything.transcript, ApiUsage(), None, manifest=everything.manifest)
+    said = {name: use("MISSED") for name in ("Skill(good)", "Skill(renamed)", "Skill(inner)", "mcp__greeter")}
+    evaluator = ToolUsage(finds(said), new_nonce(), safe)
+    context = EvalContext(suite(), None, everything.transcript, ApiUsage(), None, manifest=everything.manifest)
     result = anyio.run(run_evaluator, evaluator, context, safe)
     details = ToolUsageDetails.model_validate(result.details)
     assert [(use.tool, use.calls, use.errors) for use in details.uses] == [
         ("Skill(inner)", 1, 1),
         ("Skill(other-name)", 1, 0),
     ]
-    assert [missed.tool for missed in details.missed] == ["Skill(good)", "mcp__greeter__greet"]
+    assert [missed.tool for missed in details.missed] == ["Skill(good)", "mcp__greeter"]
+    assert [unjudged.tool for unjudged in details.not_judged] == ["Skill(renamed)"]

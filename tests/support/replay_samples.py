@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.command import zelda
+from tests.support.judges import use, uses
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, text, tool_call, tool_calls
 
@@ -162,7 +163,7 @@ execution: {{env: [PAUSE]}}
 BEGINNING = {"type": "text", "text": "I begin with the sample."}
 EVIDENCE = [{"where": "turn 1", "quote": BEGINNING["text"]}]
 FULFILLMENT = {"criteria": [{"number": 1, "reasoning": "It did.", "verdict": "PASS", "evidence": EVIDENCE}]}
-TOOL_USAGE = {"effectiveness": 80, "reasoning": "Well.", "missed": [], "misused": [], "rules": []}
+TOOL_USAGE: dict[str, dict[str, Any] | None] = {"CLAUDE.md": use("FOLLOWED", ("turn 1", BEGINNING["text"]))}
 
 
 def project(folder: Path, *names: str) -> Project:
@@ -248,7 +249,7 @@ def _plain(value: Any) -> Any:
 def _script(request: ApiRequest) -> Reply:
     if request.answer_tool:
         tools = "how well a coding session used" in json.dumps(request.body)
-        return text(json.dumps(TOOL_USAGE if tools else FULFILLMENT))
+        return text(json.dumps(uses(request.last_user_text, TOOL_USAGE) if tools else FULFILLMENT))
     conversation = json.dumps(request.messages)
     sample = SAMPLES[re.findall(r"Do the sample called (\w+)\.", conversation)[0]] if request.agent is None else None
     if sample:

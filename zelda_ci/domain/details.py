@@ -105,9 +105,11 @@ class ToolRemark(Record):
     tool: SafeText
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
-    """Places in the transcript that were looked up and found."""
+    """Places that were looked up and found."""
+    split: dict[str, int] | None = None
+    """Votes by finding, where there were several and they differed; those that do not count as `notJudged`."""
     unverified: bool = False
-    """True where nothing of what was cited was found."""
+    """Of older results: true where nothing of what was cited was found. Such a finding no longer counts."""
 
 
 class MissedTool(ToolRemark):
@@ -125,7 +127,7 @@ class RuleVerdict(StrEnum):
     BROKEN = "broken"
     NOT_APPLICABLE = "notApplicable"
     NOT_JUDGED = "notJudged"
-    """The judge said nothing of it, or was not asked."""
+    """There is no finding that counts, or the judge was not asked."""
 
 
 class RuleJudgement(Record):
@@ -136,7 +138,10 @@ class RuleJudgement(Record):
     verdict: RuleVerdict
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
+    split: dict[str, int] | None = None
+    """As of tools."""
     unverified: bool = False
+    """As of tools."""
 
 
 class ToolUsageDetails(Record):
@@ -149,6 +154,13 @@ class ToolUsageDetails(Record):
     """The same with errors and denials, the most used first."""
     missed: tuple[MissedTool, ...] = ()
     misused: tuple[MisusedTool, ...] = ()
+    instructions_ignored: tuple[ToolRemark, ...] = ()
+    """Tools that were called, and then not done as they say."""
+    used_well: tuple[ToolRemark, ...] = ()
+    not_applicable: tuple[ToolRemark, ...] = ()
+    """Tools that have nothing to do with the task."""
+    not_judged: tuple[ToolRemark, ...] = ()
+    """Tools on which there is no finding that counts. What was offered is in one of these six."""
     rules: tuple[RuleJudgement, ...] = ()
     not_loaded: tuple[ManifestEntry, ...] = ()
     """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
@@ -156,5 +168,6 @@ class ToolUsageDetails(Record):
     """Everything that the project has, without its text."""
     parts: int = 1
     """Pieces in which the judge read the transcript."""
+    votes: int = 1
     notes: tuple[SafeText, ...] = ()
     """What limits the assessment, in sentences."""

@@ -240,7 +240,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
     ),
     Metric.TOOL_USAGE: MetricSpec(
         module="tool_usage",
-        switch="Which skills, rules, agents and MCP tools were used, missed or misused.",
+        switch="Which skills, rules, agents and MCP tools were used well, missed, misused or ignored.",
         judged=True,
         details=ToolUsageDetails,
         measures={
@@ -248,7 +248,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 label="tool usage",
                 column="Tool usage",
                 listed="Tools %",
-                scale=Scale("higher", 10.0),  # a judge's rating, given in steps of five or ten points
+                scale=Scale("higher", 10.0),  # one finding of the ten that a project with some rules and skills has
                 limit=GateLimit(example_minimum=60, example_tolerance=10),
             ),
         },

@@ -14,6 +14,7 @@ from typing import Any
 import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from zelda_ci.domain.characters import marked
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.globs import matches
 from zelda_ci.domain.session import SessionTranscript, Turn
@@ -130,6 +131,7 @@ class SessionLookups:
             return self.redact(problems_of(problem))
         except (_UnknownError, re2.error) as problem:
             return self.redact(f"That cannot be looked up: {problem}"[:1000])
+        text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."
         return self.redact(f"{heading}\n{fence('looked-up', text[:MAX_RESULT_LENGTH], self.nonce)}")

@@ -10,6 +10,7 @@ from zelda_ci.domain.session import (
     Denied,
     HookRan,
     McpServer,
+    McpServerState,
     Noticed,
     Retried,
     SessionTranscript,
@@ -105,7 +106,7 @@ def units(transcript: SessionTranscript, mark: str, max_chars: int | None = None
         mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
         max_chars: A turn larger than this is told call by call, so that none of them is lost in its middle.
     """
-    return tuple(piece for entry in _told(transcript) for piece in _pieces(entry, mark, max_chars))
+    return tuple(piece for entry in transcript.entries for piece in _pieces(entry, mark, max_chars))
 
 
 # Characters of what a call was given, in its line of an outline.
@@ -152,31 +153,24 @@ def rendered_call(call: ToolCall, mark: str = "") -> str:
     return "\n".join(_call_lines(call, mark))
 
 
-Entry = Turn | Aside
-
-
-def _told(transcript: SessionTranscript) -> Iterator[Entry | tuple[str, str]]:
-    """What happened, and before it what the session had to do without."""
-    if missing := list(_absent(transcript)):
-        yield "MCP servers that the session did not have", "\n".join(missing)
-    yield from transcript.entries
-
-
-def _absent(transcript: SessionTranscript) -> Iterator[str]:
-    """Servers by the last that was heard of them; one that was there for a time is named all the same."""
+def preface(transcript: SessionTranscript, mark: str) -> tuple[str, ...]:
+    """Before the first unit: the MCP servers that the session had to do without, by the last that was heard of them."""
     started = transcript.started.mcp_servers if transcript.started else ()
     states: dict[str, McpServer] = {str(server.name): server for server in (*started, *transcript.mcp_servers)}
-    for state in states.values():
-        if state.status != "connected":
-            error = getattr(state, "error", None)
-            yield f"{state.name}: {state.status}{f' ({error})' if error else ''}"
+    missing = [_explained(state) for state in states.values() if state.status != "connected"]
+    return (marked("\n".join((f"[{mark} MCP servers that were not connected]", *missing))),) if missing else ()
 
 
-def _pieces(entry: Entry | tuple[str, str], mark: str, max_chars: int | None) -> Iterator[str]:
+def _explained(state: McpServer) -> str:
+    error = state.error if isinstance(state, McpServerState) else None
+    return f"{state.name}: {state.status}{f' ({error})' if error else ''}"
+
+
+def _pieces(entry: Turn | Aside, mark: str, max_chars: int | None) -> Iterator[str]:
     if isinstance(entry, Turn):
         heading, text = _turn_heading(entry), rendered_turn(entry, mark)
     else:
-        heading, text = entry if isinstance(entry, tuple) else _around(entry)
+        heading, text = _around(entry)
     piece = marked(f"[{mark} {heading}]\n{text}".rstrip())
     if max_chars is None or len(piece) <= max_chars or not isinstance(entry, Turn):
         yield piece

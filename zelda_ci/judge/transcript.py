@@ -19,13 +19,13 @@ from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, tokens_within
 from zelda_ci.judge.prompts import mark_of, render
-from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, outline, units, windowed
+from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
 
 # Of the judge's context; beside findings, for knowing what to look up.
-OUTLINE_SHARE = 0.05
+OUTLINE_SHARE = 0.1
 
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
@@ -120,7 +120,7 @@ class _Reading(Generic[F, R]):
         self._cuts = 0
 
     async def result(self) -> QueryResult[R]:
-        whole = SEPARATOR.join(units(self._transcript, mark_of(self._query.nonce)))
+        whole = SEPARATOR.join(self._pieces())
         left = self._room - self._query.fixed_tokens
         if await tokens_within(self._judge, whole, left) <= left:
             try:
@@ -128,6 +128,10 @@ class _Reading(Generic[F, R]):
             except JudgeError as problem:
                 self._cut(problem)
         return await self._in_parts()
+
+    def _pieces(self, max_chars: int | None = None) -> tuple[str, ...]:
+        mark = mark_of(self._query.nonce)
+        return (*preface(self._transcript, mark), *units(self._transcript, mark, max_chars))
 
     @property
     def _room(self) -> int:
@@ -152,7 +156,7 @@ class _Reading(Generic[F, R]):
     async def _read_all(self) -> tuple[Sequence[Chunk], list[F]]:
         while True:
             budget = self._budget_chars()
-            chunks = chunked(units(self._transcript, mark_of(self._query.nonce), budget), budget)
+            chunks = chunked(self._pieces(budget), budget)
             try:
                 return chunks, await self._findings(chunks)
             except JudgeError as problem:

@@ -1,22 +1,33 @@
-"""Tool usage: whether a session used well what the project offers; counted first, then judged."""
+"""Tool usage: whether a session used well what the project offers; counted first, then judged, then computed."""
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
-from zelda_ci.domain.details import JudgeIdentity, RuleJudgement, RuleVerdict, ToolUsageDetails, ToolUse
+from zelda_ci.domain.details import (
+    Citation,
+    JudgeIdentity,
+    MissedTool,
+    MisusedTool,
+    RuleJudgement,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+    ToolUse,
+)
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestEntry, ManifestItem, ToolsManifest, label, skill
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion
+from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import (
-    CONTEXT_SHARE,
     EarlierFindings,
     QueryResult,
     TranscriptPart,
@@ -25,90 +36,139 @@ from zelda_ci.judge.transcript import (
 )
 from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.tool_claims import Claims, names_of
+from zelda_ci.metrics.gathering import JudgeEvidence, gather
+from zelda_ci.metrics.tool_claims import DraftFinding, Subject, ToolFindings, ToolObservations, Use
+from zelda_ci.metrics.voting import Ballot, batched
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 # In which it answers.
-FORM = Claims
+FORM = ToolFindings
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
 
 MAX_DESCRIPTION_LENGTH = 600
+MAX_REASONING_LENGTH = 600
+MAX_NAME_LENGTH = 300
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The questions about one session."""
+@dataclass
+class ToolPanel:
+    """One run's tools and rules before the judge."""
 
-    context: EvalContext
+    judge: Judge
+    nonce: str
+    known: Mapping[int, Subject]
+    """What is judged, by number."""
     manifest: ToolsManifest
     uses: Sequence[ToolUse]
-    nonce: str
-    context_tokens: int
+    evidence: JudgeEvidence
+    lookups: Lookups
+    votes: int
+    notes: list[str] = field(default_factory=list)
 
-    def conclusion(self, earlier: EarlierFindings) -> JudgeQuestion:
-        """About the session as a whole."""
-        fixed = self._concluding("", is_whole=earlier.is_whole).tokens
-        room = max(0, int((int(CONTEXT_SHARE * self.context_tokens) - fixed) * CHARS_PER_TOKEN))
-        # A whole transcript has been measured; findings can be longer than there is room for.
-        text = earlier.text if earlier.is_whole else windowed(earlier.text, room)
-        return self._concluding(text, is_whole=earlier.is_whole)
-
-    def part(self, part: TranscriptPart) -> JudgeQuestion:
-        """About a part of its transcript."""
-        transcript = fence("transcript", part.text, self.nonce)
-        body = render("tool_usage_part", part=part, transcript=transcript, form=render("tool_usage_form"))
-        return self._question(f"{NAME}-part", body)
-
-    def findings(self, parts: Sequence[Claims]) -> str:
-        """What was found in the parts, as text."""
-        texts = (f"part {number}: {claims.model_dump_json()}" for number, claims in enumerate(parts, start=1))
-        return "\n\n".join(texts)
-
-    def _concluding(self, text: str, *, is_whole: bool) -> JudgeQuestion:
-        fenced = fence("transcript" if is_whole else "findings", text, self.nonce)
-        return self._question(
-            NAME, render("tool_usage", told=fenced, is_whole=is_whole, form=render("tool_usage_form"))
+    def reading(self) -> TranscriptQuery[ToolObservations, Mapping[int, DraftFinding]]:
+        """How the transcript is to be read."""
+        longest = max(batched(tuple(self.known)), key=lambda numbers: self._concluding(NOTHING, numbers).tokens)
+        sources = self.evidence.sources
+        return TranscriptQuery(
+            nonce=self.nonce,
+            fixed_tokens=self._concluding(NOTHING, longest).tokens,
+            question=self._about_part,
+            finding=ToolObservations,
+            finish=self._conclude,
+            merge=functools.partial(tool_claims.merged, known=self.known, sources=sources),
+            check=functools.partial(tool_claims.checked_observations, known=self.known, sources=sources),
         )
 
-    def _question(self, name: str, body: str) -> JudgeQuestion:
+    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftFinding]:
+        """Raises JudgeError where no question at all was answered."""
+        ballot = Ballot(
+            tuple(self.known),
+            self.votes,
+            functools.partial(self._ask, earlier),
+            lost=tool_claims.not_judged,
+            settled=tool_claims.settled,
+            notes=self.notes,
+        )
+        votes = await ballot.cast()
+        return {number: tool_claims.decided([vote[number] for vote in votes]) for number in self.known}
+
+    async def _ask(
+        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str]
+    ) -> dict[int, DraftFinding]:
+        question = self._concluding(earlier, numbers, [*problems.items()])
+        answer = (await self.judge.ask(question, ToolFindings)).value
+        return tool_claims.drafts_of(answer, numbers, self.known, self.evidence.sources)
+
+    def _concluding(
+        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Sequence[tuple[int, str]] = ()
+    ) -> JudgeQuestion:
+        """About the session as a whole."""
+        told = [fence("outline", earlier.outline, self.nonce)] if earlier.outline else []
+        told.append(fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce))
+        asked = fence("asked", "\n".join(_named(number, self.known[number]) for number in numbers), self.nonce)
+        body = render("tool_usage", asked=asked, count=len(numbers), problems=problems, is_whole=earlier.is_whole)
+        return self._question(NAME, (*self.evidence.blocks, *self._offer, *told), body)
+
+    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        transcript = fence("transcript", part.text, self.nonce)
+        body = render("tool_usage_part", part=part, transcript=transcript)
+        return self._question(f"{NAME}-part", (*self.evidence.context, *self._offer), body)
+
+    def _question(self, name: str, shared: tuple[str, ...], body: str) -> JudgeQuestion:
         system = render("tool_usage_system", nonce=self.nonce, mark=mark_of(self.nonce))
-        return JudgeQuestion(name, PROMPT_VERSION, system, self._shared, body)
+        return JudgeQuestion(name, PROMPT_VERSION, system, shared, body, self.lookups)
 
     @cached_property
-    def _shared(self) -> tuple[str, ...]:
-        budget = int(self.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools, rules = _tools(self.manifest), _rules(self.manifest, budget // 2)
+    def _offer(self) -> tuple[str, ...]:
+        budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
+        tools = "\n".join([*(_tool(*named) for named in self.known.items()), *_absent(self.manifest)]) or "(none)"
+        rules = _rules(self.known, budget // 2, mark_of(self.nonce))
         return (
-            fence("task", windowed(self.context.transcript.prompt, budget // 4), self.nonce),
             fence("tools", windowed(tools, budget // 2), self.nonce),
-            fence("rules", rules, self.nonce),
-            fence("counted-calls", "\n".join(map(_use, self.uses)) or "(none)", self.nonce),
+            fence("rules", windowed(rules, budget // 2), self.nonce),
+            fence("counted-calls", windowed("\n".join(map(_use, self.uses)) or "(none)", budget // 4), self.nonce),
         )
 
 
-def _tools(manifest: ToolsManifest) -> str:
-    offered = [item for item in manifest.items if item.kind in CALLED and item.loaded and item.automatic]
-    servers = [item for item in manifest.items if item.kind is ItemKind.MCP_SERVER and not item.loaded]
-    absent = [f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}" for item in servers]
-    return "\n".join([*map(_tool, offered), *absent]) or "(none)"
+NOTHING = EarlierFindings("", is_whole=False, outline="(none)")
 
 
-def _tool(item: ManifestItem) -> str:
-    names = ", ".join(item.tools) or item.tool
+def _named(number: int, subject: Subject) -> str:
+    name = " ".join(subject.name.split())
+    return f"{number}. {'rules in' if subject.is_rule else 'tool'} {windowed(name, MAX_NAME_LENGTH)}"
+
+
+def _tool(number: int, subject: Subject) -> str:
+    if subject.is_rule:
+        return _named(number, subject)
+    item = subject.item
+    names = ", ".join((item.tool, *item.tools))
     described = " ".join((item.description or "no description").split())[:MAX_DESCRIPTION_LENGTH]
-    alias = f" (also {names_of(item)[3]})" if item.label else ""
+    alias = f" (also {skill(item.label)})" if item.label else ""
+    called = f"called {sum(subject.calls.values())} times" if subject.calls else "never called"
     note = f" ({item.note})" if item.note else ""
-    return f"- {names}{alias} [{item.kind}]: {described}{note}"
+    return f"{number}. {names}{alias} [{item.kind}], {called}: {described}{note}"
 
 
-def _rules(manifest: ToolsManifest, budget: int) -> str:
-    rules = [item for item in manifest.items if item.kind in READ and item.loaded]
+def _absent(manifest: ToolsManifest) -> Iterator[str]:
+    for item in manifest.items:
+        if item.kind is ItemKind.MCP_SERVER and not item.loaded:
+            yield f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}"
+
+
+def _rules(known: Mapping[int, Subject], budget: int, mark: str) -> str:
+    """The texts, each under a heading that none of them can forge."""
+    rules = {number: subject.item for number, subject in known.items() if subject.is_rule}
     share = budget // max(1, len(rules))
-    return "\n\n".join(f"--- {item.file}\n{windowed(item.text or '(empty)', share)}" for item in rules) or "(none)"
+    texts = (
+        f"[{mark} number {number}: {item.file}]\n{windowed(item.text or '(empty)', share)}"
+        for number, item in rules.items()
+    )
+    return "\n\n".join(texts) or "(none)"
 
 
 def _use(use: ToolUse) -> str:
@@ -159,13 +219,14 @@ NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP s
 
 
 class ToolUsage:
-    """Counts every call, and asks the judge what was missed, misused, followed and broken.
+    """Counts every call, and asks the judge what became of each tool and rule that the session had.
 
-    The score is the judge's effectiveness. The counts are there without a judge, too.
+    The score is computed from what it finds, see `tool_claims.score`. With something that nobody judged there is no
+    score: nothing vouches for it. The counts are there without a judge, too.
     """
 
     metric: Final = Metric.TOOL_USAGE
-    version: Final = f"2.{PROMPT_VERSION}"
+    version: Final = f"3.{PROMPT_VERSION}"
 
     def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
         self._judge = judge
@@ -182,45 +243,94 @@ class ToolUsage:
             return Unscored(unknown, details, failed=context.transcript.status not in BROKEN_OFF)
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
+        panel = self._panel(context, manifest, details.uses)
+        if not panel.known:
+            return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
         try:
-            conclusion = await self._ask(context, manifest, details)
+            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
         except JudgeError as problem:
             return Unscored(problem.message, details, failed=True)
-        judge = JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION)
-        return self._scored(conclusion, context, manifest, details.replace(judge=judge))
+        return self._judged(conclusion, panel, details)
 
-    async def _ask(
-        self, context: EvalContext, manifest: ToolsManifest, details: ToolUsageDetails
-    ) -> QueryResult[Claims]:
-        judge = self._judge
-        questions = Questions(context, manifest, details.uses, self._nonce, judge.context_tokens)
+    def _panel(self, context: EvalContext, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> ToolPanel:
+        tokens = self._judge.context_tokens
+        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
+        lookups = lookups_of(context, self._nonce, self._redact)
+        known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.votes
+        return ToolPanel(self._judge, self._nonce, known, manifest, uses, evidence, lookups, votes)
 
-        async def conclude(earlier: EarlierFindings) -> Claims:
-            return (await judge.ask(questions.conclusion(earlier), Claims)).value
-
-        reading = TranscriptQuery[Claims, Claims](
-            nonce=self._nonce,
-            fixed_tokens=questions.conclusion(EarlierFindings("", is_whole=True)).tokens,
-            question=questions.part,
-            finding=Claims,
-            finish=conclude,
-            merge=lambda parts: tool_claims.united(parts, self._redact),
-        )
-        return await query_transcript(context.transcript, judge, reading)
-
-    def _scored(
-        self, conclusion: QueryResult[Claims], context: EvalContext, manifest: ToolsManifest, details: ToolUsageDetails
-    ) -> Scored:
-        claims = conclusion.value
-        checked = tool_claims.check(claims, manifest, details.used, context.transcript, self._redact)
+    def _judged(
+        self, conclusion: QueryResult[Mapping[int, DraftFinding]], panel: ToolPanel, details: ToolUsageDetails
+    ) -> Outcome:
+        found = [(subject, conclusion.value[number]) for number, subject in panel.known.items()]
+        notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
         judged = details.replace(
-            missed=checked.missed,
-            misused=checked.misused,
-            rules=checked.rules,
+            **{name: tuple(self._remarks(found, use, kind)) for name, (use, kind) in LISTS.items()},
+            rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
+            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
+            votes=panel.votes,
             parts=conclusion.parts,
-            notes=(*details.notes, *map(self._redact, conclusion.notes), *checked.notes),
+            notes=(*details.notes, *map(self._redact, notes)),
         )
-        return Scored(claims.effectiveness, claims.reasoning, judged)
+        return _outcome(found, judged)
+
+    def _remarks(
+        self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None, kind: type[ToolRemark]
+    ) -> Iterator[ToolRemark]:
+        for subject, draft in found:
+            if not subject.is_rule and draft.finding is use:
+                yield kind(tool=self._redact(draft.tool or subject.name), **self._told(draft))
+
+    def _rule(self, subject: Subject, draft: DraftFinding) -> RuleJudgement:
+        verdict = RULE_VERDICTS[draft.finding] if draft.finding else RuleVerdict.NOT_JUDGED
+        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **self._told(draft))
+
+    def _told(self, draft: DraftFinding) -> dict[str, Any]:
+        redact = self._redact
+        evidence = tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in draft.evidence)
+        reasoning = redact(draft.reasoning[:MAX_REASONING_LENGTH])
+        return {"reasoning": reasoning, "evidence": evidence, "split": draft.split}
+
+
+LISTS: Mapping[str, tuple[Use | None, type[ToolRemark]]] = {
+    "missed": (Use.MISSED, MissedTool),
+    "misused": (Use.MISUSED, MisusedTool),
+    "instructions_ignored": (Use.INSTRUCTIONS_IGNORED, ToolRemark),
+    "used_well": (Use.USED_WELL, ToolRemark),
+    "not_applicable": (Use.NOT_APPLICABLE, ToolRemark),
+    "not_judged": (None, ToolRemark),
+}
+RULE_VERDICTS = {
+    Use.FOLLOWED: RuleVerdict.FOLLOWED,
+    Use.BROKEN: RuleVerdict.BROKEN,
+    Use.NOT_APPLICABLE: RuleVerdict.NOT_APPLICABLE,
+}
+
+# What counts for or against, in the order and the words of the sentence on the score.
+WORDS = {
+    Use.USED_WELL: "used well",
+    Use.FOLLOWED: "followed",
+    Use.INSTRUCTIONS_IGNORED: "used but its instructions ignored",
+    Use.MISUSED: "misused",
+    Use.MISSED: "missed",
+    Use.BROKEN: "broken",
+}
+MAX_NAMED = 5
+
+
+def _outcome(found: Sequence[tuple[Subject, DraftFinding]], details: ToolUsageDetails) -> Outcome:
+    if missing := [(subject.name, draft) for subject, draft in found if draft.finding is None]:
+        named = "; ".join(f"{name} ({draft.reasoning})" for name, draft in missing[:MAX_NAMED])
+        more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+        reason = f"{len(missing)} of {len(found)} tools and rules were not judged: {named}{more}"
+        return Unscored(reason, details, failed=True)
+    findings = [draft.finding for _, draft in found if draft.finding]
+    score = tool_claims.score(findings)
+    if score is None:
+        return Unscored("Nothing of what the project offers applies to what was done.", details)
+    applying = sum(finding in WORDS for finding in findings)
+    counts = [f"{findings.count(use)} {words}" for use, words in WORDS.items() if use in findings]
+    return Scored(score, f"Of {applying} tools and rules that apply: {', '.join(counts)}.", details)
 
 
 def create(services: JudgeServices) -> Evaluator:

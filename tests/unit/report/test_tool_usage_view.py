@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from tests.builders import result, safe
-from zelda_ci.domain.details import JudgeIdentity, MissedTool, RuleJudgement, RuleVerdict, ToolUsageDetails, ToolUse
+from zelda_ci.domain.details import (
+    JudgeIdentity,
+    MissedTool,
+    RuleJudgement,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+    ToolUse,
+)
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ItemKind, ManifestEntry
 from zelda_ci.domain.measures import Metric
@@ -56,6 +64,17 @@ def test_missed_is_yellow_broken_is_red_and_not_loaded_is_yellow() -> None:
         ("1 broken", Tone.BAD),
     ]
     assert [(line.text, line.tone) for line in shown["Not loaded"].lines] == [("skill s (s.md): too deep", Tone.WARN)]
+
+
+def test_what_was_ignored_and_what_nobody_judged_stand_with_their_reasons_and_votes() -> None:
+    ignored = ToolRemark(tool=safe("Skill(s)"), reasoning=safe("Step 3 was left out."), split={"MISUSED": 1, "a": 2})
+    silent = ToolRemark(tool=safe("Agent(a)"), reasoning=safe("The votes split without a majority."))
+    unjudged = RuleJudgement(rule=safe("r.md"), verdict=RuleVerdict.NOT_JUDGED, reasoning=safe("No evidence."))
+    shown = rows(None, judge=JUDGE, instructions_ignored=(ignored,), not_judged=(silent,), rules=(unjudged,))
+    texts = {label: [line.text for line in row.lines] for label, row in shown.items()}
+    assert texts["Used, but"] == ["Skill(s): Step 3 was left out. (votes: 1 MISUSED, 2 a)"]
+    assert texts["Not judged"] == ["Agent(a): The votes split without a majority."]
+    assert texts["Rules"] == ["r.md: No evidence."]
 
 
 def test_without_a_judge_the_counts_are_there_and_no_assessment() -> None:

@@ -115,13 +115,21 @@ def tool_details(result: EvalResult | None) -> ToolUsageDetails | None:
 
 def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
     yield Row("Called", tuple(_called(details.uses)))
-    for label, remarks in (("Missed", details.missed), ("Misused", details.misused)):
+    remarked: dict[str, Sequence[ToolRemark]] = {
+        "Missed": details.missed,
+        "Misused": details.misused,
+        "Used, but": details.instructions_ignored,
+        "Not judged": details.not_judged,
+    }
+    for label, remarks in remarked.items():
         if remarks:
             count = Cell(numbers.format_count(len(remarks), "tool"), Tone.WARN)
             yield Row(label, (count,), _capped([_remark(remark) for remark in remarks]))
     if details.rules:
-        broken = [rule for rule in details.rules if rule.verdict is RuleVerdict.BROKEN]
-        yield Row("Rules", tuple(_rules(details)), _capped([_broken(rule) for rule in broken]))
+        tones = {RuleVerdict.BROKEN: Tone.BAD, RuleVerdict.NOT_JUDGED: Tone.WARN} if details.judge else {}
+        wanted = [rule for rule in details.rules if rule.verdict in tones]
+        wanted.sort(key=lambda rule: [*tones].index(rule.verdict))
+        yield Row("Rules", tuple(_rules(details)), _capped([_rule(rule, tones[rule.verdict]) for rule in wanted]))
     if details.not_loaded:
         count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
         yield Row("Not loaded", (count,), _capped([_not_loaded(entry) for entry in details.not_loaded]))
@@ -168,15 +176,16 @@ def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
             yield Cell(f"{numbers.whole(count)} {word}", tone)
 
 
-def _broken(rule: RuleJudgement) -> Cell:
-    return Cell(f"{visible(rule.rule)}: {_reasoned(rule)}", Tone.BAD)
+def _rule(rule: RuleJudgement, tone: Tone) -> Cell:
+    return Cell(f"{visible(rule.rule)}: {_reasoned(rule)}", tone)
 
 
 def _reasoned(remark: ToolRemark | RuleJudgement) -> str:
     """Why, and where it can be looked up."""
     places = "; ".join(_place(cited) for cited in remark.evidence[:MAX_PLACES])
     where = f" ({places})" if places else " (the evidence was not found)" if remark.unverified else ""
-    return f"{sentence(remark.reasoning, 400)}{where}"
+    votes = ", ".join(f"{count} {visible(name)}" for name, count in (remark.split or {}).items())
+    return f"{sentence(remark.reasoning, 400)}{where}{f' (votes: {votes})' if votes else ''}"
 
 
 def _place(cited: Citation) -> str:
