@@ -25,7 +25,8 @@ def script(request: ApiRequest) -> Reply:
     """The session; and a judge who looks at a file that the session did not change, and at what it printed."""
     position = sum(message["role"] == "assistant" for message in request.messages)
     if request.answer_tool is None:
-        return WORK[position]
+        said: Reply = WORK[position]
+        return said
     looks = [
         tool_calls([("search_files", {"pattern": "License"}), ("search_transcript", {"pattern": "lost"})]),
         tool_call("read_file", {"path": "LICENSE"}),

@@ -32,7 +32,7 @@ def judge(
     context_tokens: int = 200_000,
     backoff: Backoff = FAST,
     notify: Callable[[str], None] = print,
-    forms: Sequence[type[BaseModel]] = (),
+    forms: Sequence[Sequence[type[BaseModel]]] = (),
     **more: Any,
 ) -> AnthropicJudge:
     """A judge whose key is fake and whose every token costs a dollar; `more` are fields of its access."""

@@ -111,7 +111,8 @@ class AnthropicJudge:
         price: Of an answer.
         notify: Takes what the user should know.
         backoff: Waits between attempts.
-        forms: In which judges answer who share a prefix: all of them are offered their tools, so that it is the same.
+        forms: In which judges answer who share a prefix, group by group: each of them is offered the tools of all, so
+            that it is the same.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class AnthropicJudge:
         price: Price,
         notify: Callable[[str], None],
         backoff: Backoff | None = None,
-        forms: Sequence[type[BaseModel]] = (),
+        forms: Sequence[Sequence[type[BaseModel]]] = (),
     ) -> None:
         self.model: Final = access.model
         self.context_tokens: Final = access.context_tokens
@@ -187,7 +188,8 @@ class AnthropicJudge:
         import anthropic  # noqa: PLC0415 - preloaded
 
         own: type[BaseModel] = form
-        forms = dict.fromkeys((*self._forms, own) if question.common else (own,))
+        groups = (tuple(group) for group in self._forms if own in group)
+        forms = next(groups, (own,)) if question.common else (own,)
         schemas = {each: anthropic.transform_schema(each) for each in forms}
         return Conversation(question, form, schemas, self._limits(question), self._redact)
 

@@ -101,10 +101,14 @@ class JudgeQuestion:
     """Which of several votes on the same; decides who is asked where different models judge."""
 
     @property
+    def blocks(self) -> tuple[str, ...]:
+        """All that is shown before the body, in order."""
+        return (*(self.common.blocks if self.common else ()), *self.shared)
+
+    @property
     def tokens(self) -> int:
         """Estimated size."""
-        common = (self.common.system, *self.common.blocks) if self.common else ()
-        return estimated_tokens(*common, self.system, *self.shared, self.body)
+        return estimated_tokens(self.common.system if self.common else "", self.system, *self.blocks, self.body)
 
 
 @dataclass(frozen=True)

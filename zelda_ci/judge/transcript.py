@@ -30,6 +30,9 @@ OUTLINE_SHARE = 0.1
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
 
+# Into which the room of a part is counted.
+PART_STEPS = 20
+
 # How often the room is halved: an estimate that is wrong by more than this is no estimate.
 MAX_CUTS = 3
 
@@ -180,7 +183,9 @@ class _Reading(Generic[F, R]):
             hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
             message = "The judge's context is too small for its question."
             raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-        return _chars(budget)
+        # In steps, so that judges whose questions are about as long read the same parts, which are then paid once.
+        step = self._room // PART_STEPS
+        return _chars(max(budget // step * step, MIN_TOKENS) if step else budget)
 
     async def _findings(self, chunks: Sequence[Chunk]) -> list[F]:
         parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]

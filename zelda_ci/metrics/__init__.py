@@ -32,10 +32,10 @@ def ask_judge(switches: MetricSwitches) -> bool:
     return any(_switched_on(switches, judged=True))
 
 
-def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:
-    """In which the judges of a suite conclude: `FORM` of their modules, in the order of the metrics."""
-    modules = (_module(metric) for metric in _switched_on(switches, judged=True))
-    return tuple(form for module in modules if isinstance(form := getattr(module, "FORM", None), type))
+def forms(switches: MetricSwitches) -> tuple[tuple[type[BaseModel], ...], ...]:
+    """In which the judges of a suite answer: all in the end, all on a part; `FORMS` of their modules."""
+    modules = filter(None, (_module(metric) for metric in _switched_on(switches, judged=True)))
+    return tuple(zip(*(module.FORMS for module in modules if hasattr(module, "FORMS")), strict=False))
 
 
 def _module(metric: Metric) -> ModuleType | None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.files import untrusted
-from zelda_ci.judge.base import CHARS_PER_TOKEN
-from zelda_ci.judge.prompts import fence, mark_of
+from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
+from zelda_ci.judge.prompts import common_prefix, fence, mark_of
 from zelda_ci.judge.rendering import windowed
+from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart
 from zelda_ci.metrics.absence import LookedThrough
 from zelda_ci.metrics.evidence import CHECKS, TASK, Sources, sections, turns_of
 from zelda_ci.redact import Redactor, SafeText
@@ -96,6 +97,18 @@ class JudgeEvidence:
     def context(self) -> tuple[str, ...]:
         """The blocks that a part of a long transcript is read with: the task and the patch."""
         return self.blocks[:2]
+
+    def before(self, earlier: EarlierFindings, nonce: str) -> tuple[CommonPrefix, tuple[str, ...]]:
+        """What every judge is shown before a conclusion, and what only the one who asked for the findings is."""
+        told = fence("transcript" if earlier.is_whole else "findings", earlier.text, nonce)
+        if earlier.is_whole:
+            return common_prefix((*self.blocks, told), nonce), ()
+        outline = (fence("outline", earlier.outline, nonce),) if earlier.outline else ()
+        return common_prefix(self.blocks, nonce), (*outline, told)
+
+    def before_part(self, part: TranscriptPart, nonce: str) -> CommonPrefix:
+        """What every judge is shown before it says what a part of the transcript shows."""
+        return common_prefix((*self.context, fence("transcript", part.text, nonce)), nonce)
 
 
 def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens: int) -> JudgeEvidence:

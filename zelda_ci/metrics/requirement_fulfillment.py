@@ -12,7 +12,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import ANSWER_CUT, Judge, JudgeQuestion, Lookups, all_of
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.prompts import render
 from zelda_ci.judge.transcript import (
     EarlierFindings,
     QueryResult,
@@ -28,8 +28,8 @@ from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
 PROMPT_VERSION = "3"
-# In which it answers.
-FORM = Verdicts
+# In which it answers: in the end, and on a part of a long transcript.
+FORMS = (Verdicts, PartFindings)
 
 # Criteria of one question: the verdicts on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
@@ -120,7 +120,6 @@ class Panel:
         return _batched(tuple(self.criteria))
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        kind = "transcript" if earlier.is_whole else "findings"
         body = render(
             "fulfillment",
             criteria=self._listed(numbers),
@@ -129,28 +128,23 @@ class Panel:
             has_checks=self.evidence.has_checks,
             can_look_up=self.lookups is not None,
         )
-        outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
-        shared = (*self.evidence.blocks, *outline, fence(kind, earlier.text, self.nonce))
-        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), shared, body, self.lookups)
+        common, own = self.evidence.before(earlier, self.nonce)
+        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), own, body, self.lookups, common)
 
     def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
         body = render("fulfillment-again", question=question.body, problems=problems)
         return replace(question, body=body)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        body = render(
-            "fulfillment-part",
-            part=part,
-            transcript=fence("transcript", part.text, self.nonce),
-            criteria=self._listed(tuple(self.criteria)),
-        )
-        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), self.evidence.context, body)
+        body = render("fulfillment-part", part=part, criteria=self._listed(tuple(self.criteria)))
+        common = self.evidence.before_part(part, self.nonce)
+        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body, common=common)
 
     def _listed(self, numbers: Sequence[int]) -> list[tuple[int, str]]:
         return [(number, self.criteria[number]) for number in numbers]
 
     def _system(self) -> str:
-        return render("fulfillment-system", nonce=self.nonce, mark=mark_of(self.nonce))
+        return render("fulfillment-system")
 
 
 async def _all(calls: Sequence[Callable[[], Awaitable[Vote]]]) -> list[Vote]:

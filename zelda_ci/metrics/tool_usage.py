@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestEntry, Mani
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.rendering import windowed
@@ -43,8 +43,8 @@ from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
 PROMPT_VERSION = "2"
-# In which it answers.
-FORM = ToolFindings
+# In which it answers: in the end, and on a part of a long transcript.
+FORMS = (ToolFindings, ToolObservations)
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
@@ -107,20 +107,18 @@ class ToolPanel:
         self, earlier: EarlierFindings, numbers: Sequence[int], problems: Sequence[tuple[int, str]] = ()
     ) -> JudgeQuestion:
         """About the session as a whole."""
-        told = [fence("outline", earlier.outline, self.nonce)] if earlier.outline else []
-        told.append(fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce))
+        common, own = self.evidence.before(earlier, self.nonce)
         asked = fence("asked", "\n".join(_named(number, self.known[number]) for number in numbers), self.nonce)
         body = render("tool_usage", asked=asked, count=len(numbers), problems=problems, is_whole=earlier.is_whole)
-        return self._question(NAME, (*self.evidence.blocks, *self._offer, *told), body)
+        return self._question(NAME, common, (*self._offer, *own), body)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        transcript = fence("transcript", part.text, self.nonce)
-        body = render("tool_usage_part", part=part, transcript=transcript)
-        return self._question(f"{NAME}-part", (*self.evidence.context, *self._offer), body)
+        common = self.evidence.before_part(part, self.nonce)
+        question = self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
+        return replace(question, lookups=None)
 
-    def _question(self, name: str, shared: tuple[str, ...], body: str) -> JudgeQuestion:
-        system = render("tool_usage_system", nonce=self.nonce, mark=mark_of(self.nonce))
-        return JudgeQuestion(name, PROMPT_VERSION, system, shared, body, self.lookups)
+    def _question(self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str) -> JudgeQuestion:
+        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, self.lookups, common)
 
     @cached_property
     def _offer(self) -> tuple[str, ...]:
