@@ -13,6 +13,7 @@ from zelda_ci.domain.details import (
     MisusedTool,
     RuleJudgement,
     RuleVerdict,
+    ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
@@ -436,7 +437,15 @@ def tool_usage_details() -> ToolUsageDetails:
             MisusedTool(
                 tool=safe("mcp__shop__find"),
                 reasoning=safe("It was called with the name of a file three times."),
-                unverified=True,
+                evidence=(Citation(where=safe("turn 5 call 1"), quote=safe("name: shop.py")),),
+            ),
+        ),
+        instructions_ignored=(
+            ToolRemark(
+                tool=safe("Skill(rest-conventions)"),
+                reasoning=safe("It asks for a version in the path; the new route has none."),
+                evidence=(cited,),
+                split={"instructionsIgnored": 2, "usedWell": 1},
             ),
         ),
         rules=(
@@ -457,21 +466,29 @@ def tool_usage_details() -> ToolUsageDetails:
 
 def evaluated(details: ToolUsageDetails, reasoning: str, score: float | None) -> EvalResult:
     stored = safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return EvalResult(metric=Metric.TOOL_USAGE, version="1.1", score=score, reasoning=safe(reasoning), details=stored)
+    return EvalResult(metric=Metric.TOOL_USAGE, version="3.2", score=score, reasoning=safe(reasoning), details=stored)
 
 
 def tool_usage() -> BatchResult:
     """Two suites: one whose use of tools was judged, one whose judge was away."""
     reasoning = (
-        "The session read the conventions and then broke one of them; a review by the project's own sub-agent would "
-        "have found it. Say in the rule itself that it holds for new routes, too."
+        "Of 5 tools and rules that apply: 1 followed, 1 used but its instructions ignored, 1 misused, 1 missed, "
+        "1 broken."
     )
-    judged = evaluated(tool_usage_details(), reasoning, 55.0)
+    judged = evaluated(tool_usage_details(), reasoning, 30.0)
     silent = RuleJudgement(
         rule=safe("CLAUDE.md"), verdict=RuleVerdict.NOT_APPLICABLE, reasoning=safe("It was not judged.")
     )
     counted = tool_usage_details().model_copy(
-        update={"rules": (silent,), "judge": None, "missed": (), "misused": (), "notes": (), "parts": 1}
+        update={
+            "rules": (silent,),
+            "judge": None,
+            "missed": (),
+            "misused": (),
+            "notes": (),
+            "parts": 1,
+            "instructions_ignored": (),
+        }
     )
     away = evaluated(counted, "The judge did not answer within 300 s.", None).model_copy(update={"failed": True})
     return batch(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
+from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.details import ToolUse
 from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, ToolsManifest, skill
@@ -209,7 +210,7 @@ def settled(first: DraftFinding, again: DraftFinding) -> DraftFinding:
 def decided(votes: Sequence[DraftFinding]) -> DraftFinding:
     """What the votes on one thing come to: more than half of all that were asked for must agree."""
     consensus = majority([vote.finding for vote in votes])
-    split = {finding.value if finding else "notJudged": count for finding, count in consensus.split.items()}
+    split = {stored(finding): count for finding, count in consensus.split.items()}
     told = None if consensus.is_unanimous else split
     if consensus.verdict is None:
         reason = votes[0].reasoning if consensus.is_unanimous else NO_MAJORITY
@@ -217,6 +218,11 @@ def decided(votes: Sequence[DraftFinding]) -> DraftFinding:
     # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
     agreed = (vote for vote in votes if vote.finding is consensus.verdict)
     return replace(max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning)), split=told)
+
+
+def stored(finding: Use | None) -> str:
+    """As results name it."""
+    return to_camel(finding.lower()) if finding else "notJudged"
 
 
 def _vote(given: Sequence[ToolFinding], subject: Subject, sources: Sources) -> DraftFinding:

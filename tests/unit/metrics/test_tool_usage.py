@@ -228,10 +228,10 @@ LIED = {**GOOD, MONEY: use("FOLLOWED", FALSE)}
 @pytest.mark.parametrize(
     ("votes", "verdict", "split"),
     [
-        ([BROKEN, BROKEN, FOLLOWED], RuleVerdict.BROKEN, {"BROKEN": 2, "FOLLOWED": 1}),
+        ([BROKEN, BROKEN, FOLLOWED], RuleVerdict.BROKEN, {"broken": 2, "followed": 1}),
         ([FOLLOWED, FOLLOWED, FOLLOWED], RuleVerdict.FOLLOWED, None),
-        ([BROKEN, LIED, LIED], RuleVerdict.NOT_JUDGED, {"notJudged": 2, "BROKEN": 1}),
-        ([BROKEN, FOLLOWED, LIED], RuleVerdict.NOT_JUDGED, {"BROKEN": 1, "FOLLOWED": 1, "notJudged": 1}),
+        ([BROKEN, LIED, LIED], RuleVerdict.NOT_JUDGED, {"notJudged": 2, "broken": 1}),
+        ([BROKEN, FOLLOWED, LIED], RuleVerdict.NOT_JUDGED, {"broken": 1, "followed": 1, "notJudged": 1}),
     ],
 )
 def test_more_than_half_of_the_votes_must_agree_and_false_ones_help_no_side(

@@ -123,7 +123,8 @@ def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
     }
     for label, remarks in remarked.items():
         if remarks:
-            count = Cell(numbers.format_count(len(remarks), "tool"), Tone.WARN)
+            ignored = ", instructions ignored" if remarks is details.instructions_ignored else ""
+            count = Cell(f"{numbers.format_count(len(remarks), 'tool')}{ignored}", Tone.WARN)
             yield Row(label, (count,), _capped([_remark(remark) for remark in remarks]))
     if details.rules:
         tones = {RuleVerdict.BROKEN: Tone.BAD, RuleVerdict.NOT_JUDGED: Tone.WARN} if details.judge else {}
