@@ -13,7 +13,7 @@ from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
-from zelda_ci.domain.workspace import Changes
+from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
@@ -49,13 +49,14 @@ async def fulfillment(
     transcript: SessionTranscript,
     *criteria: str,
     changes: Changes | None = None,
+    workspace: Workspace | None = None,
     votes: int = 1,
     undecided: str = "fail",
     **access: Any,
 ) -> EvalResult:
-    """Evaluate a session without a workspace."""
+    """Evaluate a session, without a workspace unless there is one."""
     resolved = suite(acceptanceCriteria=list(criteria), judge={"votes": votes}, undecided=undecided)
-    context = EvalContext(resolved, None, transcript, ApiUsage(), changes)
+    context = EvalContext(resolved, workspace, transcript, ApiUsage(), changes)
     evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
     return await run_evaluator(evaluator, context, Redactor())
 

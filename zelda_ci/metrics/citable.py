@@ -128,6 +128,8 @@ SPOKEN |= {"reasoning", "activeForm", "title", "message"}
 _WORDS = re.compile(r"\w+|[^\w\s\x00-\x7f]")
 _TOKEN = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|(#.*$)|(\|\|?|&&?|[;\n()])|([^\s'"|&;()]+)|(\s+)""", re.MULTILINE)
 _HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?(\w+)['\"]?[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+# Output that goes where other output goes.
+_DESCRIPTORS = re.compile(r"\d?>&\d|&>|\d?>\s*/dev/\w+")
 _SPEAKERS = {"echo", "printf", ":", "true", "say", "print"}
 _SEARCHERS = {"grep", "egrep", "fgrep", "rg", "ag", "ack", "git", "find", "ls", "test", "diff"}
 _SETTING = re.compile(r"\w+=")
@@ -148,21 +150,39 @@ class Speech:
 @functools.lru_cache(maxsize=500)
 def speech(command: str) -> Speech:
     """Tell apart what a command says and what it does."""
-    spoken: set[str] = {word for _, body in _HEREDOC.findall(command) for word in _WORDS.findall(body)}
+    spoken = {word for _, body in _HEREDOC.findall(command) for word in _WORDS.findall(body)}
     done: set[str] = set()
-    command = _HEREDOC.sub(" ", command)
-    program: str | None = None
-    for single, double, comment, separator, word, _ in _TOKEN.findall(command):
-        literal = single or double
-        if separator:
-            program = None
-        elif comment or (literal and program not in _SEARCHERS) or program in _SPEAKERS:
-            spoken.update(_WORDS.findall((comment or literal or word).replace("\\n", " ").replace("\\t", " ")))
-        elif word and program is None and not _SETTING.match(word):
-            program = word.rpartition("/")[2]
-        if word and program not in _SPEAKERS:
-            done.update(_WORDS.findall(word))
+    for words, literals, comments in _simple_commands(_DESCRIPTORS.sub(" ", _HEREDOC.sub(" ", command))):
+        program = next((word.rpartition("/")[2] for word in words if not _SETTING.match(word)), "")
+        said = {*_said(literals), *_said(comments)}
+        if program in _SEARCHERS:
+            done.update(_said(words), _said(literals))
+        elif program not in _SPEAKERS:
+            done.update(_said(words))
+            spoken |= said
+        else:
+            spoken |= said.union(_said(words))
+            if any(word.startswith((">", "1>")) for word in words):
+                # Into a file: that is done, too.
+                done.update(_said(words), said)
     return Speech(frozenset(spoken), frozenset(done))
+
+
+def _simple_commands(command: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Words, texts in quotation marks, and comments of each command between separators."""
+    words, literals, comments = list[str](), list[str](), list[str]()
+    for single, double, comment, separator, word, _ in _TOKEN.findall(command):
+        if separator:
+            yield words, literals, comments
+            words, literals, comments = [], [], []
+        for found, kind in ((single or double, literals), (comment, comments), (word, words)):
+            if found:
+                kind.append(found)
+    yield words, literals, comments
+
+
+def _said(texts: Sequence[str]) -> set[str]:
+    return {word for text in texts for word in _WORDS.findall(text.replace("\\n", " ").replace("\\t", " "))}
 
 
 def written_by(call: ToolCall) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -175,14 +176,16 @@ def _reader(context: EvalContext, redact: Redactor) -> Callable[[str], str | Non
     """Reads any file of the final workspace, while that is there."""
     if context.workspace is None:
         return lambda _: None
-    root = context.workspace.root
+    root, path = context.workspace.root, context.workspace.path
+    # A session that works in a folder of the tree names files from there.
+    below = f"{path.relative_to(root).as_posix()}/" if path != root and path.is_relative_to(root) else ""
 
     def read(name: str) -> str | None:
-        try:
-            data = _read(root, name, MAX_CITED_BYTES)
-        except OSError:
-            return None
-        return None if b"\0" in data else redact(data.decode("utf-8", "replace"))
+        for candidate in dict.fromkeys((name, f"{below}{name}")):
+            with suppress(OSError):
+                data = _read(root, candidate, MAX_CITED_BYTES)
+                return None if b"\0" in data else redact(data.decode("utf-8", "replace"))
+        return None
 
     return functools.lru_cache(maxsize=100)(read)
 

@@ -305,6 +305,12 @@ def test_a_command_that_finds_out_something_is_believed(command, output):
     assert weakness("turn 1 call 1", output, sources(given)) == ""
 
 
+def test_what_a_command_writes_into_a_file_is_done_and_what_it_then_prints_an_echo():
+    given = told("Bash x -> > ready to go", t1={"command": "echo ready to go > a.txt; cat a.txt"})
+    assert weakness("turn 1 call 1", "echo ready to go > a.txt", sources(given)) == ""
+    assert "written itself" in weakness("turn 1 call 1", "> ready to go", sources(given))
+
+
 def test_what_a_session_wrote_counts_while_it_is_there():
     given = told(
         "Write x", t1={"file_path": "/tmp/w/shop/cart.py", "content": "def total(cart):\n    return sum(cart)"}
