@@ -113,9 +113,11 @@ def _standing_in_patch(line: str, *, is_content: bool) -> Standing:
     return Standing.FRAME if line.startswith((*_HEADINGS, "@@", "\\")) else Standing.FACT
 
 
-# Tools whose input and output are words: lists, plans, questions, and the reports of sub-agents.
-TALKING = {"TodoWrite", "TodoRead", "ExitPlanMode", "EnterPlanMode", "AskUserQuestion", "SendMessage", "Agent", "Task"}
-TALKING |= {"TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "StructuredOutput"}
+# Tools whose input and output are words: lists, plans, messages.
+TALKING = {"TodoWrite", "TodoRead", "ExitPlanMode", "EnterPlanMode", "SendMessage", "StructuredOutput"}
+TALKING |= {"TaskCreate", "TaskUpdate", "TaskList", "TaskGet"}
+# Their output is what a sub-agent says of its own work.
+AGENTS = {"Agent", "Task"}
 # Tools that show or change files themselves: what they return is not made of what they were given.
 FILE_TOOLS = {"Read", "Grep", "Glob", "LS", "Edit", "Write", "MultiEdit", "NotebookRead", "NotebookEdit"}
 WRITING = {"Edit", "Write", "MultiEdit", "NotebookEdit"}
@@ -218,15 +220,17 @@ def call_lines(call: ToolCall, heading: str, around: CallSources, *, numbers: bo
     """The lines of a call as they are shown; without numbers, without those that a tool has put before the lines."""
     yield Line(heading, Standing.FRAME)
     for name, text in _texts(call.input):
-        for position, line in enumerate(text.split("\n")):
-            yield Line(f"{name}: {line}" if position == 0 else line, *_given(call, name, around))
+        given = _given(call, name, around)
+        for line in f"{name}: {text}".split("\n"):
+            yield Line(line, *given)
     if call.output is None:
         yield Line("[it never returned]", Standing.FRAME)
         return
     how = f"{' an error' if call.is_error else ''}{', denied' if call.denied else ''}"
     yield Line(f"[returned{how}]", Standing.FRAME)
+    returned = _returned(call, around)
     for line in (call.output if numbers else _unnumbered(call)).split("\n"):
-        yield Line(line, *_returned(call, around))
+        yield Line(line, *returned)
 
 
 Told = tuple[Standing, Callable[[str], Standing] | None]
@@ -257,7 +261,7 @@ def _field(text: str, name: str) -> str:
 
 def _returned(call: ToolCall, around: CallSources) -> Told:
     """What the output of a call proves: what it says, unless the session had put it there."""
-    if call.name in TALKING:
+    if call.name in TALKING | AGENTS:
         return Standing.WORDS, None
     if call.name in FILE_TOOLS:
         return Standing.FACT, None

@@ -7,117 +7,23 @@ something if, besides, some of what it quotes is a fact: see `citable` and `quot
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.metrics import citable, quotes
-from zelda_ci.metrics.citable import CallSources, bare_patch_lines, patch_lines, sections
+from zelda_ci.metrics.citable import bare_patch_lines, patch_lines, sections
 from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing
+from zelda_ci.metrics.sources import Sources, turns_of
 
 __all__ = ["CHECKS", "TASK", "Citing", "Sources", "look_up", "problem_with", "sections", "turns_of"]
 
 # How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
 MAX_NAME_LENGTH = 100
-# Folders above a work tree that a session may name before the path of a file.
-MAX_FOLDERS_ABOVE = 12
 
 # Places that are called as the blocks are that show them.
 CHECKS = "build-and-tests"
 TASK = "task"
-
-NO_WORKSPACE = "the final files are gone"
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What can be cited."""
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Final texts of changed files by path."""
-    patch: Mapping[str, str] = field(default_factory=dict)
-    """Sections of the patch by path."""
-    turns: Mapping[int, Turn] = field(default_factory=dict)
-    checks: str = ""
-    """What build and tests said."""
-    unchanged: Callable[[str], str | None] = lambda _: None
-    """The text of any other file of the final workspace, by path."""
-    task: str = ""
-    patch_text: str = ""
-    """The whole patch, or what stands in its place."""
-    transcript: SessionTranscript | None = None
-    """For what happened beside the turns."""
-    mark: str = ""
-    """Of Zelda's headings in the transcript, as the judge saw it."""
-    blocks: Sequence[str] = ()
-    """What the judge was shown beside the transcript, fences and all."""
-    absent: Callable[[str], str | None] = lambda _: NO_WORKSPACE
-    """Why a claim `PATTERN in PATHS` of absence does not hold."""
-    knows_final_state: bool = False
-    """Whether what is neither in the files nor in the patch is gone; otherwise nobody knows."""
-
-    def file(self, path: str) -> str | None:
-        """The final text of a file."""
-        text = self.files.get(path)
-        return self.unchanged(path) if text is None else text
-
-    @functools.cached_property
-    def _names(self) -> dict[str, str]:
-        return {unicodedata.normalize("NFC", name): name for name in (*self.patch, *self.files)}
-
-    def known(self, path: str) -> str:
-        """A path as it is known, whatever its Unicode form."""
-        return self._names.get(unicodedata.normalize("NFC", path), path)
-
-    @functools.cached_property
-    def _written(self) -> list[tuple[tuple[int, int], str]]:
-        made = [
-            ((turn.index, number), citable.written_by(call))
-            for turn in sorted(self.turns.values(), key=lambda turn: turn.index)
-            for number, call in enumerate(turn.tool_calls, start=1)
-        ]
-        return [(place, phrase) for place, phrase in made if phrase.strip()]
-
-    def around(self, turn: int) -> CallSources:
-        """What is known beside the calls of a turn."""
-        earlier = [phrase for place, phrase in self._written if place[0] < turn]
-        return CallSources(lambda: earlier, self._still)
-
-    def _still(self, path: str, text: str) -> bool:
-        """Whether a file still has a text that was once written into it; where nobody can know, it is believed."""
-        wanted = quotes.plain(text)
-        for name in _below(path):
-            known = self.known(name)
-            if (final := self.file(known)) is not None:
-                return wanted in quotes.plain(final)
-            if section := self.patch.get(known):
-                added = (line.text for line in bare_patch_lines(section) if line.standing is not Standing.REMOVED)
-                return wanted in quotes.plain("\n".join(added))
-        return not self.knows_final_state
-
-    @functools.cached_property
-    def _passages(self) -> dict[object, Sequence[Passage]]:
-        return {}
-
-    def passages(self, key: object, make: Callable[[], Iterable[Iterable[Line]]]) -> Sequence[Passage]:
-        """Texts in which to look, made once."""
-        if key not in self._passages:
-            self._passages[key] = [Passage(lines) for lines in make()]
-        return self._passages[key]
-
-
-def turns_of(transcript: SessionTranscript) -> dict[int, Turn]:
-    """The turns by their number."""
-    return {turn.index: turn for turn in transcript.turns}
-
-
-def _below(path: str) -> Iterator[str]:
-    """A path, then without the folders above it, one after the other."""
-    parts = PurePosixPath(path.replace("\\", "/")).parts
-    for start in range(min(len(parts), MAX_FOLDERS_ABOVE)):
-        yield "/".join(part for part in parts[start:] if part != "/")
 
 
 @dataclass(frozen=True)
@@ -143,7 +49,8 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
         why = sources.absent(claim)
         return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
     shown = place[:MAX_NAME_LENGTH]
-    found = _found(place, sources)
+    is_said = _SAID.match(place)
+    found = _found(place[is_said.end() :] if is_said else place, sources)
     if found is None:
         return Citing(f"The cited place {shown!r} does not exist.")
     pieces = _cut(quote, sources.mark)
@@ -151,9 +58,11 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
         return Citing(f"The citation of {shown!r} has no quote.")
     if not pieces:
         return _of_marks(quote, shown, sources)
-    return _looked_up(pieces, shown, found, sources)
+    return _looked_up(pieces, shown, found, sources, Standing.WORDS if is_said else Standing.FACT)
 
 
+# Where a criterion asks what the session says, that it was said is the fact.
+_SAID = re.compile(r"said\s*:\s*(?=turn)", re.IGNORECASE)
 _ABSENT = re.compile(r"([`\"']?)absent(?:\s*:(.*))?\1", re.IGNORECASE | re.DOTALL)
 
 
@@ -186,26 +95,41 @@ def _of_marks(quote: str, shown: str, sources: Sources) -> Citing:
     return Citing(_not_found(quote, shown))
 
 
-def _looked_up(pieces: Sequence[str], shown: str, here: Sequence[Passage], sources: Sources) -> Citing:
+def _looked_up(
+    pieces: Sequence[str], shown: str, here: Sequence[Passage], sources: Sources, proving: Standing
+) -> Citing:
     """At least one piece must stand at the place, the others anywhere in what was shown around it."""
-    weaknesses: list[str | None] = []
-    is_cut = len(pieces) > 1
+    weaknesses: list[str] = []
+    is_proven, is_cut = False, len(pieces) > 1
     for piece in pieces:
-        matches = _matches(piece, here, sources.mark)
-        if matches:
-            shortcomings = [quotes.shortcoming(match) for match in matches]
-            weaknesses.append(None if None in shortcomings else shortcomings[0])
-        elif not (is_cut and _matches(piece, _elsewhere(sources), sources.mark)):
+        weakness = _best(_matches(piece, here, sources.mark), proving)
+        if weakness == "":
+            is_proven = True
+        elif weakness:
+            weaknesses.append(weakness)
+        elif not (is_cut and any(_matches(piece, _elsewhere(sources), sources.mark))):
             return Citing(_not_found(piece, shown))
-    if not weaknesses:
+    if not is_proven and not weaknesses:
         return Citing(_not_found(pieces[0], shown))
-    proves = None in weaknesses
-    return Citing(weakness=None if proves else _weak(shown, weaknesses[0] or ""))
+    return Citing(weakness=None if is_proven else _weak(shown, weaknesses[0]))
 
 
-def _matches(quote: str, texts: Sequence[Passage], mark: str) -> list[Sequence[Piece]]:
-    forms = list(quotes.forms_of(quote, mark))
-    return [match for text in texts for form in forms for match in text.places_of(form)]
+def _best(matches: Iterable[Sequence[Piece]], proving: Standing) -> str | None:
+    """Nothing where a quote stands nowhere; an empty text where it proves something; else why it does not."""
+    why: str | None = None
+    for match in matches:
+        shortcoming = quotes.shortcoming(match, proving)
+        if shortcoming is None:
+            return ""
+        why = why or shortcoming
+    return why
+
+
+def _matches(quote: str, texts: Sequence[Passage], mark: str) -> Iterator[Sequence[Piece]]:
+    """In every form and at every place."""
+    for form in quotes.forms_of(quote, mark):
+        for text in texts:
+            yield from text.places_of(form)
 
 
 def _elsewhere(sources: Sources) -> Sequence[Passage]:

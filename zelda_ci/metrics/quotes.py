@@ -72,14 +72,20 @@ class Passage:
     """Lines in which quotes are looked up."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        told = [(line, words) for line in lines if (words := plain(line.text))]
-        self._lines = [line for line, _ in told]
-        self._texts = [words for _, words in told]
+        told = list(lines)
+        # All at once: a text may have a million lines.
+        words = [" ".join(text.split()) for text in _visible("\n".join(line.text for line in told)).split("\n")]
+        numbers = (position for position, line in enumerate(told) for _ in range(line.text.count("\n") + 1))
+        self._lines: list[Line] = []
+        self._texts: list[str] = []
         self._starts: list[int] = []
         size = 0
-        for words in self._texts:
-            self._starts.append(size)
-            size += len(words) + 1
+        for number, text in zip(numbers, words, strict=False):
+            if text:
+                self._lines.append(told[number])
+                self._texts.append(text)
+                self._starts.append(size)
+                size += len(text) + 1
         self._text = " ".join(self._texts)
 
     def places_of(self, wanted: str) -> Iterator[Sequence[Piece]]:
@@ -107,15 +113,18 @@ class Passage:
 
 def plain(text: str) -> str:
     """A text without what does not matter: what cannot be seen, and the marks that show it to a judge."""
+    return " ".join(_visible(text).split())
+
+
+def _visible(text: str) -> str:
     seen = unmarked(_COLOUR.sub("", text))
-    composed = seen if seen.isascii() else unicodedata.normalize("NFC", seen.translate(_SAME))
-    return " ".join(composed.split())
+    return seen if seen.isascii() else unicodedata.normalize("NFC", seen.translate(_SAME))
 
 
 def _is_copy(text: str, start: int, end: int) -> bool:
     """Whether a stretch of a text begins and ends where words do."""
     is_long = sum(map(str.isalnum, text[start:end])) >= LONG_QUOTE
-    return _is_edge(text[:start][-2:], text[start:end], is_long=is_long) and _is_edge(
+    return _is_edge(text[max(0, start - 2) : start], text[start:end], is_long=is_long) and _is_edge(
         text[end : end + 2][::-1], text[start:end][::-1], is_long=is_long
     )
 
@@ -140,14 +149,14 @@ def _is_word(character: str) -> bool:
 FIRST_WITHOUT_SPACES = 0x0E00
 
 
-def shortcoming(pieces: Sequence[Piece]) -> str | None:
+def shortcoming(pieces: Sequence[Piece], proving: Standing = Standing.FACT) -> str | None:
     """Why a PASS cannot rest on a quote; nothing where it can."""
-    facts = [piece for piece in pieces if piece.standing is Standing.FACT]
-    if sum(_substance(piece.text) for piece in facts) >= MIN_SUBSTANCE:
+    proofs = [piece for piece in pieces if piece.standing is proving]
+    if sum(_substance(piece.text) for piece in proofs) >= MIN_SUBSTANCE:
         return None
-    if any(piece.is_whole and _substance(piece.text) for piece in facts):
+    if any(piece.is_whole and _substance(piece.text) for piece in proofs):
         return None
-    weak = [piece.standing for piece in pieces if piece.standing is not Standing.FACT]
+    weak = [piece.standing for piece in pieces if piece.standing not in {proving, Standing.FACT}]
     # What the judge meant to cite, rather than the heading above it.
     kind = next((standing for standing in weak if standing is not Standing.FRAME), weak[0] if weak else None)
     return kind.value if kind else "the quote is too short to prove anything; quote the whole line"

@@ -119,6 +119,8 @@ RUN = told(
         ("README.md:2", "Open daily."),
         ("build-and-tests", "13 passed in 1.5s"),
         ("task", "Keep it short."),
+        ("said:turn 1", "All 7 tests pass."),
+        ("turn 8 call 1", "subagent_type: checker"),
     ],
 )
 def test_a_pass_rests_on_facts(where, quote):
@@ -150,6 +152,7 @@ def test_a_pass_rests_on_facts(where, quote):
         ("patch:shop/cart.py", "# end of the cart", "were there before"),
         ("removed:shop/cart.py", "return sum(cart)", "headings"),
         ("shop/cart.py:1", "def", "too short"),
+        ("said:turn 2", "7 passed in 0.12s", "too short|own words"),
     ],
 )
 def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
@@ -168,6 +171,8 @@ def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
         ("turn 2 call 1", "7 passed in 0.1"),
         ("turn 2 call 1", "17 passed"),
         ("removed:README.md", "Open daily."),
+        ("said:turn 1", "All 8 tests pass."),
+        ("said:README.md", "Open daily."),
         ("removed:other.py", "x"),
         ("shop/cart.py:1", "def total(cart): ... return sum(cart)"),
     ],
