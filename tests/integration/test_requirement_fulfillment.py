@@ -373,7 +373,7 @@ WORDS = [{"where": "turn 2", "quote": "Done."}]
 async def test_a_pass_on_the_sessions_own_words_is_asked_for_again_with_the_reason_and_then_does_not_count() -> None:
     with ScriptedApi([answer(verdict(1, evidence=WORDS)), answer(verdict(1, evidence=WORDS))]) as api:
         result = await fulfillment(api, SESSION, "One.")
-    assert "A PASS cannot rest on the quote at 'turn 2': these are the session's own words" in said(api.requests[1])
+    assert "The quote at 'turn 2' is no proof: these are the session's own words" in said(api.requests[1])
     assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"])
 
 

@@ -142,7 +142,7 @@ def _elsewhere(sources: Sources) -> Sequence[Passage]:
 
 
 def _weak(shown: str, why: str) -> str:
-    return f"A PASS cannot rest on the quote at {shown!r}: {why}."
+    return f"The quote at {shown!r} is no proof: {why}."
 
 
 def _not_found(quote: str, shown: str) -> str:

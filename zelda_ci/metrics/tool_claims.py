@@ -14,7 +14,7 @@ from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, Tools
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding
-from zelda_ci.metrics.evidence import Sources, problem_with
+from zelda_ci.metrics.evidence import Citing, Sources, look_up
 from zelda_ci.metrics.verdicts import VerdictCitation
 
 
@@ -39,6 +39,9 @@ NEEDS_CALL = frozenset({Use.USED_WELL, Use.INSTRUCTIONS_IGNORED, Use.MISUSED})
 
 # What has happened can be shown. That a tool was missed, or that nothing touched a rule, cannot be quoted.
 NEEDS_EVIDENCE = NEEDS_CALL | {Use.FOLLOWED, Use.BROKEN}
+
+# What speaks for the session must not rest on its own words alone.
+NEEDS_PROOF = frozenset({Use.USED_WELL, Use.FOLLOWED})
 
 # Shares of what could be had: whoever calls the right tool and ignores what it says got one of two decisions right.
 CREDIT: Mapping[Use, float] = {
@@ -237,11 +240,13 @@ def _vote(given: Sequence[ToolFinding], subject: Subject, sources: Sources) -> D
 def _checked(given: ToolFinding, subject: Subject, sources: Sources) -> DraftFinding:
     """A finding counts if the calls allow it and its evidence is there; a bad citation among good ones is left out."""
     use = Use(given.finding)
-    problems = {place.where + place.quote: problem_in(place, subject, sources) for place in given.evidence}
-    holding = tuple(place for place in given.evidence if problems[place.where + place.quote] is None)
+    found = [(place, look_up_in(place, subject, sources)) for place in given.evidence]
+    holding = tuple(place for place, citing in found if citing.problem is None)
     objection = _objection(use, given, subject)
-    if not objection and given.evidence and not holding:
-        objection = " ".join(filter(None, problems.values()))
+    if not objection and found and not holding:
+        objection = " ".join(citing.problem for _, citing in found if citing.problem)
+    if not objection and use in NEEDS_PROOF and not any(citing == Citing() for _, citing in found):
+        objection = " ".join(citing.weakness for _, citing in found if citing.weakness)
     if not objection and use in NEEDS_EVIDENCE and not holding:
         objection = "it needs evidence, and none was given."
     if objection:
@@ -265,11 +270,11 @@ def _objection(use: Use, given: ToolFinding, subject: Subject) -> str | None:
     return None
 
 
-def problem_in(place: VerdictCitation, subject: Subject, sources: Sources) -> str | None:
-    """Why a citation shows nothing; what a rule says is no evidence of what was done with it."""
+def look_up_in(place: VerdictCitation, subject: Subject, sources: Sources) -> Citing:
+    """What a citation shows; what a rule says is no evidence of what was done with it."""
     if _path(place.where) == subject.item.file:
-        return f"{subject.item.file} shows what it asks for, not what the session did."
-    return problem_with(place.where, place.quote, sources)
+        return Citing(f"{subject.item.file} shows what it asks for, not what the session did.")
+    return look_up(place.where, place.quote, sources)
 
 
 _LINES = re.compile(r":\d{1,9}(-\d{1,9})?$")
@@ -289,7 +294,7 @@ def checked_observations(
         if (subject := known.get(observation.number)) is None:
             problems.append(f"There is no number {observation.number}.")
             continue
-        places = [(place, problem_in(place, subject, sources)) for place in observation.evidence]
+        places = [(place, look_up_in(place, subject, sources).problem) for place in observation.evidence]
         problems += [f"Number {observation.number}: {problem}" for _, problem in places if problem]
         holding = [place for place, problem in places if problem is None][:MAX_PLACES]
         kept.append(ToolObservation.model_validate({**dict(observation), "evidence": holding}))

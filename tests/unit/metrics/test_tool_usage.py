@@ -60,7 +60,7 @@ def judged(
 
 
 SKILL, AGENT, SHOP, MONEY, MEMORY = "Skill(changelog)", "Agent(reviewer)", "mcp__shop", "rules/money.md", "CLAUDE.md"
-READING, ENDING = ("turn 1 call 1", "total = 1.5"), ("turn 3", "Done with floats.")
+READING, ENDING = ("turn 1 call 1", "total = 1.5"), ("said:turn 3", "Done with floats.")
 FALSE = ("turn 1", "never said")
 GOOD = {
     SKILL: use("MISSED"),
@@ -99,6 +99,13 @@ def test_a_skill_that_was_called_and_whose_instructions_were_ignored_is_a_findin
     assert result.score == 50
     assert [(one.tool, one.evidence[0].where) for one in details.instructions_ignored] == [(SKILL, "turn 1 call 1")]
     assert "used but its instructions ignored" in result.reasoning
+
+
+def test_what_speaks_for_the_session_needs_more_than_its_words() -> None:
+    _, details = judged(finds({MEMORY: use("FOLLOWED", ("turn 3", "Done with floats."))}))
+    assert {str(rule.rule): rule.verdict for rule in details.rules}[MEMORY] is RuleVerdict.NOT_JUDGED
+    _, details = judged(finds({MONEY: use("BROKEN", ("turn 3", "Done with floats."))}))
+    assert {str(rule.rule): rule.verdict for rule in details.rules}[MONEY] is RuleVerdict.BROKEN
 
 
 def test_where_nothing_applies_there_is_no_score_and_no_failure() -> None:
@@ -299,7 +306,7 @@ def test_where_nobody_could_look_what_is_offered_the_silence_is_a_failure() -> N
 
 @pytest.mark.parametrize("status", [SessionStatus.MAX_TURNS, SessionStatus.TIMED_OUT, SessionStatus.BUDGET_EXCEEDED])
 def test_a_session_that_used_up_its_limits_is_judged(status: SessionStatus) -> None:
-    result, _ = judged(finds({MEMORY: use("FOLLOWED", ("turn 1", "Read"))}), session("Read a", status=status))
+    result, _ = judged(finds({MEMORY: use("FOLLOWED", ("turn 1", "file_path: a"))}), session("Read a", status=status))
     assert result.score == 100
 
 
