@@ -1,7 +1,7 @@
 """Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, Judge, JudgeQuestion, Lookups, all_of
+from zelda_ci.judge.base import Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import render
 from zelda_ci.judge.transcript import (
@@ -24,18 +24,13 @@ from zelda_ci.metrics import verdicts
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.gathering import JudgeEvidence, gather
 from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
+from zelda_ci.metrics.voting import Ballot, batched, disagreements
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
 PROMPT_VERSION = "3"
 # In which it answers: in the end, and on a part of a long transcript.
 FORMS = (Verdicts, PartFindings)
-
-# Criteria of one question: the verdicts on them fit into an answer of usual length.
-MAX_CONCURRENT = 20
-
-# One vote on every criterion, by number.
-Vote = dict[int, DraftVerdict]
 
 
 @dataclass
@@ -55,7 +50,7 @@ class Panel:
         """How the transcript is to be read."""
         return TranscriptQuery(
             nonce=self.nonce,
-            fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), self._batches()[0]).tokens,
+            fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), batched(tuple(self.criteria))[0]).tokens,
             question=self._about_part,
             finding=PartFindings,
             finish=self._conclude,
@@ -65,59 +60,28 @@ class Panel:
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
         """Raises JudgeError where no question at all was answered."""
-        votes = await self._again(earlier, await self._votes(earlier))
+        ballot = Ballot(
+            tuple(self.criteria),
+            self.votes,
+            functools.partial(self._ask, earlier),
+            lost=verdicts.not_judged,
+            settled=verdicts.settled,
+            notes=self.notes,
+        )
+        votes = await ballot.cast()
+        said = [{number: draft.verdict.value for number, draft in vote.items()} for vote in votes]
+        self.notes += disagreements(self.judge.model, said)
         return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
 
-    async def _votes(self, earlier: EarlierFindings) -> list[Vote]:
-        """Every vote on every criterion, each checked by itself; lost ones are noted."""
-        asked = [batch for batch in self._batches() for _ in range(self.votes)]
-        calls = [functools.partial(self._ask, earlier, batch) for batch in asked]
-        # The first one alone: it fills the cache from which the others read.
-        answers = [*await _all(calls[:1]), *await _all(calls[1:])]
-        lost = [error for answer in answers if (error := next(filter(None, (d.error for d in answer.values())), None))]
-        if lost and all(draft.error for answer in answers for draft in answer.values()):
-            raise lost[0]
-        if self.votes > 1:
-            self.notes += [f"One of {self.votes} votes could not be had: {error.message}" for error in lost]
-        return [
-            {number: draft for answer in answers[vote :: self.votes] for number, draft in answer.items()}
-            for vote in range(self.votes)
-        ]
-
-    async def _again(self, earlier: EarlierFindings, votes: Sequence[Vote]) -> list[Vote]:
-        """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
-        problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
-        asked = [(vote, batch) for vote, unsettled in enumerate(problems) for batch in _batched(tuple(unsettled))]
-        calls = [functools.partial(self._ask, earlier, batch, problems[vote]) for vote, batch in asked]
-        after: list[Vote] = [{} for _ in votes]
-        for (vote, _), answer in zip(asked, await _all(calls), strict=True):
-            after[vote] |= answer
-        errors = dict.fromkeys(draft.error.message for vote in after for draft in vote.values() if draft.error)
-        self.notes += [f"The judge could not be asked again: {message}" for message in errors]
-        return [
-            {number: verdicts.settled(draft, new.get(number)) for number, draft in vote.items()}
-            for vote, new in zip(votes, after, strict=True)
-        ]
-
     async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str] | None = None
-    ) -> Vote:
-        """A vote on some criteria; what could not be had is in it, with the reason."""
-        question = self._concluding(earlier, numbers)
+        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
+    ) -> dict[int, DraftVerdict]:
+        """A vote on some criteria; raises JudgeError."""
+        question = replace(self._concluding(earlier, numbers), vote=vote)
         if problems:
-            question = self._repeated(question, [(number, problems[number]) for number in numbers])
-        try:
-            answer = (await self.judge.ask(question, Verdicts)).value
-        except JudgeError as problem:
-            if problem.code != ANSWER_CUT or len(numbers) == 1:
-                return dict.fromkeys(numbers, verdicts.not_judged(problem))
-            half = len(numbers) // 2
-            first = await self._ask(earlier, numbers[:half], problems)
-            return first | await self._ask(earlier, numbers[half:], problems)
+            question = self._repeated(question, [*problems.items()])
+        answer = (await self.judge.ask(question, Verdicts)).value
         return verdicts.drafts_of(answer, numbers, self.evidence.sources)
-
-    def _batches(self) -> list[tuple[int, ...]]:
-        return _batched(tuple(self.criteria))
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         body = render(
@@ -145,15 +109,6 @@ class Panel:
 
     def _system(self) -> str:
         return render("fulfillment-system")
-
-
-async def _all(calls: Sequence[Callable[[], Awaitable[Vote]]]) -> list[Vote]:
-    """The answers, in order: a question that failed is a vote without verdicts, so that nothing is raised here."""
-    return [vote for vote in await all_of(calls) if not isinstance(vote, JudgeError)]
-
-
-def _batched(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return [numbers[start : start + MAX_CONCURRENT] for start in range(0, len(numbers), MAX_CONCURRENT)]
 
 
 NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
@@ -201,7 +156,7 @@ class RequirementFulfillment:
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
         numbered = dict(enumerate(criteria, start=1))
         lookups = lookups_of(context, self._nonce, self._redact)
-        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.votes, lookups)
+        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.cast_votes, lookups)
 
     def _details(
         self,

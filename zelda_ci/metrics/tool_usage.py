@@ -38,7 +38,7 @@ from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.gathering import JudgeEvidence, gather
 from zelda_ci.metrics.tool_claims import DraftFinding, Subject, ToolFindings, ToolObservations, Use
-from zelda_ci.metrics.voting import Ballot, batched
+from zelda_ci.metrics.voting import Ballot, batched, disagreements
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
@@ -94,12 +94,14 @@ class ToolPanel:
             notes=self.notes,
         )
         votes = await ballot.cast()
+        said = [{number: str(draft.finding or "notJudged") for number, draft in vote.items()} for vote in votes]
+        self.notes += disagreements(self.judge.model, said)
         return {number: tool_claims.decided([vote[number] for vote in votes]) for number in self.known}
 
     async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str]
+        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
     ) -> dict[int, DraftFinding]:
-        question = self._concluding(earlier, numbers, [*problems.items()])
+        question = replace(self._concluding(earlier, numbers, [*problems.items()]), vote=vote)
         answer = (await self.judge.ask(question, ToolFindings)).value
         return tool_claims.drafts_of(answer, numbers, self.known, self.evidence.sources)
 
@@ -254,7 +256,7 @@ class ToolUsage:
         tokens = self._judge.context_tokens
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
         lookups = lookups_of(context, self._nonce, self._redact)
-        known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.votes
+        known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.cast_votes
         return ToolPanel(self._judge, self._nonce, known, manifest, uses, evidence, lookups, votes)
 
     def _judged(

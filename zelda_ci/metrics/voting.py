@@ -1,12 +1,12 @@
 """Votes on numbered things: asked several times, asked for again where an answer does not count, each by itself."""
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, all_of
+from zelda_ci.judge.base import ANSWER_CUT, MODEL_SEPARATOR, all_of, voter
 
 # Things in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
@@ -34,8 +34,8 @@ class Ballot(Generic[D]):
 
     numbers: Sequence[int]
     votes: int
-    ask: Callable[[Sequence[int], Mapping[int, str]], Awaitable[Vote[D]]]
-    """Asks about some of them, once; with what was wrong the time before; raises JudgeError."""
+    ask: Callable[[Sequence[int], Mapping[int, str], int], Awaitable[Vote[D]]]
+    """Asks about some of them, once; with what was wrong the time before, and which vote it is; raises JudgeError."""
     lost: Callable[[JudgeError], D]
     """The vote that could not be had."""
     settled: Callable[[D, D], D]
@@ -51,8 +51,8 @@ class Ballot(Generic[D]):
         return await self._again(await self._first())
 
     async def _first(self) -> list[Vote[D]]:
-        asked = [batch for batch in batched(self.numbers) for _ in range(self.votes)]
-        calls = [functools.partial(self._asked, batch, {}) for batch in asked]
+        asked = [(batch, vote) for batch in batched(self.numbers) for vote in range(self.votes)]
+        calls = [functools.partial(self._asked, batch, {}, vote) for batch, vote in asked]
         # The first one alone: it fills the cache from which the others read.
         answers = [*await _all(calls[:1]), *await _all(calls[1:])]
         errors = [next(filter(None, (draft.error for draft in answer.values())), None) for answer in answers]
@@ -70,7 +70,7 @@ class Ballot(Generic[D]):
         """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
         problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
         asked = [(vote, batch) for vote, unsettled in enumerate(problems) for batch in batched(tuple(unsettled))]
-        calls = [functools.partial(self._asked, batch, problems[vote]) for vote, batch in asked]
+        calls = [functools.partial(self._asked, batch, problems[vote], vote) for vote, batch in asked]
         after: list[Vote[D]] = [{} for _ in votes]
         for (vote, _), answer in zip(asked, await _all(calls), strict=True):
             after[vote] |= answer
@@ -81,21 +81,35 @@ class Ballot(Generic[D]):
             for vote, new in zip(votes, after, strict=True)
         ]
 
-    async def _asked(self, numbers: Sequence[int], problems: Mapping[int, str]) -> Vote[D]:
+    async def _asked(self, numbers: Sequence[int], problems: Mapping[int, str], vote: int) -> Vote[D]:
         """A vote on some things, in halves where the answer on all was too long; what could not be had is in it."""
         try:
-            return await self.ask(numbers, {number: problems[number] for number in numbers if number in problems})
+            return await self.ask(numbers, {n: problems[n] for n in numbers if n in problems}, vote)
         except JudgeError as problem:
             if problem.code != ANSWER_CUT or len(numbers) == 1:
                 return {number: self.lost(problem) for number in numbers}
             half = len(numbers) // 2
-            first = await self._asked(numbers[:half], problems)
-            return first | await self._asked(numbers[half:], problems)
+            first = await self._asked(numbers[:half], problems, vote)
+            return first | await self._asked(numbers[half:], problems, vote)
 
 
 async def _all(calls: Sequence[Callable[[], Awaitable[Vote[D]]]]) -> list[Vote[D]]:
     """The answers, in order: a question that failed is a vote without verdicts, so that nothing is raised here."""
     return [vote for vote in await all_of(calls) if not isinstance(vote, JudgeError)]
+
+
+def disagreements(model: str, votes: Sequence[Mapping[int, str]]) -> Iterator[str]:
+    """Who said what of which number, in sentences, where different models judge and differ.
+
+    Args:
+        model: The judge's, which names all models.
+        votes: What each vote says, by number.
+    """
+    for number in votes[0] if votes and MODEL_SEPARATOR in model else ():
+        words = [vote[number] for vote in votes]
+        if len(set(words)) > 1:
+            said = "; ".join(f"{voter(model, vote)} says {word}" for vote, word in enumerate(words))
+            yield f"The models disagree on {number}: {said}."
 
 
 def batched(numbers: Sequence[int]) -> list[tuple[int, ...]]:
