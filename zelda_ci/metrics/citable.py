@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zelda_ci.domain.session import SessionTranscript, ToolCall, Turn, UserSaid
+from zelda_ci.domain.session import Noticed, SessionTranscript, ToolCall, Turn, UserSaid
 from zelda_ci.judge.rendering import units
 from zelda_ci.metrics.quotes import Line, Standing, without_numbers
 
@@ -96,7 +96,8 @@ def _from_heading(heading: str) -> str:
 def patch_lines(text: str) -> Iterator[Line]:
     """The lines of a patch, or of a part of it that begins with a heading."""
     for line, is_content in _walked(text):
-        yield Line(line, _standing_in_patch(line, is_content=is_content))
+        # With white space behind the sign, which copies have more or less of.
+        yield Line(f"{line[:1]} {line[1:]}" if is_content else line, _standing_in_patch(line, is_content=is_content))
 
 
 def bare_patch_lines(text: str) -> Iterator[Line]:
@@ -147,27 +148,28 @@ class Speech:
     """Words that the command could print because they are in it."""
     done: frozenset[str]
     """Words that do something."""
+    written: frozenset[str]
+    """Words that are said into a file."""
 
 
 @functools.lru_cache(maxsize=500)
 def speech(command: str) -> Speech:
     """Tell apart what a command says and what it does."""
     spoken = {word for _, body in _HEREDOC.findall(command) for word in _WORDS.findall(body)}
-    done: set[str] = set()
+    done, written = set[str](), set[str]()
     for words, literals, comments in _simple_commands(_DESCRIPTORS.sub(" ", _HEREDOC.sub(" ", command))):
         program = next((word.rpartition("/")[2] for word in words if not _SETTING.match(word)), "")
-        said = {*_said(literals), *_said(comments)}
         if program in _SEARCHERS:
             done.update(_said(words), _said(literals))
-        elif program not in _SPEAKERS:
-            done.update(_said(words))
-            spoken |= said
-        else:
-            spoken |= said.union(_said(words))
+        elif program in _SPEAKERS:
+            spoken.update(_said(words), _said(literals))
             if any(word.startswith((">", "1>")) for word in words):
-                # Into a file: that is done, too.
-                done.update(_said(words), said)
-    return Speech(frozenset(spoken), frozenset(done))
+                written.update(_said(words), _said(literals))
+        else:
+            done |= _said(words)
+            spoken |= _said(literals)
+        spoken |= _said(comments)
+    return Speech(frozenset(spoken), frozenset(done), frozenset(written))
 
 
 def _simple_commands(command: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
@@ -192,7 +194,9 @@ def written_by(call: ToolCall) -> str:
     if call.name in WRITING:
         return _phrase(" ".join(value for name, value in _texts(call.input) if name not in PATHS))
     command = call.input.get("command")
-    return _phrase(command.replace("\\n", " ")) if isinstance(command, str) and _WRITES.search(command) else ""
+    # What a command in the background prints is told by a later call.
+    repeats = isinstance(command, str) and (_WRITES.search(command) or call.input.get("run_in_background"))
+    return _phrase(str(command).replace("\\n", " ")) if repeats else ""
 
 
 def _phrase(text: str) -> str:
@@ -247,12 +251,14 @@ def _given(call: ToolCall, name: str, around: CallSources) -> Told:
         return Standing.FACT, lambda text: Standing.FACT if around.still(path, _field(text, name)) else Standing.UNDONE
     command = call.input.get("command")
     if name == "command" and isinstance(command, str):
-        does = speech(command).done
-        return (
-            Standing.FACT,
-            lambda text: Standing.FACT if set(_WORDS.findall(_field(text, name))) & does else Standing.WORDS,
-        )
+        known = speech(command)
+        return Standing.FACT, lambda text: Standing.FACT if _is_done(_field(text, name), known) else Standing.WORDS
     return Standing.FACT, None
+
+
+def _is_done(text: str, command: Speech) -> bool:
+    words = set(_WORDS.findall(text))
+    return bool((words - command.spoken) & command.done) or words <= command.written
 
 
 def _field(text: str, name: str) -> str:
@@ -309,6 +315,6 @@ def other_lines(transcript: SessionTranscript, mark: str) -> Iterator[Line]:
     """What happened around the turns, which has no number: hooks, denials, notices, what was said to the model."""
     others = [entry for entry in transcript.entries if not isinstance(entry, Turn)]
     for entry, text in zip(others, units(transcript.model_copy(update={"entries": tuple(others)}), mark), strict=True):
-        standing = Standing.WORDS if isinstance(entry, UserSaid) else Standing.FACT
+        standing = Standing.WORDS if isinstance(entry, UserSaid | Noticed) else Standing.FACT
         for position, line in enumerate(text.replace(f"[{mark} ", "[").split("\n")):
             yield Line(line, standing if position else Standing.FRAME)

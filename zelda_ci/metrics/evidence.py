@@ -127,8 +127,8 @@ def _best(matches: Iterable[Sequence[Piece]], proving: Standing) -> str | None:
 
 def _matches(quote: str, texts: Sequence[Passage], mark: str) -> Iterator[Sequence[Piece]]:
     """In every form and at every place."""
-    for form in quotes.forms_of(quote, mark):
-        for text in texts:
+    for text in texts:
+        for form in quotes.forms_of(quote, mark, has_signs=text.has_signs):
             yield from text.places_of(form)
 
 
@@ -182,7 +182,8 @@ def _block(place: str, sources: Sources) -> Sequence[Passage] | None:
     if place.lower() == TASK and sources.task:
         return sources.passages(TASK, lambda: [_facts(sources.task)])
     if place.lower() in {"patch", "diff"}:
-        return sources.passages("patch", lambda: _patched(sources.patch_text or "".join(sources.patch.values())))
+        whole = sources.patch_text or "".join(sources.patch.values())
+        return sources.passages("patch", lambda: _patched(whole), has_signs=True)
     return None
 
 
@@ -234,7 +235,8 @@ def _section(place: str, sources: Sources, *, removed: bool = False) -> Sequence
     """By path; line numbers behind it say nothing about a patch."""
     for path, _, _ in _paths(place, sources):
         if section := sources.patch.get(path):
-            return sources.passages(("patch", path, removed), functools.partial(_patched, section, removed=removed))
+            made = functools.partial(_patched, section, removed=removed)
+            return sources.passages(("patch", path, removed), made, has_signs=True)
     return None
 
 

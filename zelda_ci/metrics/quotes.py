@@ -69,9 +69,15 @@ class Piece:
 
 
 class Passage:
-    """Lines in which quotes are looked up."""
+    """Lines in which quotes are looked up.
 
-    def __init__(self, lines: Iterable[Line]) -> None:
+    Args:
+        lines: In order.
+        has_signs: Of a patch, in which + and - are part of what is quoted.
+    """
+
+    def __init__(self, lines: Iterable[Line], *, has_signs: bool = False) -> None:
+        self.has_signs = has_signs
         told = list(lines)
         # All at once: a text may have a million lines.
         words = [" ".join(text.split()) for text in _visible("\n".join(line.text for line in told)).split("\n")]
@@ -169,25 +175,34 @@ def _substance(text: str) -> int:
 _NUMBERED = re.compile(r"^[ \t]*\d+(?: \| ?|\t|→| *\|$)", re.MULTILINE)
 # Of a line that was looked up.
 _FOUND_AT = re.compile(
-    r"^(?:turn \d+(?: call \d+ \(its line \d+\))?|after turn \d+|[^:\n]{1,300}:\d+):(?: \[column \d+ of \d+\])? ",
+    r"^(?:turn \d+(?: call \d+ \(its line \d+\))?|after turn \d+|[^\s:]{1,300}:\d+):(?: \[column \d+ of \d+\])? ",
     re.MULTILINE,
 )
-_PATCH_MARK = re.compile(r"^[+\- ]", re.MULTILINE)
+_SIGN = re.compile(r"^([+-])", re.MULTILINE)
+_ADDED = re.compile(r"^\+", re.MULTILINE)
 _CODE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
 _ELLIPSIS = re.compile(r"^[ \t\n]*(?:\.\.\.|…)|(?:\.\.\.|…)[ \t\n]*$")
 
 
-def forms_of(quote: str, mark: str) -> Iterator[str]:
+def forms_of(quote: str, mark: str, *, has_signs: bool = False) -> Iterator[str]:
     """A quote in every form in which it may stand in a text, as it is first; `mark` is that of Zelda's headings."""
     told = quote.replace(f"[{mark} ", "[") if mark else quote
     seen: set[str] = set()
     for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”")):
         for unnumbered in (bare, without_numbers(bare), _FOUND_AT.sub("", bare)):
-            for form in (unnumbered, _PATCH_MARK.sub("", unnumbered), _ELLIPSIS.sub("", unnumbered)):
+            for form in (
+                unnumbered,
+                _ELLIPSIS.sub("", unnumbered),
+                _signed(unnumbered) if has_signs else _ADDED.sub("", unnumbered),
+            ):
                 words = plain(form)
                 if words and words not in seen:
                     seen.add(words)
                     yield words
+
+
+def _signed(text: str) -> str:
+    return _SIGN.sub(r"\1 ", text)
 
 
 def without_numbers(text: str) -> str:

@@ -97,10 +97,12 @@ class Sources:
     def _passages(self) -> dict[object, Sequence[Passage]]:
         return {}
 
-    def passages(self, key: object, make: Callable[[], Iterable[Iterable[Line]]]) -> Sequence[Passage]:
+    def passages(
+        self, key: object, make: Callable[[], Iterable[Iterable[Line]]], *, has_signs: bool = False
+    ) -> Sequence[Passage]:
         """Texts in which to look, made once."""
         if key not in self._passages:
-            self._passages[key] = [Passage(lines) for lines in make()]
+            self._passages[key] = [Passage(lines, has_signs=has_signs) for lines in make()]
         return self._passages[key]
 
 

@@ -111,6 +111,9 @@ RUN = told(
         ("patch:shop/cart.py", "+    return sum(cart)"),
         ("patch:shop/cart.py", "-    return first(cart)\n+    return sum(cart)"),
         ("patch:shop/cart.py", "++ an added line of C"),
+        ("patch:shop/cart.py", "+return sum(cart)"),
+        ("patch:shop/cart.py", "return sum(cart)"),
+        ("shop/cart.py:2", "+    return sum(cart)"),
         ("removed:shop/cart.py", "return first(cart)"),
         ("removed:gone.py", '-print("debug")'),
         ("patch:gone.py", "deleted file mode 100644"),
@@ -172,6 +175,11 @@ def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
         ("turn 2 call 1", "17 passed"),
         ("removed:README.md", "Open daily."),
         ("said:turn 1", "All 8 tests pass."),
+        ("patch:shop/cart.py", "-    return sum(cart)"),  # it is added
+        ("patch:shop/cart.py", "+    return first(cart)"),  # it is removed
+        ("removed:shop/cart.py", "+    return first(cart)"),
+        ("shop/cart.py:2", "-    return sum(cart)"),
+        ("turn 2 call 1", "100 passed in all:1: 7 passed in 0.12s"),
         ("said:README.md", "Open daily."),
         ("removed:other.py", "x"),
         ("shop/cart.py:1", "def total(cart): ... return sum(cart)"),
@@ -314,6 +322,20 @@ def test_what_a_command_writes_into_a_file_is_done_and_what_it_then_prints_an_ec
     given = told("Bash x -> > ready to go", t1={"command": "echo ready to go > a.txt; cat a.txt"})
     assert weakness("turn 1 call 1", "echo ready to go > a.txt", sources(given)) == ""
     assert "written itself" in weakness("turn 1 call 1", "> ready to go", sources(given))
+
+
+def test_words_that_a_command_also_needs_elsewhere_stay_words():
+    given = told("Bash x -> ...", t1={"command": 'cd tests && echo "All tests pass"'})
+    assert "own words" in weakness("turn 1 call 1", "All tests pass", sources(given))
+    assert weakness("turn 1 call 1", "cd tests && echo", sources(given)) == ""
+
+
+def test_what_a_command_in_the_background_was_told_to_print_proves_nothing():
+    given = told(
+        "Bash x -> started", "BashOutput 1 -> All tests pass",
+        t1={"command": "sleep 1; echo All tests pass", "run_in_background": True},
+    )  # fmt: skip
+    assert "written itself" in weakness("turn 2", "All tests pass", sources(given))
 
 
 def test_what_a_session_wrote_counts_while_it_is_there():
