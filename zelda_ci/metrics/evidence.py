@@ -89,8 +89,8 @@ def _of_marks(quote: str, shown: str, sources: Sources) -> Citing:
     """A quote of Zelda's own lines: they may be there, and prove nothing."""
     fences = quotes.plain("\n".join(sources.blocks))
     lines = [line for line in map(quotes.plain, quote.splitlines()) if line]
-    headings = f"[{sources.mark} "
-    if all(line in fences or line.startswith(headings) or re.match(_LEFT_OUT, line) for line in lines):
+    own = (f"[{sources.mark} ", f"<evidence-{sources.mark}", f"</evidence-{sources.mark}")
+    if all(line in fences or line.startswith(own) or re.match(_LEFT_OUT, line) for line in lines):
         return Citing(weakness=_weak(shown, Standing.FRAME.value))
     return Citing(_not_found(quote, shown))
 

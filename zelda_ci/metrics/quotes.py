@@ -188,7 +188,7 @@ def forms_of(quote: str, mark: str, *, has_signs: bool = False) -> Iterator[str]
     """A quote in every form in which it may stand in a text, as it is first; `mark` is that of Zelda's headings."""
     told = quote.replace(f"[{mark} ", "[") if mark else quote
     seen: set[str] = set()
-    for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”")):
+    for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”"), _unescaped(told)):
         for unnumbered in (bare, without_numbers(bare), _FOUND_AT.sub("", bare)):
             for form in (
                 unnumbered,
@@ -199,6 +199,11 @@ def forms_of(quote: str, mark: str, *, has_signs: bool = False) -> Iterator[str]
                 if words and words not in seen:
                     seen.add(words)
                     yield words
+
+
+def _unescaped(text: str) -> str:
+    """A quote that was escaped once too often for JSON."""
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
 
 
 def _signed(text: str) -> str:

@@ -47,7 +47,10 @@ def _word(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     word = re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'")).upper()
-    return {"NOTJUDGED": "NOT_JUDGED", "NOEVIDENCE": "NO_EVIDENCE"}.get(word, word)
+    return SPELLINGS.get(word, word)
+
+
+SPELLINGS = {"PASSED": "PASS", "FAILED": "FAIL", "NOTJUDGED": "NOT_JUDGED", "NOEVIDENCE": "NO_EVIDENCE"}
 
 
 def _places(value: Any) -> Any:

@@ -265,6 +265,7 @@ def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
         "7 passed in ...",
         "`7 passed in 0.12s`",
         "... passed in 0.12s",
+        "pytest -q\\n[returned]\\n7 passed in 0.12s",
         "7\n   passed in 0.12s",
     ],
 )
