@@ -6,7 +6,7 @@ What cannot be looked through is not known to be without it: then the claim does
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ CALLS = "calls"
 
 _PATHS = re.compile(r"""`([^`]+)`|"([^"]+)"|'([^']+)'|([^\s,]+)""")
 _EXPRESSION = re.compile(r"/(.+)/(i?)", re.DOTALL)
+_LIKE_AN_EXPRESSION = re.compile(r"\\[a-zA-Z().\[\]{}*+?|^$/]|\.[*+?]|\||^\^|\$$|\[[^\]]+\][*+?]?")
 _QUOTED = re.compile(r"""(["'`])(.+)\1""", re.DOTALL)
 
 Finds = Callable[[bytes], bool]
@@ -123,7 +124,12 @@ def _finder(pattern: str) -> Finds:
     if not MIN_PATTERN_LENGTH <= len(literal.strip()) <= MAX_PATTERN_LENGTH:
         raise NotShownError(f"a pattern has {MIN_PATTERN_LENGTH} to {MAX_PATTERN_LENGTH} characters")
     forms = {literal.encode(coding, "replace") for coding in ("utf-8", "utf-16-le", "utf-16-be")}
-    return lambda data: any(form in data for form in forms)
+    meant: Finds | None = None
+    if _LIKE_AN_EXPRESSION.search(literal):
+        # Meant as one, though without slashes: as a text it would be absent everywhere.
+        with suppress(NotShownError):
+            meant = _expression(literal, ignores_case=False)
+    return lambda data: any(form in data for form in forms) or bool(meant and meant(data))
 
 
 def _expression(text: str, *, ignores_case: bool) -> Finds:

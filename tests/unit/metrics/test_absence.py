@@ -56,6 +56,8 @@ def objection(root: Path | None, claim: str) -> str | None:
         "any file in legacy/**",
         "a in b in src/**",
         "eval( in patch",
+        "a[i] in src/**",
+        "TODO\\b in src/**",
         "console.log in patch",
         "git push in calls",
     ],
@@ -71,6 +73,9 @@ def test_what_is_absent_is_shown_to_be(tree, claim):
         ("console.log in ./src", "src/deep/b.js has it"),
         ("/CONSOLE/i in **", "src/deep/b.js has it"),
         ("/^return/ in src/a.js", "src/a.js has it"),
+        ("console\\.log\\( in **", "src/deep/b.js has it"),  # without slashes, and meant as an expression
+        ("`TODO|console` in **", "src/deep/b.js has it"),
+        ("console.*1 in **", "src/deep/b.js has it"),
         ("wideword in **", "wide.txt has it"),
         ("binaryword in *.bin", "data.bin has it"),
         ("TODO in nowhere/**", "no file has such a path"),
