@@ -163,7 +163,11 @@ execution: {{env: [PAUSE]}}
 BEGINNING = {"type": "text", "text": "I begin with the sample."}
 EVIDENCE = [{"where": "task", "quote": "Do the sample called"}]
 FULFILLMENT = {"criteria": [{"number": 1, "reasoning": "It did.", "verdict": "PASS", "evidence": EVIDENCE}]}
-TOOL_USAGE: dict[str, dict[str, Any] | None] = {"CLAUDE.md": use("FOLLOWED", ("turn 1", BEGINNING["text"]))}
+TOOL_USAGE: dict[str, dict[str, Any] | None] = {
+    "CLAUDE.md": use("FOLLOWED", ("said:turn 1", BEGINNING["text"])),
+    # Called in one of the samples, so that it cannot be said not to apply.
+    "mcp__greeter": use("MISUSED", ("turn 1 call 1", "name: Ada")),
+}
 
 
 def project(folder: Path, *names: str) -> Project:
@@ -246,10 +250,16 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(_VARIES.sub("~", json.dumps(value))))
 
 
+def _of_tools(request: ApiRequest) -> dict[str, Any]:
+    is_called = "mcp__greeter__greet]" in request.last_user_text
+    others = {} if is_called else {"mcp__greeter": use("NOT_APPLICABLE")}
+    return uses(request.last_user_text, {**TOOL_USAGE, **others})
+
+
 def _script(request: ApiRequest) -> Reply:
     if request.answer_tool:
         tools = "how well a coding session used" in json.dumps(request.body)
-        return text(json.dumps(uses(request.last_user_text, TOOL_USAGE) if tools else FULFILLMENT))
+        return text(json.dumps(_of_tools(request) if tools else FULFILLMENT))
     conversation = json.dumps(request.messages)
     sample = SAMPLES[re.findall(r"Do the sample called (\w+)\.", conversation)[0]] if request.agent is None else None
     if sample:
