@@ -233,9 +233,7 @@ class JudgeSettings(Setting):
     max_lookups: Annotated[int, Field(ge=0)] = Field(
         20, description="How often the judge may look into files and transcript for one question; 0 for not at all."
     )
-    max_lookup_characters: PositiveInt = Field(
-        200_000, description="How many characters it may look up for one question."
-    )
+    max_lookup_characters: PositiveInt = Field(200_000, description="Characters that it may look up for one question.")
     max_lookup_cost_usd: Positive = Field(
         1.0, description="Cost in US dollars after which a judge that looks things up must answer; for one question."
     )

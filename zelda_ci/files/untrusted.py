@@ -165,7 +165,7 @@ MAX_DEPTH = 100
 
 
 @dataclass(frozen=True)
-class Tree:
+class FileTree:
     """What lies below a folder."""
 
     files: tuple[tuple[str, int], ...] = ()
@@ -175,7 +175,7 @@ class Tree:
     """False where there is more than was looked at, or a folder could not be entered."""
 
 
-def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> Tree:
+def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> FileTree:
     """Walk a tree; no link is followed.
 
     Args:
@@ -208,7 +208,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> Tree
                 waiting.append(path)
             elif stat.S_ISDIR(status.st_mode):
                 is_whole = False
-    return Tree(tuple(files), is_whole)
+    return FileTree(tuple(files), is_whole)
 
 
 def is_regular(status: os.stat_result) -> bool:

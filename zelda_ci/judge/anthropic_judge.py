@@ -162,7 +162,8 @@ class AnthropicJudge:
         if not self._access.counts_tokens:
             return None
         await anyio.to_thread.run_sync(preload)
-        import anthropic  # noqa: PLC0415 - preloaded
+        with one_at_a_time("anthropic"):
+            import anthropic  # noqa: PLC0415 - preloaded
 
         message: Any = {"role": "user", "content": [{"type": "text", "text": self._redact(text)}]}
         async with _connected(self._access) as client:
@@ -185,7 +186,8 @@ class AnthropicJudge:
         return anyio.Event()
 
     def _conversation(self, question: JudgeQuestion, form: type[A]) -> Conversation[A]:
-        import anthropic  # noqa: PLC0415 - preloaded
+        with one_at_a_time("anthropic"):
+            import anthropic  # noqa: PLC0415 - preloaded
 
         own: type[BaseModel] = form
         groups = (tuple(group) for group in self._forms if own in group)
@@ -237,8 +239,9 @@ class AnthropicJudge:
         return reply
 
     async def _send(self, asking: _Asking, talk: Conversation[Any]) -> bytes:
-        import anthropic  # noqa: PLC0415 - preloaded
-        import httpx2  # noqa: PLC0415 - as above
+        with one_at_a_time("anthropic"):
+            import anthropic  # noqa: PLC0415 - preloaded
+            import httpx2  # noqa: PLC0415 - its own client
 
         try:
             async with asking.client.messages.with_streaming_response.create(

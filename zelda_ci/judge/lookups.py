@@ -159,8 +159,8 @@ class SessionLookups:
     # The final workspace
 
     @cached_property
-    def _tree(self) -> untrusted.Tree:
-        return untrusted.tree(self.root, MAX_ENTRIES, leave_out=(".git",)) if self.root else untrusted.Tree()
+    def _tree(self) -> untrusted.FileTree:
+        return untrusted.tree(self.root, MAX_ENTRIES, leave_out=(".git",)) if self.root else untrusted.FileTree()
 
     def _paths(self, glob: str) -> Iterator[tuple[str, int]]:
         """Regular files that match, by path as it is shown, with their sizes."""

@@ -192,7 +192,7 @@ def _shortened(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class ToolUse:
+class ModelCall:
     """A call of a tool that the model makes."""
 
     id: str
@@ -215,10 +215,10 @@ class ModelReply:
         return "".join(str(block.get("text") or "") for block in self.content if block.get("type") == "text")
 
     @property
-    def calls(self) -> tuple[ToolUse, ...]:
+    def calls(self) -> tuple[ModelCall, ...]:
         """Calls of tools, in order."""
         calls = (block for block in self.content if block.get("type") == "tool_use")
-        return tuple(ToolUse(block["id"], block["name"], block["input"]) for block in calls)
+        return tuple(ModelCall(block["id"], block["name"], block["input"]) for block in calls)
 
     @property
     def tokens(self) -> Usage:
