@@ -314,7 +314,7 @@ def turn_lines(turn: Turn, around: CallSources, *, numbers: bool = True, call: i
 def other_lines(transcript: SessionTranscript, mark: str) -> Iterator[Line]:
     """What happened around the turns, which has no number: hooks, denials, notices, what was said to the model."""
     others = [entry for entry in transcript.entries if not isinstance(entry, Turn)]
-    for entry, text in zip(others, units(transcript.model_copy(update={"entries": tuple(others)}), mark), strict=True):
+    for entry, text in zip(others, units(transcript.replace(entries=tuple(others)), mark), strict=True):
         standing = Standing.WORDS if isinstance(entry, UserSaid | Noticed) else Standing.FACT
         for position, line in enumerate(text.replace(f"[{mark} ", "[").split("\n")):
             yield Line(line, standing if position else Standing.FRAME)

@@ -246,7 +246,7 @@ def checked_findings(findings: PartFindings, sources: Sources) -> CheckedFinding
             problems.append(f"Criterion {finding.number}: {draft.problem}")
         is_held = draft is not None and draft.is_judged
         changes = {"evidence": list(draft.evidence), "finding": finding.finding} if draft and is_held else NOTHING_HELD
-        kept.append(finding.model_copy(update=changes))
+        kept.append(Finding.model_validate({**dict(finding), **changes}))
     return CheckedFinding(PartFindings(criteria=kept), tuple(problems))
 
 
