@@ -153,9 +153,10 @@ async def test_any_retry_after_is_survived(value: str) -> None:
 
 @pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
 async def test_silence_ends_at_the_deadline(silence: Reply) -> None:
-    code, sentence, requests = await failure(*[silence] * 8, timeout_seconds=0.6)
-    assert (code, requests) == ("JUDGE_TIMEOUT", 3)
-    assert "within 0.6 s" in sentence
+    code, sentence, requests = await failure(*[silence] * 8, timeout_seconds=2)
+    assert code == "JUDGE_TIMEOUT"
+    assert requests in {2, 3}
+    assert "within 2 s" in sentence
     assert "fell silent" in sentence
 
 
@@ -167,14 +168,14 @@ async def test_a_request_that_stalls_does_not_use_up_the_time_of_its_question(si
 
 
 async def test_an_answer_that_comes_slowly_is_no_silence() -> None:
-    slowly = replace(GREEN, delay=0.15)
+    slowly = replace(GREEN, delay=0.5)
     with ScriptedApi([slowly]) as api:
-        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=0.5).ask(QUESTION, Colour)
+        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=2).ask(QUESTION, Colour)
     assert (found.value.colour, found.attempts) == ("green", 1)
 
 
 async def test_the_deadline_tells_of_the_failure_before_it() -> None:
-    code, sentence, _ = await failure(http_error(529), *[hang()] * 5, timeout_seconds=1, backoff=PATIENT)
+    code, sentence, _ = await failure(http_error(529), *[hang()] * 5, timeout_seconds=2, backoff=PATIENT)
     assert code == "JUDGE_TIMEOUT"
     assert "overloaded" in sentence
 
