@@ -261,7 +261,8 @@ def _short(value: Any, length: int) -> Any:
 
 def _notes(chunks: Sequence[Chunk]) -> tuple[str, ...]:
     shortened = sum(len(chunk.shortened) for chunk in chunks)
-    notes = [f"The transcript did not fit into the judge's context and was read in {len(chunks)} parts."]
+    parts = f"{len(chunks)} parts" if len(chunks) > 1 else "a part of its own"
+    notes = [f"The transcript did not fit into the judge's context and was read in {parts}."]
     if shortened:
         notes.append(f"Of {shortened} turns or calls that were too large for it, the judge saw head and tail only.")
     return tuple(notes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, MODEL_SEPARATOR, all_of, voter
+from zelda_ci.judge.base import ANSWER_CUT, MODEL_SEPARATOR, PromptTooLongError, all_of, voter
 
 # Things in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
@@ -46,7 +46,7 @@ class Ballot(Generic[D]):
         """All votes.
 
         Raises:
-            JudgeError: No question at all was answered.
+            JudgeError: No question at all was answered, or one was too long.
         """
         return await self._again(await self._first())
 
@@ -57,6 +57,9 @@ class Ballot(Generic[D]):
         answers = [*await _all(calls[:1]), *await _all(calls[1:])]
         errors = [next(filter(None, (draft.error for draft in answer.values())), None) for answer in answers]
         lost = [error for error in errors if error]
+        if too_long := next((error for error in lost if error.code == PromptTooLongError.default_code), None):
+            # Some of the votes may have fitted: in smaller parts all of them will.
+            raise too_long
         if lost and all(draft.error for answer in answers for draft in answer.values()):
             raise lost[0]
         if self.votes > 1:

@@ -507,6 +507,22 @@ def test_a_prompt_that_is_too_long_is_cut_anew_and_read() -> None:
     assert max(question.tokens for question in judge.asked) > fits
 
 
+def test_a_prompt_that_is_too_long_for_one_batch_only_is_cut_anew_for_all() -> None:
+    rules = tuple(item(ItemKind.RULE, f"r{number}.md", text=safe("Be brief.")) for number in range(25))
+    judge = by_part(nothing, saying({}))
+    judge.context_tokens, say = 110_000, judge.say
+
+    def limited(question: JudgeQuestion) -> dict[str, Any]:
+        if question.tokens > 44_000 and "r24.md" in question.body:
+            raise PromptTooLongError("prompt is too long")
+        return say(question)
+
+    judge.say = limited
+    _, details = judged(judge, long_session(), ToolsManifest(items=rules))
+    assert details.parts > 1
+    assert {rule.verdict for rule in details.rules} == {RuleVerdict.NOT_APPLICABLE}
+
+
 def test_a_prompt_that_is_always_too_long_ends_in_a_failure_after_few_questions() -> None:
     def refuse(question: JudgeQuestion) -> dict[str, Any]:
         raise PromptTooLongError("prompt is too long")
