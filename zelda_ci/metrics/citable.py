@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from zelda_ci.domain.session import Noticed, SessionTranscript, ToolCall, Turn, UserSaid
-from zelda_ci.judge.rendering import units
+from zelda_ci.judge.rendering import preface, units
 from zelda_ci.metrics.quotes import Line, Standing, without_numbers
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -314,7 +314,10 @@ def turn_lines(turn: Turn, around: CallSources, *, numbers: bool = True, call: i
 def other_lines(transcript: SessionTranscript, mark: str) -> Iterator[Line]:
     """What happened around the turns, which has no number: hooks, denials, notices, what was said to the model."""
     others = [entry for entry in transcript.entries if not isinstance(entry, Turn)]
-    for entry, text in zip(others, units(transcript.replace(entries=tuple(others)), mark), strict=True):
+    # Before what happened stands what the session had to do without.
+    texts = [*preface(transcript, mark), *units(transcript.replace(entries=tuple(others)), mark)]
+    known = [None] * (len(texts) - len(others))
+    for entry, text in zip([*known, *others], texts, strict=True):
         standing = Standing.WORDS if isinstance(entry, UserSaid | Noticed) else Standing.FACT
         for position, line in enumerate(text.replace(f"[{mark} ", "[").split("\n")):
             yield Line(line, standing if position else Standing.FRAME)

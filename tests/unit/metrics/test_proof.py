@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import safe, session
-from zelda_ci.domain.session import Entry, SessionTranscript, Turn
+from zelda_ci.domain.session import Entry, HookRan, McpServerState, Noticed, SessionTranscript, Turn
 from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
 
 PATCH = """\
@@ -361,3 +361,13 @@ def test_a_script_that_prints_what_the_session_wrote_into_it_proves_nothing():
         t1={"file_path": "/w/package.json", "content": '{"scripts": {"test": "echo all 7 checks passed"}}'},
     )  # fmt: skip
     assert "written itself" in weakness("turn 2", "all 7 checks passed", sources(given))
+
+
+def test_what_happened_beside_the_turns_can_be_cited_also_servers_that_were_missing():
+    failed = McpServerState(name=safe("shop"), status=safe("failed"), error=safe("no such file"))
+    hook = HookRan(at=1, name=safe("lint"), event=safe("Stop"), outcome=safe("blocked"), output=safe("a.py is bad"))
+    notice = Noticed(at=1, kind=safe("task"), text=safe("The agent says that all is well."))
+    transcript = session('"Hi."').replace(mcp_servers=(failed,), entries=(hook, notice))
+    assert weakness("transcript", "shop: failed (no such file)", sources(transcript)) == ""
+    assert weakness("hook", "a.py is bad", sources(transcript)) == ""
+    assert "own words" in weakness("transcript", "all is well", sources(transcript))
