@@ -174,7 +174,7 @@ JUDGED = (
 
 def forgetful(request: ApiRequest) -> Reply:
     """A session that does its work, and a judge that says nothing of the second criterion."""
-    if "acceptance criteria" in str(request.body.get("system")):
+    if request.answer_tool and "acceptance criteria" in json.dumps(request.body):
         return answer(verdict(1, evidence=[{"where": "greeting.txt:1", "quote": "hello"}]))
     said: Reply = GOOD[sum(message["role"] == "assistant" for message in request.messages)]
     return said

@@ -53,7 +53,7 @@ def hide(stage: Stage, runner: Path) -> dict[str, str]:
 
 def script(request: ApiRequest) -> Reply:
     """A session that prints what it finds and says it again, and a judge that cites it."""
-    if "acceptance criteria" in str(request.body.get("system")):
+    if request.answer_tool and "acceptance criteria" in str(request.body):
         quotes = [{"where": "turn 1", "quote": key} for key in KEYS.values()]
         return answer(verdict(1, "FAIL", quotes) | {"reasoning": " ".join(KEYS.values())})
     if any(message["role"] == "assistant" for message in request.messages):
