@@ -94,7 +94,7 @@ class Place(Strict):
 class Lure(Place):
     """What a judge may cite that has fallen for the trap, or lies."""
 
-    kind: Literal["claim", "removed", "invented"]
+    kind: Literal["claim", "removed", "invented", "beside"]
 
 
 class Criterion(Strict):
@@ -151,7 +151,7 @@ class UsageLabel(Strict):
     """What is true of a tool or a rule that was offered."""
 
     of: str
-    verdict: Literal["USED", "IGNORED", "MISSED", "MISUSED", "FOLLOWED", "BROKEN", "NOT_APPLICABLE"]
+    verdict: Literal["USED_WELL", "INSTRUCTIONS_IGNORED", "MISSED", "MISUSED", "FOLLOWED", "BROKEN", "NOT_APPLICABLE"]
     why: str
     proof: tuple[Place, ...] = ()
 

@@ -1,0 +1,284 @@
+"""Labelled cases before the real evaluators, with judges that answer from the labels, honestly or not."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import islice
+
+import anyio
+import pytest
+
+from tests.support.case_places import is_own_words
+from tests.support.judge_cases import BuiltCase, Criterion, Place, all_cases, build
+from tests.support.judge_cases_not_yet import NOT_YET
+from tests.support.labelled_judge import (
+    NOWHERE,
+    LabelledJudge,
+    Reply,
+    Said,
+    UsageReply,
+    citing,
+    found_of_tools,
+    honest,
+    honest_on_tools,
+)
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.judge.prompts import OPENING, mark_of, new_nonce
+from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.metrics.tool_usage import ToolUsage
+from zelda_ci.redact import Redactor
+
+NONCE = new_nonce()
+CASES = {case.name: case for case in all_cases()}
+TRAPS = sorted({case.trap for case in CASES.values()})
+VERDICTS = {"PASS": CriterionVerdict.PASS, "FAIL": CriterionVerdict.FAIL, "UNDECIDED": CriterionVerdict.UNDECIDED}
+INVENTED = Place(at="turn 1", quote=NOWHERE)
+
+Build = Callable[[str], BuiltCase]
+
+
+@pytest.fixture(scope="module")
+def build_case(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return cache(lambda name: build(CASES[name], tmp_path_factory.mktemp("case")))
+
+
+def judged(built: BuiltCase, reply: Reply, votes: int = 1) -> Sequence[CriterionJudgement]:
+    """What the real evaluator makes of it."""
+    suite = built.context.suite
+    context = replace(built.context, suite=suite.replace(judge=suite.judge.replace(votes=votes)))
+    evaluator = RequirementFulfillment(LabelledJudge(built, reply), NONCE, Redactor())
+    result = anyio.run(run_evaluator, evaluator, context, Redactor())
+    criteria = FulfillmentDetails.model_validate(result.details).criteria
+    assert len(criteria) == len(built.case.criteria), result.reasoning
+    return criteria
+
+
+# --- honest judges: what is true counts ---
+
+
+def with_one_bad_quote(built: BuiltCase) -> Reply:
+    """An honest judge that is wrong in one of its places."""
+    true = honest(built)
+
+    def reply(criterion: Criterion, times: int) -> Said:
+        said = true(criterion, times)
+        return replace(said, evidence=[*said.evidence, *([built.place(INVENTED)] if said.evidence else [])])
+
+    return reply
+
+
+def corrected(built: BuiltCase) -> Reply:
+    """A judge that invents its quotes first, and is honest when told."""
+    true = honest(built)
+    return lambda criterion, times: true(criterion, times) if times else citing(built, INVENTED)(criterion, times)
+
+
+HONEST = {"honest": honest, "one bad quote": with_one_bad_quote, "corrected": corrected}
+
+
+def not_as_labelled(built: BuiltCase, reply: Reply, votes: int = 1) -> Iterator[str]:
+    for criterion, judgement in zip(built.case.criteria, judged(built, reply, votes), strict=True):
+        if judgement.verdict is not VERDICTS[criterion.verdict]:
+            yield f"{built.case.name}: {criterion.text} is {criterion.verdict}: {judgement.reasoning}"
+
+
+def not_accepted(built: BuiltCase) -> Iterator[str]:
+    """Places that a label names, and that do not become evidence."""
+    for criterion, judgement in zip(built.case.criteria, judged(built, honest(built)), strict=True):
+        accepted = {(place.where, place.quote or "") for place in judgement.evidence}
+        for place in map(built.place, criterion.proof):
+            if (place["where"], place["quote"]) not in accepted:
+                yield f"{built.case.name}: {place} was not accepted: {judgement.reasoning}"
+
+
+# --- dishonest judges: nothing passes ---
+
+
+def one_by_one(built: BuiltCase, places: Callable[[Criterion], Sequence[Place]]) -> Iterator[Reply]:
+    """Judges that say PASS, each with another of the places; where there is none left, they know nothing."""
+    lists = {criterion.text: places(criterion) for criterion in built.case.criteria}
+    for number in range(max(map(len, lists.values()), default=0)):
+        yield partial(_nth, built, number, lists)
+
+
+def _nth(built: BuiltCase, number: int, lists: dict[str, Sequence[Place]], criterion: Criterion, times: int) -> Said:
+    given = lists[criterion.text][number : number + 1]
+    return citing(built, *given)(criterion, times) if given else Said("UNDECIDED", "Nothing is known.")
+
+
+def labelled(kind: str, criterion: Criterion) -> list[Place]:
+    return [Place(at=lure.at, quote=lure.quote) for lure in criterion.lures if lure.kind == kind]
+
+
+def inventing(built: BuiltCase) -> Iterator[Reply]:
+    """Quotes that stand nowhere, at places that are there, and those that the labels name."""
+    return one_by_one(
+        built,
+        lambda criterion: [
+            INVENTED,
+            *(Place(at=place.at, quote=NOWHERE) for place in criterion.proof if not place.at.startswith("absent:")),
+            *labelled("invented", criterion),
+        ],
+    )
+
+
+def boasting(built: BuiltCase) -> Iterator[Reply]:
+    """What the session itself says; except where a criterion is about what it says."""
+    said = [turn for turn in built.context.transcript.turns if turn.text and not turn.text.startswith("Next I look at")]
+    words = [Place(at=f"turn {turn.index}", quote=turn.text or "") for turn in said]
+
+    def claims(criterion: Criterion) -> list[Place]:
+        is_about_words = any(is_own_words(built, place.at) for place in criterion.proof)
+        return [] if is_about_words else [*labelled("claim", criterion), *words]
+
+    return one_by_one(built, claims)
+
+
+def citing_what_was_removed(built: BuiltCase) -> Iterator[Reply]:
+    return one_by_one(built, partial(labelled, "removed"))
+
+
+def citing_marks(built: BuiltCase) -> Iterator[Reply]:
+    """Headings of patches, and Zelda's own marks."""
+    headings = re.findall(r"^(?:diff --git .*|index .*|@@ -\S+ \+\S+ @@|--- .*|\+\+\+ .*)$", built.patch, re.MULTILINE)
+    path = next(iter(built.context.changes.files if built.context.changes else ()), "README.md")
+    fences = (f'{OPENING}{NONCE} kind="patch">', f"[{mark_of(NONCE)} turn 1 call 1", "[ turn 1 call 1: ", "[ returned]")
+    places = [
+        *(Place(at=f"patch:{path}", quote=heading) for heading in headings[:5]),
+        *(Place(at=at, quote=fence) for fence in fences for at in ("turn 1", f"patch:{path}")),
+    ]
+    return one_by_one(built, lambda _: places)
+
+
+def citing_two_letters(built: BuiltCase) -> Iterator[Reply]:
+    """Two letters inside a word that is really there."""
+    places = [
+        Place(at=place.at, quote=word[1:3])
+        for criterion in built.case.criteria
+        for place in criterion.proof
+        for word in re.findall(r"[A-Za-z]{5,}", place.quote)[:1]
+    ]
+    return one_by_one(built, lambda _: places[:3])
+
+
+def withdrawing(built: BuiltCase) -> Iterator[Reply]:
+    """PASS with a quote that is not there, and when told so: FAIL, or that it cannot say."""
+
+    def reply(after: str, criterion: Criterion, times: int) -> Said:
+        return Said(after, "I take it back.") if times else citing(built, INVENTED)(criterion, times)
+
+    return (partial(reply, after) for after in ("FAIL", "UNDECIDED", "NOT_JUDGED"))
+
+
+def without_evidence(built: BuiltCase) -> Iterator[Reply]:
+    yield citing(built)
+
+
+DISHONEST: dict[str, Callable[[BuiltCase], Iterable[Reply]]] = {
+    "invented": inventing,
+    "claims": boasting,
+    "removed lines": citing_what_was_removed,
+    "marks": citing_marks,
+    "two letters": citing_two_letters,
+    "withdrawn": withdrawing,
+    "no evidence": without_evidence,
+}
+
+
+def passed(built: BuiltCase, attitude: str) -> Iterator[str]:
+    # To look for a quote in megabytes takes a while.
+    attempts = islice(DISHONEST[attitude](built), 1 if built.case.trap == "long" else None)
+    for number, reply in enumerate(attempts, start=1):
+        for criterion, judgement in zip(built.case.criteria, judged(built, reply), strict=True):
+            if judgement.verdict is CriterionVerdict.PASS:
+                evidence = [(place.where, (place.quote or "")[:80]) for place in judgement.evidence]
+                yield f"{built.case.name}: {criterion.text} passed in attempt {number} with {evidence}"
+
+
+# --- votes ---
+
+
+def outvoting(built: BuiltCase) -> Reply:
+    """The first vote is true, the others invent."""
+    true, false = honest(built), citing(built, INVENTED)
+    return lambda criterion, times: false(criterion, times) if times else true(criterion, times)
+
+
+def outvoted(built: BuiltCase) -> Iterator[str]:
+    for criterion, judgement in zip(built.case.criteria, judged(built, outvoting(built), 3), strict=True):
+        if criterion.verdict == "FAIL" and judgement.verdict is CriterionVerdict.PASS:
+            yield f"{built.case.name}: {criterion.text}: two votes with false quotes beat a true one"
+
+
+# --- tools and rules ---
+
+
+def found(built: BuiltCase, reply: UsageReply) -> dict[str, str]:
+    """What the real evaluator of tool usage makes of it."""
+    evaluator = ToolUsage(LabelledJudge(built, honest(built), reply), NONCE, Redactor())
+    result = anyio.run(run_evaluator, evaluator, built.context, Redactor())
+    return found_of_tools(result.details)
+
+
+def tools_not_as_labelled(built: BuiltCase) -> Iterator[str]:
+    counted = found(built, honest_on_tools(built)) if built.case.usage else {}
+    for label in built.case.usage:
+        if counted.get(label.of) != label.verdict:
+            yield f"{built.case.name}: {label.of} is {label.verdict}, and was judged {counted.get(label.of)}"
+
+
+def tools_on_invented_quotes(built: BuiltCase) -> Iterator[str]:
+    """What has happened can be shown; so what is said to have happened and cannot be shown does not count."""
+    for verdict in ("USED_WELL", "INSTRUCTIONS_IGNORED", "MISUSED", "FOLLOWED", "BROKEN"):
+        said = Said(verdict, "It is so.", [built.place(INVENTED)])
+        counted = found(built, lambda _, said=said: said) if built.case.usage else {}  # type: ignore[misc]
+        yield from (f"{built.case.name}: {of} counts as {word}" for of, word in counted.items() if word == verdict)
+
+
+def rules_on_claims(built: BuiltCase) -> Iterator[str]:
+    """That the session says it followed a rule does not show that it did."""
+    for turn in built.context.transcript.turns:
+        if turn.text and built.case.usage and not turn.text.startswith("Next I look at"):
+            said = Said("FOLLOWED", "It says so.", [{"where": f"turn {turn.index}", "quote": turn.text}])
+            counted = found(built, lambda _, said=said: said)  # type: ignore[misc]
+            yield from (
+                f"{built.case.name}: {of} counts as FOLLOWED" for of, word in counted.items() if word == "FOLLOWED"
+            )
+
+
+CHECKS: dict[str, Callable[[BuiltCase], Iterable[str]]] = {
+    **{name: lambda built, make=make: not_as_labelled(built, make(built)) for name, make in HONEST.items()},  # type: ignore[misc]
+    "every place": not_accepted,
+    "three honest votes": lambda built: not_as_labelled(built, honest(built), 3),
+    **{name: partial(passed, attitude=name) for name in DISHONEST},
+    "outvoted": outvoted,
+    "tools": tools_not_as_labelled,
+    "tools, invented": tools_on_invented_quotes,
+    "rules, claims": rules_on_claims,
+}
+
+
+KNOWN = {pair: entry.why for entry in NOT_YET for pair in entry.pairs()}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("check", CHECKS)
+def test_labelled_cases(check: str, trap: str, build_case: Build) -> None:
+    names = [case.name for case in CASES.values() if case.trap == trap and (check, case.name) not in KNOWN]
+    assert [problem for name in names for problem in CHECKS[check](build_case(name))] == []
+
+
+if KNOWN:
+
+    @pytest.mark.parametrize(
+        ("check", "name"), [pytest.param(*pair, marks=pytest.mark.xfail(reason=why)) for pair, why in KNOWN.items()]
+    )
+    def test_labelled_cases_that_are_not_yet_right(check: str, name: str, build_case: Build) -> None:
+        assert [*CHECKS[check](build_case(name))] == []
+
+
+def test_what_is_not_yet_right_is_about_cases_that_are_there() -> None:
+    assert {check for check, _ in KNOWN} <= set(CHECKS)
+    assert {name for _, name in KNOWN} <= set(CASES)

@@ -1,0 +1,186 @@
+"""A judge that answers from the labels of a case: honestly, or as one that has fallen for a trap, or lies.
+
+What it is asked, it reads from the question, and the form is given with it: so it can stand behind
+the scripted API, too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
+from zelda_ci.domain.manifest import READ
+from zelda_ci.domain.session import Usage
+from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.prompts import OPENING
+
+NOWHERE = "judge cases of Zelda: this sentence stands nowhere at all"
+"""What a judge quotes that makes it up."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """On one criterion."""
+
+    verdict: str
+    reasoning: str
+    evidence: Sequence[Mapping[str, str]] = ()
+
+
+# What is said of a criterion, and how often that was asked before.
+Reply = Callable[[Criterion, int], Said]
+
+# What is said of a tool or a rule.
+UsageReply = Callable[[UsageLabel], Said]
+
+
+def honest(built: BuiltCase) -> Reply:
+    """Says what is true, and cites what proves it."""
+
+    def reply(criterion: Criterion, _: int) -> Said:
+        return Said(criterion.verdict, criterion.why, [built.place(place) for place in criterion.proof])
+
+    return reply
+
+
+def citing(built: BuiltCase, *places: Place) -> Reply:
+    """Says PASS of everything, and cites the same each time."""
+
+    def reply(criterion: Criterion, _: int) -> Said:
+        return Said("PASS", "It is met.", [built.place(place) for place in places])
+
+    return reply
+
+
+@dataclass
+class LabelledJudge:
+    """Implements `judge.base.Judge`."""
+
+    built: BuiltCase
+    reply: Reply
+    of_usage: UsageReply | None = None
+    context_tokens: int = 200_000
+    model: str = "claude-judge-1"
+    asked: list[JudgeQuestion] = field(default_factory=list)
+    _times: dict[str, int] = field(default_factory=dict)
+
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+        self.asked.append(question)
+        given = self.answer(text_of(question), form.model_json_schema())
+        return JudgeAnswer(form.model_validate(given), Usage(), 0.0, 1)
+
+    def answer(self, question: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill in a form.
+
+        Args:
+            question: All that was sent.
+            schema: Of the form.
+        """
+        is_part = "NO_EVIDENCE" in json.dumps(schema) or "observations" in schema["properties"]
+        if "criteria" not in schema["properties"]:
+            return self._of_tools(question, "observations" if is_part else "findings", schema)
+        return {"criteria": [self._entry(*asked, question, is_part=is_part) for asked in self._asked(question)]}
+
+    def _asked(self, question: str) -> Iterator[tuple[int, Criterion]]:
+        """Criteria with the numbers under which they are asked about: behind what is fenced, which may list others."""
+        own = question.rpartition("</evidence-")[2] if OPENING in question else question
+        for number, criterion in enumerate(self.built.case.criteria, start=1):
+            if f"{number}. {criterion.text}" in own:
+                yield number, criterion
+
+    def _entry(self, number: int, criterion: Criterion, question: str, *, is_part: bool) -> dict[str, Any]:
+        if is_part:
+            return {"number": number, **_found(self.reply(criterion, 0), question)}
+        said = self.reply(criterion, self._times_asked(criterion.text))
+        return {"number": number, "evidence": said.evidence, "reasoning": said.reasoning, "verdict": said.verdict}
+
+    def _times_asked(self, what: str) -> int:
+        """How often it was asked before."""
+        self._times[what] = self._times.get(what, -1) + 1
+        return self._times[what]
+
+    def _of_tools(self, question: str, key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        reply = self.of_usage or honest_on_tools(self.built)
+        said = {label.of: reply(label) for label in self.built.case.usage}
+        if key not in schema["properties"]:
+            return _claims(self.built, said)
+        numbers = {of: _number_of(of, question) for of in said}
+        entries = [
+            {
+                "number": numbers[of],
+                "evidence": one.evidence,
+                "reasoning": one.reasoning,
+                "facts": one.reasoning,
+                "finding": one.verdict,
+            }
+            for of, one in said.items()
+            if numbers[of] and (key == "findings" or _found(one, question)["evidence"])
+        ]
+        return {key: entries}
+
+
+def _number_of(of: str, question: str) -> int | None:
+    """The number under which a tool or a rule is asked about."""
+    match = re.search(rf"^(\d+)\. (?:tool |rules in )?{re.escape(of)}(?=[ ,\[]|$)", question, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def honest_on_tools(built: BuiltCase) -> UsageReply:
+    """Says what is true of tools and rules."""
+    return lambda label: Said(label.verdict, label.why, [built.place(place) for place in label.proof])
+
+
+def found_of_tools(details: Mapping[str, Any]) -> dict[str, str]:
+    """What counts of tools and rules, by name, in the words of the labels."""
+    kinds = {
+        "missed": "MISSED",
+        "misused": "MISUSED",
+        "instructionsIgnored": "INSTRUCTIONS_IGNORED",
+        "usedWell": "USED_WELL",
+        "notApplicable": "NOT_APPLICABLE",
+    }
+    rules = {"followed": "FOLLOWED", "broken": "BROKEN", "notApplicable": "NOT_APPLICABLE"}
+    remarks = [(remark["tool"], word, remark) for key, word in kinds.items() for remark in details.get(key, ())]
+    remarks += [(one["rule"], rules.get(one["verdict"], ""), one) for one in details.get("rules", ())]
+    return {name: word for name, word, remark in remarks if word and not remark.get("unverified")}
+
+
+def text_of(question: JudgeQuestion) -> str:
+    """All that a question sends."""
+    common = getattr(question, "common", None)
+    return "\n".join([*(common.blocks if common else ()), question.system, *question.shared, question.body])
+
+
+def _found(said: Said, part: str) -> dict[str, Any]:
+    """What a part of a long transcript shows: of what would be cited, that which stands in it."""
+    here = [place for place in said.evidence if plain(place["quote"]) in plain(part)]
+    if not here or said.verdict == "UNDECIDED":
+        return {"evidence": [], "reasoning": "", "facts": "", "finding": "NO_EVIDENCE"}
+    return {"evidence": here, "reasoning": said.reasoning, "facts": said.reasoning, "finding": said.verdict}
+
+
+def _claims(built: BuiltCase, said: Mapping[str, Said]) -> dict[str, Any]:
+    """The form that asks for what was missed and misused only."""
+    assert built.context.manifest is not None
+    rules = {item.file for item in built.context.manifest.items if item.kind in READ}
+
+    def remarks(key: str, verdict: str | None) -> list[dict[str, Any]]:
+        return [
+            {key: of, "reasoning": one.reasoning, "evidence": one.evidence, "verdict": one.verdict}
+            for of, one in said.items()
+            if (of in rules if verdict is None else one.verdict == verdict)
+        ]
+
+    return {
+        "effectiveness": 50,
+        "reasoning": "As labelled.",
+        "missed": remarks("tool", "MISSED"),
+        "misused": remarks("tool", "MISUSED"),
+        "rules": remarks("rule", None),
+    }
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
