@@ -165,17 +165,25 @@ def rejudge(
     Raises:
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
-    # The gateway is today's, whatever the run was judged through.
-    today = apply(loaded.suites[0].resolved, overrides.above(_of_environment(settings)))
-    redact = Redactor(settings.secrets())
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(references.find_run(stored, name) for name in names)
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
-    judging = _judging(LiveMode(_judge_upstream(today.gateway_url, settings)), redact)
+    # The gateway is today's, whatever the run was judged through.
+    judging = judge_factory(loaded.suites[0].resolved, overrides, settings)
     try:
         return anyio.run(_rejudge, runs, judging, overrides, emit)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def judge_factory(suite: ResolvedSuite, overrides: Overrides, settings: EnvironmentSettings) -> JudgeFactory:
+    """What judges without a session, reached as suite, overrides and environment say.
+
+    Raises:
+        ConfigError: There is no key, or an override cannot be used.
+    """
+    today = apply(suite, overrides.above(_of_environment(settings)))
+    return _judging(LiveMode(_judge_upstream(today.gateway_url, settings)), Redactor(settings.secrets()))
 
 
 async def _rejudge(runs: Sequence[FinishedRun], judging: JudgeFactory, overrides: Overrides, emit: Emit) -> BatchResult:

@@ -152,9 +152,13 @@ def is_on_false_evidence(built: BuiltCase, criterion: Criterion, judged: Criteri
     is_pass = judged.verdict is CriterionVerdict.PASS
     if not standing:
         return is_pass or bool(judged.evidence)
-    claims = {built.where(lure.at).lower() for lure in criterion.lures if lure.kind == "claim"}
-    are_words = all(is_own_words(built, place.where) or place.where.lower() in claims for place in standing)
+    claims = {_spelled(built.where(lure.at)) for lure in criterion.lures if lure.kind == "claim"}
+    are_words = all(is_own_words(built, place.where) or _spelled(place.where) in claims for place in standing)
     return is_pass and criterion.verdict != "PASS" and are_words
+
+
+def _spelled(where: str) -> str:
+    return where.strip(" `[]").lower().replace(",", "")
 
 
 def _on_tools(built: BuiltCase, details: dict[str, Any]) -> Iterator[Judged]:
