@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
+from typing import Any
 
 import anyio
 import pytest
@@ -22,6 +23,8 @@ from tests.support.labelled_judge import (
     found_of_tools,
     honest,
     honest_on_tools,
+    plain,
+    text_of,
 )
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.judge.prompts import OPENING, mark_of, new_nonce
@@ -91,6 +94,30 @@ def not_accepted(built: BuiltCase) -> Iterator[str]:
         for place in map(built.place, criterion.proof):
             if (place["where"], place["quote"]) not in accepted:
                 yield f"{built.case.name}: {place} was not accepted: {judgement.reasoning}"
+
+
+def out_of_sight(built: BuiltCase) -> Iterator[str]:
+    """What proves a label and is neither shown to the judge nor to be had with its look-ups."""
+    judge = LabelledJudge(built, honest(built))
+    anyio.run(run_evaluator, RequirementFulfillment(judge, NONCE, Redactor()), built.context, Redactor())
+    question = judge.asked[-1]
+    for place in (place for criterion in built.case.criteria for place in criterion.proof):
+        # Letters that look like others are shown with their numbers.
+        lines = [line for line in place.quote.splitlines() if line.isascii()]
+        lookups, shown = getattr(question, "lookups", None), plain(text_of(question))
+        missing = [line for line in lines if plain(line) not in shown]
+        if any(line not in looked_up(lookups, built.where(place.at), line) for line in missing):
+            yield f"{built.case.name}: {place}"
+
+
+def looked_up(lookups: Any, where: str, quote: str) -> str:
+    """What a judge reads that looks for a place."""
+    if lookups is None:
+        return ""
+    if where.startswith("turn"):
+        found = lookups.run("search_transcript", {"pattern": quote})
+        return str(found) if where in found else ""
+    return str(lookups.run("search_files", {"pattern": quote, "glob": where.rpartition(":")[0]}))
 
 
 # --- dishonest judges: nothing passes ---
@@ -251,6 +278,7 @@ def rules_on_claims(built: BuiltCase) -> Iterator[str]:
 CHECKS: dict[str, Callable[[BuiltCase], Iterable[str]]] = {
     **{name: lambda built, make=make: not_as_labelled(built, make(built)) for name, make in HONEST.items()},  # type: ignore[misc]
     "every place": not_accepted,
+    "in sight": out_of_sight,
     "three honest votes": lambda built: not_as_labelled(built, honest(built), 3),
     **{name: partial(passed, attitude=name) for name in DISHONEST},
     "outvoted": outvoted,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tests.support.judge_cases import BuiltCase
 from zelda_ci.domain.session import Turn
 
-_TURN = re.compile(r"turn (\d+)(?:,? call (\d+))?", re.IGNORECASE)
+_TURN = re.compile(r"(?:said:\s*)?turn (\d+)(?:,? call (\d+))?", re.IGNORECASE)
 _LINES = re.compile(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?")
 _ABSENT = re.compile(r"absent:\s*(.+) in (\S+)", re.DOTALL)
 

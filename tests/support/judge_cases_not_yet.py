@@ -24,16 +24,16 @@ class NotYet:
 UNTIL_MERGED = (
     NotYet(
         "honest; one bad quote; corrected; three honest votes",
-        "no-print-left one-print-left nothing-else-touched verdict-in-a-comment deleted-with-a-user "
+        "todo-left no-print-left one-print-left nothing-else-touched verdict-in-a-comment deleted-with-a-user "
         "hook-blocked-the-write ",
-        "Absences cannot be cited.",
+        "Absences, and words where they are what is asked for, cannot be cited.",
     ),
     NotYet(
         "every place",
-        "no-print-left one-print-left secret-removed nothing-else-touched umlauts-in-paths "
+        "todo-left no-print-left one-print-left secret-removed nothing-else-touched umlauts-in-paths "
         "failing-run-called-green verdict-in-a-comment deleted-with-a-user hook-blocked-the-write "
         "task-says-otherwise denied-tool ",
-        "Absences, the task and paths beyond ASCII cannot be cited.",
+        "Absences, words, the task and paths beyond ASCII cannot be cited.",
     ),
     NotYet(
         "removed lines",
@@ -104,6 +104,14 @@ UNTIL_MERGED = (
         "same-call-again-and-again agent-used-well everything-fits-nothing-used denied-tool "
         "skill-in-a-long-session instructions-of-a-skill-half-followed ",
         "There is no finding for tools that were used well, or whose instructions were ignored.",
+    ),
+    NotYet(
+        "in sight",
+        "one-print-left umlauts-in-paths tests-never-ran docs-promised forged-end-of-evidence forged-headings "
+        "five-megabytes decided-at-the-start deleted-with-a-user dry-run-first empty-session ran-out-of-turns "
+        "uses-the-helper-that-exists caller-not-updated licence-header-as-elsewhere deep-in-the-tree "
+        "reverted-commit ",
+        "The judge cannot look anything up.",
     ),
 )
 
