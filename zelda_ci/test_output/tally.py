@@ -37,6 +37,14 @@ class Tally:
     label: str = ""
     certain: bool = True
     """Whether nothing else can look like this; else it counts only where nothing certain was found."""
+    proven: bool = False
+    """Whether `first` is where the runner says that it begins, so that what stands up to `last` is its own."""
+    head: int = -1
+    """The first line of its summary, where the summary is more than its last line."""
+    holds: tuple[str, ...] = ()
+    """Formats of runs that this one adds up."""
+    doubt: str = ""
+    """Why its numbers cannot be believed, or that there are none."""
 
     @property
     def total(self) -> int:

@@ -1,0 +1,202 @@
+"""Reads printed summaries by the table of grammars: counts are derived, checked against each other, and named."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import re2
+
+from zelda_ci.test_output.grammars import GRAMMARS, Grammar
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names
+from zelda_ci.test_output.words import MAX_COUNT, counts_in
+
+_KINDS = {"t": "total", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
+# Lines without one of these words are no summary, no start and no label of a count.
+_LIKELY = re2.compile(
+    r"(?mi)^.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
+    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored).*$"
+)
+Counts = Counter[str]
+
+
+@cache
+def _index() -> tuple[Any, list[tuple[int, bool]]]:
+    """All lines of the table as one automaton, and which row (and whether its start) each belongs to."""
+    automaton = re2.Set.MatchSet()
+    owners: list[tuple[int, bool]] = []
+    for number, grammar in enumerate(GRAMMARS):
+        automaton.Add(grammar.pattern.pattern)
+        owners.append((number, False))
+        if grammar.start:
+            automaton.Add(grammar.start_pattern.pattern)
+            owners.append((number, True))
+    automaton.Compile()
+    return automaton, owners
+
+
+def read_summaries(lines: Lines) -> Iterator[Tally]:
+    """A tally for every summary that the table knows; and one for each run that began and never ended."""
+    automaton, owners = _index()
+    found: list[tuple[Grammar, Tally]] = []
+    starts: dict[str, list[int]] = {}
+    done = -1
+    for index in likely_lines(lines):
+        rows = sorted(owners[number] for number in automaton.Match(lines[index]))
+        for number, begins in rows:
+            if begins:
+                starts.setdefault(GRAMMARS[number].format, []).append(index)
+        read = next((entry for number, begins in rows if not begins and index > done
+                     and (entry := _entry(GRAMMARS[number], lines, index))), None)  # fmt: skip
+        if read:
+            found.append(read)
+            done = read[1].last
+    yield from _named(lines, _joined(found), starts)
+
+
+def likely_lines(lines: Lines) -> Iterator[int]:
+    """Numbers of the lines that may be part of a summary, found by one pass over all of them."""
+    text = "\n".join(lines)
+    ends: list[int] = []
+    length = -1
+    for line in lines:
+        length += len(line) + 1
+        ends.append(length)
+    for match in _LIKELY.finditer(text):
+        if match.end() > match.start():
+            yield bisect_left(ends, match.end())
+
+
+def _entry(grammar: Grammar, lines: Lines, index: int) -> tuple[Grammar, Tally] | None:
+    match = grammar.pattern.match(lines[index])
+    counts = _counts(grammar, match) if match else None
+    if counts is None:
+        return None
+    last = index
+    for end, line in _below(lines, index, grammar.rows):
+        more = counts_in(line)
+        if more is None or (not grammar.certain and counts.keys() & more.keys() - {"remark", "skipped", "errored"}):
+            break
+        counts, last = counts + Counter(more) if more else counts, end
+        for kind in more:
+            counts.setdefault(kind, 0)
+    if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
+        return None
+    if grammar.rest and grammar.rest not in counts and counts.keys() >= {"total", "passed"}:
+        counts[grammar.rest] = max(0, counts["total"] - counts["passed"] - counts["skipped"])
+    tally = derive(grammar.format, counts)
+    return tally and (grammar, replace(tally, first=index, last=last, head=index, certain=grammar.certain, holds=grammar.holds))
+
+
+def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
+    blank = 0
+    for end in range(index + 1, min(len(lines), index + 1 + 2 * rows)):
+        if lines[end].strip():
+            blank = 0
+            yield end, lines[end]
+        elif (blank := blank + 1) > 1:
+            return
+
+
+def _counts(grammar: Grammar, match: Any) -> Counts | None:
+    groups = {name: text for name, text in match.groupdict().items() if text is not None}
+    if "l" in groups or not grammar.pattern.groupindex:
+        counts = counts_in(groups.pop("l", match[0]))
+        # Words that are not understood make the whole line unknown; so does a list that begins with steps or files.
+        if counts is None or next(iter(counts)) == "remark":
+            return None
+    else:
+        # What the shape of the line leaves room for, and is not there, is none.
+        counts = Counter({_KINDS[name[0]]: 0 for name in grammar.pattern.groupindex if name[0] in "fes"})
+    for name, text in groups.items():
+        counts[_KINDS[name[0]]] += int(text) if text.isdecimal() else 0
+    return counts
+
+
+def _telling(counts: Counts) -> bool:
+    """Whether counts without a runner's name say how tests ended."""
+    whole = "total" in counts or "ran" in counts
+    bad = bool(counts.keys() & {"failed", "errored"})
+    return ("passed" in counts and (bad or "total" in counts)) or (whole and "failed" in counts)
+
+
+def derive(form: str, counts: Counts) -> Tally | None:
+    """A tally of counts that fit each other; None where they do not, or where none of them can be derived."""
+    if any(count > MAX_COUNT for count in counts.values()):
+        return None
+    whole = counts["total"] if "total" in counts else counts["ran"] if "ran" in counts else None
+    failed, errored, skipped = counts["failed"], counts["errored"], counts["skipped"]
+    if "passed" not in counts:
+        # A total alone says nothing about how its tests ended.
+        if whole is None or whole < failed + errored + skipped or not counts.keys() & {"failed", "errored"}:
+            return None
+        return Tally(form, whole - failed - errored - skipped, failed, errored, skipped)
+    passed = counts["passed"]
+    # Some leave what was skipped out of the total, some what broke outside of tests.
+    fits = {passed + failed + errored + skipped, passed + failed + errored, passed + failed + skipped, passed + failed}
+    if whole is not None and whole not in fits:
+        return None
+    return Tally(form, passed, failed, errored, skipped)
+
+
+def _joined(found: Sequence[tuple[Grammar, Tally]]) -> list[tuple[Grammar, Tally]]:
+    """Without parts whose total stands below them, and without what was progress only."""
+    kept: list[tuple[Grammar, Tally]] = []
+    for grammar, tally in found:
+        if grammar.repeat == "progress":
+            kept = [item for item in kept if item[0].format != grammar.format or item[0].repeat != "progress"]
+        elif grammar.repeat == "nested" or not grammar.certain:
+            kept = _without_parts(kept, grammar, tally)
+        kept.append((grammar, tally))
+    return kept
+
+
+def _without_parts(kept: list[tuple[Grammar, Tally]], grammar: Grammar, whole: Tally) -> list[tuple[Grammar, Tally]]:
+    sums = (0, 0, 0, 0)
+    for position in range(len(kept) - 1, -1, -1):
+        other, part = kept[position]
+        if other.format != grammar.format:
+            break
+        sums = (sums[0] + part.passed, sums[1] + part.failed, sums[2] + part.errored, sums[3] + part.skipped)
+        # One part alone is the same as its total; without a runner's name it may be another run.
+        if sums == (whole.passed, whole.failed, whole.errored, whole.skipped) and (
+            grammar.certain or len(kept) - position > 1
+        ):
+            return kept[:position]
+    return kept
+
+
+def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[str, list[int]]) -> Iterator[Tally]:
+    previous: dict[str, int] = {}
+    for grammar, tally in found:
+        form = grammar.format
+        after = previous.get(form, -1)
+        begun = [start for start in starts.get(form, ()) if after < start <= tally.last]
+        starts[form] = [start for start in starts.get(form, ()) if start > tally.last]
+        previous[form] = tally.last
+        first = begun[-1] if begun else after + 1
+        named = _failures(lines[first : tally.last + MAX_LIST_LENGTH], grammar, tally)
+        if named:
+            yield replace(named, first=begun[-1] if begun else tally.head, proven=bool(begun))
+        yield from (_unended(form, start) for start in begun[:-1])
+    for form, open_starts in starts.items():
+        yield from (_unended(form, start) for start in open_starts)
+
+
+def _unended(form: str, start: int) -> Tally:
+    return Tally(form, first=start, last=start, head=start, doubt=f"a run of {form} began and did not end")
+
+
+def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally | None:
+    """With the names of failing tests, which count where the summary counts assertions."""
+    if not grammar.names or not tally.failed + tally.errored:
+        return tally
+    names = dict.fromkeys(match[1] for line in lines if (match := grammar.name_pattern.search(line)))
+    if grammar.by_names:
+        whole = tally.total
+        if not names or len(names) > whole:
+            return replace(tally, doubt=f"{grammar.format} counts failed assertions, and their tests are not named")
+        return replace(tally, passed=whole - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names))
+    return replace(tally, failures=first_names(names))
