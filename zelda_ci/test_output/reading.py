@@ -1,15 +1,16 @@
 """Output and reports of a test command in, a summary out."""
 
 import re
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
+from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
+from zelda_ci.test_output.summaries import read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
 
 _LABEL = re.compile(
@@ -52,7 +53,8 @@ def split(line: str) -> tuple[str, str] | None:
     if not match or not match.lastgroup:
         return None
     label = match[match.lastgroup]
-    return None if label in _NO_LABELS else (label, line[match.end() :])
+    # CTest numbers the lines that its tests print.
+    return None if label in _NO_LABELS or label.isdecimal() else (label, line[match.end() :])
 
 
 @dataclass(frozen=True)
@@ -107,20 +109,16 @@ FORMATS = (
 )
 
 
-ANY_HALLMARK = re.compile("|".join(sorted({re.escape(word) for form in FORMATS for word in form.hallmarks})))
-
-
 def recognise(lines: Lines) -> Iterator[tuple[Source, Tally]]:
     """Everything that any format finds, in the order of the table."""
     text = "\n".join(lines)
-    if not ANY_HALLMARK.search(text):
-        return
     # Some expressions take time that grows with the square of the length; no summary has such long lines.
     short = [line[:MAX_WIDTH] for line in lines]
     for form in FORMATS:
         if any(hallmark in text for hallmark in form.hallmarks):
             for tally in form.read(lines if form.whole_lines else short):
                 yield form.source, tally
+    yield from (("summary", tally) for tally in read_summaries(short))
 
 
 HOW_TO_GET_COUNTS = (
@@ -130,16 +128,6 @@ HOW_TO_GET_COUNTS = (
 MAX_NAME_LENGTH = 300
 # Runners that start one program after the other: to the user they are one run.
 _MERGED = frozenset({"Cargo"})
-# Summaries of the runners that may have printed a stream.
-_SUMMARY_BESIDE = {
-    "Jest JSON": ("Jest", "Vitest"),
-    "Mocha JSON": ("Mocha",),
-    "RSpec JSON": ("RSpec",),
-    "Go JSON": ("Go -v", "Go"),
-    "TAP": ("node-tap",),
-}
-
-SourcedTally = tuple[Source, Tally]
 
 
 def well_known_reports() -> tuple[str, ...]:
@@ -157,15 +145,29 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
         redact: Through which names of tests become `SafeText`.
     """
     tallies, problems = read_reports(reports, succeeded=exit_code == 0)
-    tallied: list[SourcedTally] = [("report", tally) for tally in tallies]
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
+    doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken]
+    ledger, why = from_output(output.lines())
+    tallied: Sequence[SourcedTally] = [("report", tally) for tally in tallies]
     if not any(tally.total for tally in tallies):
         # A report without any test says less than an output that tells of some.
-        printed, doubt = from_output(output.lines())
-        notes += [] if tallied else doubt
-        tallied = printed or tallied
+        notes += [] if tallied else why
+        tallied = ledger.counted or tallied
+        doubts += ledger.doubts
+    elif not any(tally.failed + tally.errored for tally in tallies):
+        doubts += [*ledger.doubts, *_hidden(ledger)]
+    if doubts:
+        notes.append(f"The output is unclear: {'; '.join(doubts)}; {HOW_TO_GET_COUNTS}.")
+        return TestSummary(note=redact(" ".join(notes)), unclear=tuple(map(redact, doubts)))
     runners = combine(_counts(source, tally, redact, several=len(tallied) > 1) for source, tally in tallied)
     return TestSummary(runners=runners, note=redact(" ".join(notes)) if notes else None)
+
+
+def _hidden(ledger: Ledger) -> Iterator[str]:
+    """Failures that were printed, and that reports without any do not know."""
+    for _, tally in ledger.counted:
+        if tally.failed + tally.errored:
+            yield f"{tally.format} printed {tally.failed + tally.errored} failures, and no report has one"
 
 
 def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:
@@ -186,66 +188,35 @@ def _sum(first: RunnerCounts, second: RunnerCounts) -> RunnerCounts:
     return first.replace(**total, failures=(*first.failures, *second.failures)[:NAMES_KEPT])
 
 
-def from_output(lines: Lines) -> tuple[list[SourcedTally], list[str]]:
+def from_output(lines: Lines) -> tuple[Ledger, list[str]]:
     """What the output tells, and why it tells nothing."""
-    tallied = _certain(_by_runner(lines))
+    ledger = _by_runner(lines)
+    tallied = ledger.counted
     if GAP in lines and not _complete(tallied, lines.index(GAP)):
-        return [], [f"The output was too long to be stored whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."]
-    if not tallied:
-        return [], [f"No test runner was recognised in the output; {HOW_TO_GET_COUNTS}."]
-    return tallied, []
+        red = any(tally.failed + tally.errored for _, tally in tallied if tally.certain)
+        doubts = ("what is left of the output tells of failures",) if red else ()
+        why = f"The output was too long to be stored whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."
+        return Ledger(doubts=doubts), [why]
+    if not tallied and not ledger.doubts:
+        return ledger, [f"No test runner was recognised in the output; {HOW_TO_GET_COUNTS}."]
+    return ledger, []
 
 
-def _by_runner(lines: Lines) -> Iterator[SourcedTally]:
+def _by_runner(lines: Lines) -> Ledger:
     """Runners whose lines carry their label, then all others."""
+    counted: list[SourcedTally] = []
+    doubts: list[str] = []
+    labels: set[str] = set()
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
-    labelled = {label: tallied for label, own in by_label(lines).items() if (tallied := _distinct(own))}
-    for label, tallied in labelled.items():
-        yield from ((source, replace(tally, label=label)) for source, tally in tallied)
-    yield from _distinct(without(lines, frozenset(labelled)) if labelled else lines)
-
-
-def _distinct(lines: Lines) -> list[SourcedTally]:
-    """Tallies in the order of the output, without those that tell of the same tests again."""
-    return sorted(_once(_unquoted(_certain(recognise(lines)))), key=lambda item: item[1].last)
-
-
-def _certain(tallied: Iterable[SourcedTally]) -> list[SourcedTally]:
-    """What cannot be anything else; only where there is no such thing, what may be a summary."""
-    items = list(tallied)
-    return [item for item in items if item[1].certain] or items
-
-
-def _unquoted(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
-    """Without runs that another runner quotes."""
-    outer = sorted((tally for _, tally in tallied if tally.quotes), key=lambda tally: tally.first)
-    # By bisection: an output can hold thousands of runs, and each would be compared with each.
-    begins = [tally.first for tally in outer]
-
-    def quoted(tally: Tally) -> bool:
-        nearest = bisect_right(begins, tally.last) - 1
-        return not tally.quotes and nearest >= 0 and tally.last <= outer[nearest].last
-
-    return [(source, tally) for source, tally in tallied if not quoted(tally)]
-
-
-def _once(tallied: Sequence[SourcedTally]) -> Iterator[SourcedTally]:
-    """Without the summary that a runner prints beside a stream, which then has the same numbers."""
-    streamed = Counter(_numbers(tally) for source, tally in tallied if source == "stream")
-    for source, tally in tallied:
-        beside = (
-            (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
-        )
-        # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
-        same = next((key for key in beside if streamed[key]), None) if source == "summary" else None
-        if same:
-            streamed[same] -= 1
-        else:
-            yield source, tally
-
-
-def _numbers(tally: Tally) -> tuple[str, int, int, int]:
-    return tally.format, tally.passed, tally.failed, tally.skipped
+    for label, own in by_label(lines).items():
+        ledger = account(own, recognise(own))
+        if any(tally.certain for _, tally in ledger.counted):
+            labels.add(label)
+            counted += [(source, replace(tally, label=label)) for source, tally in ledger.counted]
+            doubts += ledger.doubts
+    rest = without(lines, frozenset(labels)) if labels else lines
+    ledger = account(rest, recognise(rest))
+    return Ledger((*counted, *ledger.counted), (*doubts, *ledger.doubts))
 
 
 def _complete(tallied: Sequence[SourcedTally], gap: int) -> bool:

@@ -237,6 +237,8 @@ class ReportProblem:
 
     path: str
     reason: str
+    broken: bool = False
+    """Whether it may have told of failures."""
 
 
 def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally], list[ReportProblem]]:
@@ -260,7 +262,7 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
             others = list(_other(report.raw))
             tallies.extend(replace(tally, label=folder) for tally in others)
             if not others:
-                problems.append(ReportProblem(report.path, str(problem)))
+                problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
     for (form, folder), outcomes in cases.items():
         tallies.append(replace(tally(outcomes, succeeded=succeeded), format=form, label=folder))
     return tallies, problems

@@ -19,6 +19,10 @@ _LIKELY = re2.compile(
     r"(?mi)^.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
     r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored).*$"
 )
+# A tick, a progress mark or a number: the line of a test, whose title may be anything.
+_TITLE = re2.compile(
+    r"^\s*(?:[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]|[.FEsx*]+\d|ok \d|not ok \d|\d+[).])"
+)
 Counts = Counter[str]
 
 
@@ -44,7 +48,7 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
     starts: dict[str, list[int]] = {}
     done = -1
     for index in likely_lines(lines):
-        rows = sorted(owners[number] for number in automaton.Match(lines[index]))
+        rows = sorted(owners[number] for number in automaton.Match(lines[index]) or ())
         for number, begins in rows:
             if begins:
                 starts.setdefault(GRAMMARS[number].format, []).append(index)
@@ -71,6 +75,8 @@ def likely_lines(lines: Lines) -> Iterator[int]:
 
 def _entry(grammar: Grammar, lines: Lines, index: int) -> tuple[Grammar, Tally] | None:
     match = grammar.pattern.match(lines[index])
+    if not grammar.certain and _TITLE.match(lines[index]):
+        return None
     counts = _counts(grammar, match) if match else None
     if counts is None:
         return None

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, following, matches, number, numbers
 
 _PROJECT = re.compile(r"Test project \S")
-_PERCENT = re.compile(r"\d+% tests passed, (\d+) tests? failed out of (\d+)$")
+_PERCENT = re.compile(r"(\d+)% tests passed, (\d+) tests? failed out of (\d+)$")
 _NONE = re.compile(r"No tests were found!!!$")
 _LIST = re.compile(r"The following tests (did not run|FAILED):$")
 _LISTED = re.compile(r"\t? *\d+ - (\S+) \(([^)]*)\)")
@@ -42,11 +42,14 @@ def _ctest(within: Lines, first: int, index: int, match: re.Match[str]) -> Tally
     failed = [(name, why) for kind, name, why in listed if kind == "FAILED"]
     skipped = [why for kind, _, why in listed if kind == "did not run"]
     # Disabled tests are not in the total, skipped ones are, and passed.
-    passed = number(match, 2) - number(match, 1) - sum(why != "Disabled" for why in skipped)
+    share, lost, total = (number(match, group) for group in (1, 2, 3))
+    fits = not total or abs(share - 100 * (total - lost) / total) <= 1
+    passed = total - lost - sum(why != "Disabled" for why in skipped)
     errored = sum(why != "Failed" for _, why in failed)
     return Tally(
-        "CTest", max(0, passed), number(match, 1) - errored, errored, len(skipped), _ctest_flaky(within[:index]),
+        "CTest", max(0, passed), lost - errored, errored, len(skipped), _ctest_flaky(within[:index]),
         first_names(name for name, _ in failed), first=first, last=first + index, quotes=True,
+        doubt="" if fits else "CTest prints a share that does not fit its numbers",
     )  # fmt: skip
 
 

@@ -56,9 +56,11 @@ class _Scan:
     captured: bool = False
     inner: int = 0
     headed: bool = False
+    unended: list[_Session] = field(default_factory=list)
 
     def resolve(self) -> Iterator[tuple[_Session | None, _Close]]:
         """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
+        self.unended += self.open[: max(0, len(self.open) - len(self.closes))]
         sessions: list[_Session | None] = list(self.open) or [None]
         announced = [session.announced for session in self.open if session.announced is not None]
         # Tests can print closing lines too; the real ones add up to what was announced, and come last.
@@ -76,6 +78,9 @@ def read_pytest(lines: Lines) -> Iterable[Tally]:
         start = session.line if session else previous
         yield _tally(lines, start, close, session)
         previous = close.line
+    for session in scan.unended:
+        if not session.sealed:
+            yield Tally("pytest", first=session.line, last=session.line, doubt="a pytest session began and did not end")
 
 
 def _sessions(scan: _Scan) -> Iterator[tuple[_Session | None, _Close]]:
@@ -166,6 +171,7 @@ def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) ->
         last=close.line,
         certain=session is not None or close.headed,
         announced=_announced(session, close, errored),
+        proven=session is not None and session.announced is not None,
     )
 
 

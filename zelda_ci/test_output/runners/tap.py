@@ -173,7 +173,8 @@ def _tallies(document: _Document | None) -> Iterator[Tally]:
     yield Tally(
         "TAP", kinds.count("passed"), kinds.count("failed"), missing, kinds.count("skipped"),
         failures=first_names(name for kind, name in document.outcomes if kind == "failed"),
-        first=document.first, last=document.last,
+        first=document.first, last=document.last, proven=True,
+        doubt="" if document.plan is not None else "a TAP stream ends without its plan",
     )  # fmt: skip
 
 

@@ -1,0 +1,172 @@
+"""What looks like a summary, a start or a failure never vanishes behind numbers that are green."""
+
+import pytest
+
+from tests.support.cases import for_each
+from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reading import contradictions, read_tests
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
+
+PYTEST = "=== test session starts ===\ncollected {n} items\n\ntests/test_a.py {dots} [100%]\n\n=== {end} in 0.10s ===\n"
+GREEN = PYTEST.format(n=3, dots="...", end="3 passed")
+RED = (
+    "=== test session starts ===\ncollected 2 items\n\ntests/test_a.py .F [100%]\n\n=== FAILURES ===\n"
+    "=== short test summary info ===\nFAILED tests/test_a.py::test_b - assert 1 == 2\n=== 1 failed, 1 passed in 0.10s ===\n"
+)
+ABORTED = "=== test session starts ===\ncollected 9 items\n\ntests/test_b.py ...\nFatal Python error: Segmentation fault\n"
+PROVE = "t/a.t .. ok\nt/b.t .. ok\nAll tests successful.\nFiles=2, Tests=5,  0 wallclock secs ( 0.02 usr)\nResult: PASS\n"
+JEST = "PASS ./a.test.js\n\nTest Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\nTime:        1 s\n"
+GREEN_JUNIT = "<testsuites><testsuite name='vitest'><testcase name='a'/><testcase name='b'/></testsuite></testsuites>"
+RED_JUNIT = "<testsuites><testsuite name='{}'><testcase name='a'><failure/></testcase></testsuite></testsuites>"
+
+# Each ends with exit code 0, because only the last command's counts, and none of them was green.
+OUTPUTS: dict[str, str] = {
+    "an aborted pytest before a second one": ABORTED + GREEN,
+    "an aborted pytest before a Jest": ABORTED + JEST,
+    "a failing pytest whose progress prove takes for its own": RED + PROVE,
+    "a failing pytest in its old style of progress, then prove": RED.replace(".F [100%]", ".F") + PROVE,
+    "failing suites of Jest whose listing was cut": (
+        "Test Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total\nTime: 1 s\n"
+    ),
+    "failing files of Vitest whose listing was cut": (
+        " RUN  v3.0.0 /project\n\n Test Files  1 failed | 1 passed (2)\n      Tests  3 passed (3)\n   Duration  1.0s\n"
+    ),
+    "a Mocha that fails under ticks of another tool": (
+        "  \u2714 built\n\n\n  Sums\n    \u2714 adds\n    1) subtracts\n\n\n  1 passing (5ms)\n  1 failing\n\n  1) Sums\n       subtracts:\n"
+        "     AssertionError\n"
+    )
+    + JEST,
+    "a failing unittest before pytest": (
+        "F.\n======================================================================\nFAIL: test_a (t.T.test_a)\n"
+        + "-" * 70
+        + "\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n"
+        + GREEN
+    ),
+    "a failing ExUnit before pytest": "Finished in 0.05 seconds\n3 tests, 1 failure\n" + GREEN,
+    "an unknown failing runner before pytest": "Results: 7 passed, 2 failed\n" + GREEN,
+    "a failing RSpec before prove": (
+        "Finished in 0.01 seconds (files took 0.1 seconds to load)\n2 examples, 1 failure\n" + PROVE
+    ),
+    "a TAP that ends before its plan": "TAP version 13\n1..4\nok 1 - a\nok 2 - b\n" + JEST,
+    "a TAP without a plan": "TAP version 13\nok 1 - a\nok 2 - b\n",
+    "a TAP that bails out": "1..2\nok 1 - a\nBail out! no database\n" + JEST,
+    "a GoogleTest that crashed before a second one": (
+        "[==========] Running 3 tests from 1 test suite.\n[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.c\n"
+        "[==========] Running 1 test from 1 test suite.\n[       OK ] B.a (0 ms)\n"
+        "[==========] 1 test from 1 test suite ran. (0 ms total)\n[  PASSED  ] 1 test.\n"
+    ),
+    "a cargo test that crashed before a second one": (
+        "running 3 tests\ntest a ... ok\nrunning 1 test\ntest b ... ok\n\n"
+        "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+    ),
+    "a Playwright that was killed before a Jest": "Running 5 tests using 1 worker\n  ok 1 a.spec.ts:3:1 > a (5ms)\n" + JEST,
+    "a PHPUnit that died before a second one": (
+        "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\nRuntime:       PHP 8.3\n\n..\nPHP Fatal error:  x\n"
+        "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\n.\n\nOK (1 test, 1 assertion)\n"
+    ),
+    "per cent that do not fit": "Test project /b\n    Start 1: a\n\n0% tests passed, 0 tests failed out of 3\n",
+    "a collection error before a second pytest": (
+        "=== test session starts ===\ncollected 0 items / 1 error\n\n=== ERRORS ===\n"
+        "!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!\n" + GREEN
+    ),
+    "a Vitest that was killed before a second one": (
+        " RUN  v3.0.0 /project\n\n \u2713 a.test.ts (3)\n"
+        " RUN  v3.0.0 /project\n\n Test Files  1 passed (1)\n      Tests  3 passed (3)\n   Duration  1.0s\n"
+    ),
+    "a failing runner in a stamped log": (
+        "2026-01-01T10:00:00.0000000Z 5 examples, 2 failures\n2026-01-01T10:00:01.0000000Z \n"
+        + "".join(f"2026-01-01T10:00:02.0000000Z {line}\n" for line in GREEN.splitlines())
+    ),
+    "Go events of a package that failed to finish": (
+        '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n'
+        '{"Action":"run","Package":"p","Test":"TestB"}\n'
+    ),
+}
+
+
+def read(text: str, *reports: tuple[str, str], exit_code: int = 0) -> TestSummary:
+    files = [ReportFile(path, raw.encode()) for path, raw in reports]
+    return read_tests(Output(text), files, exit_code, Redactor())
+
+
+def green(summary: TestSummary) -> bool:
+    """As the score sees it: numbers, or the exit code alone where there are none."""
+    return not summary.unclear and not summary.failed + summary.errored and not contradictions(summary, 0)
+
+
+@for_each(OUTPUTS)
+def test_output_of_a_run_that_was_not_green_is_not_read_as_green(name: str) -> None:
+    assert not green(read(OUTPUTS[name]))
+
+
+@pytest.mark.parametrize("red", ["pytest", "unittest", "jest", "mocha", "ExUnit", "TAP", "unclosed"])
+def test_a_green_report_of_one_runner_does_not_hide_the_failing_text_of_another(red: str) -> None:
+    texts = {
+        "pytest": RED,
+        "unittest": "-" * 70 + "\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n",
+        "jest": "FAIL ./a.test.js\n  \u25cf adds\n\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 1 passed, 2 total\n",
+        "mocha": "  1 passing (5ms)\n  1 failing\n\n  1) adds:\n     Error\n",
+        "ExUnit": "3 tests, 1 failure\n",
+        "TAP": "1..2\nok 1 - a\nnot ok 2 - b\n",
+        "unclosed": ABORTED,
+    }
+    assert not green(read(texts[red], ("junit.xml", GREEN_JUNIT)))
+
+
+def test_what_a_runner_prints_beside_its_own_report_counts_once() -> None:
+    report = "<testsuites><testsuite name='pytest'>" + "<testcase name='a'/>" * 3 + "</testsuite></testsuites>"
+    summary = read(GREEN, ("junit.xml", report))
+    assert (summary.total, summary.unclear, summary.formats) == (3, (), ("JUnit XML",))
+
+
+@pytest.mark.parametrize("name", ["TestRun", "TestRunner suite", "a TestRun of all"])
+def test_a_junit_report_is_not_taken_for_another_format_because_of_a_name(name: str) -> None:
+    assert not green(read("", ("junit.xml", RED_JUNIT.format(name))))
+
+
+def test_a_report_that_cannot_be_read_beside_a_good_one_is_not_green() -> None:
+    assert not green(read("", ("a.xml", "<testsuite><testcase name='x'>"), ("b.xml", GREEN_JUNIT)))
+
+
+def test_ctest_that_shows_what_its_tests_print_counts_them_once() -> None:
+    text = (
+        "Test project /build\ntest 1\n    Start 1: unit\n\n1: Test command: /build/unit\n1: [==========] Running 4 tests from 1 test suite.\n"
+        "1: [==========] 4 tests from 1 test suite ran. (0 ms total)\n1: [  PASSED  ] 4 tests.\n"
+        "1/1 Test #1: unit .............................   Passed    0.00 sec\n\n100% tests passed, 0 tests failed out of 1\n"
+    )
+    summary = read(text)
+    assert (summary.total, summary.formats) == (1, ("CTest",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Action":["pass"],"Package":"p"}\n',
+        '{"Action":{"a":1},"Package":"p","Test":"T"}\n',
+        '{"numTotalTests":1,"numPassedTests":Infinity,"numFailedTests":0,"testResults":[]}\n',
+        '{"numTotalTests":1,"numPassedTests":NaN,"numFailedTests":0,"testResults":[]}\n',
+        '{"stats":{"passes":Infinity,"failures":0,"pending":0}}\n',
+        '{"stats":{"passes":1e400,"failures":0,"pending":0}}\n',
+    ],
+)
+def test_hostile_events_give_no_number_and_no_crash(text: str) -> None:
+    assert not read(text).total
+
+
+@pytest.mark.parametrize("count", ["-5", "99999999999", "true", '"7"', "1.5"])
+def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
+    text = f'{{"numTotalTests":1,"numPassedTests":{count},"numFailedTests":0,"testResults":[]}}\n'
+    assert not read(text).recognised
+    assert not read(f'{{"stats":{{"passes":{count},"failures":0,"pending":0}},"failures":[],"passes":[]}}\n').recognised
+    assert not read(f"Tests: {count} passed, 0 failed, {count} total\n").recognised
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [("TOTAL                                         15       2    13%", 13.0), ("TOTAL   7   1   86%", 85.71)],
+)
+def test_coverage_is_what_the_printed_percentage_says(line: str, lines: float) -> None:
+    assert read_coverage(Output(f"log\n{line}\n"), ()).lines == lines

@@ -1,0 +1,212 @@
+"""Every candidate for a summary is entered, and ends counted, quoted or a duplicate; else the output is unclear."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import re2
+
+from zelda_ci.domain.test_run import Source
+from zelda_ci.test_output.summaries import likely_lines
+from zelda_ci.test_output.tally import GAP, Lines, Tally
+
+SourcedTally = tuple[Source, Tally]
+
+# Summaries of the runners that may have printed a stream.
+_SUMMARY_BESIDE = {
+    "Jest JSON": ("Jest", "Vitest"),
+    "Mocha JSON": ("Mocha",),
+    "RSpec JSON": ("RSpec",),
+    "Go JSON": ("Go -v", "Go"),
+    "TAP": ("node-tap",),
+}
+# Lines between two readings of one summary.
+_NEAR = 15
+MAX_DOUBTS = 5
+
+# Runners that announce themselves, and end with a summary or not at all.
+_STARTS = (
+    (("Vitest", "Jest JSON"), re2.compile(r"^ RUN  v\d\S* .*$")),
+    (("Bun",), re2.compile(r"^bun test v\d\S* .*$")),
+    (("Deno",), re2.compile(r"^running \d+ tests? from \S+$")),
+    (("GoogleTest",), re2.compile(r"^\[=+\] Running \d+ tests? from \d+ test (?:suite|case)s?\.$")),
+    (("Playwright",), re2.compile(r"^Running \d+ tests? using \d+ workers?.*$")),
+    (("PHPUnit",), re2.compile(r"^PHPUnit \d+\.\d+\S* by .*$")),
+    (("CTest",), re2.compile(r"^Test project \S.*$")),
+    (("Cargo",), re2.compile(r"^running \d+ tests?$")),
+    (("nextest",), re2.compile(r"^ *Starting \d+ tests? across .*$")),
+)
+# Lines that runners print first, and perhaps nothing after them.
+_SIGNS = (
+    (("Jasmine", "test-unit"), re2.compile(r"^(?:Started|Loaded suite .*)$")),
+    (("Jest",), re2.compile(r"^(?:PASS|FAIL) .*$")),
+    (("Minitest",), re2.compile(r"^# Running:$")),
+    (("Maven Surefire",), re2.compile(r"^(?:\[INFO\])? *T E S T S$")),
+)
+# What runners print about a failure; behind green numbers it tells of something that was not counted.
+_ALARM = re2.compile(
+    r"^(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*|!{3,} (?:Interrupted|_pytest|KeyboardInterrupt).*!{3,}"
+    r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
+    r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}|TEST RUN (?:FAILED|INCOMPLETE).*"
+    r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*|[1-9]\d* examples?, [1-9]\d* failures?.*"
+    r"|Tests failed\.|Some tests failed\.?|.*\bevaluation failed :\()$"
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What counts, and what could not be accounted for."""
+
+    counted: tuple[SourcedTally, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Of each what it is, with the line."""
+
+
+@dataclass
+class _Book:
+    lines: Lines
+    open: list[SourcedTally]
+    doubts: list[str] = field(default_factory=list)
+
+    def doubt(self, what: str, line: int) -> None:
+        if len(self.doubts) < MAX_DOUBTS:
+            self.doubts.append(f"{what} (`{self.lines[line].strip()[:120]}`)")
+
+
+def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
+    """Settle every candidate of lines that belong to one process, or to several that share them."""
+    book = _Book(lines, _unquoted([(source, _begun(lines, tally)) for source, tally in tallied]))
+    book.open = _once(_unrepeated(book.open))
+    _hold(book)
+    likely = _believe(book)
+    _closed(book)
+    if not any(tally.failed + tally.errored for _, tally in book.open):
+        for tally in likely:
+            book.doubt("what looks like a summary with failures was not counted", tally.last)
+        _alarms(book)
+    return Ledger(tuple(sorted(book.open, key=lambda item: item[1].last)), tuple(dict.fromkeys(book.doubts)))
+
+
+def _begun(lines: Lines, tally: Tally) -> Tally:
+    """With the line where its runner announced itself as its first."""
+    pattern = next((pattern for formats, pattern in (*_STARTS, *_SIGNS) if tally.format in formats), None)
+    if pattern is None or tally.proven:
+        return tally
+    # The last announcement: an earlier one is that of a run without an end. Jest announces nothing but its files.
+    before = range(tally.first, tally.last) if tally.format == "Jest" else range(tally.last - 1, tally.first - 1, -1)
+    first = next((line for line in before if pattern.match(lines[line])), None)
+    return tally if first is None else replace(tally, first=first, proven=True)
+
+
+def _spans(tallied: Iterable[SourcedTally]) -> list[Tally]:
+    """Stretches of the output that belong to one runner, other runners' summaries included."""
+    return sorted((tally for _, tally in tallied if tally.quotes or tally.proven), key=lambda tally: tally.first)
+
+
+def _unquoted(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
+    """Without runs that another runner quotes, or whose summary a test printed."""
+    spans = _spans(tallied)
+    quoting, proven = ([tally for tally in spans if tally.quotes is quotes] for quotes in (True, False))
+    return [
+        (source, tally) for source, tally in tallied
+        if tally.quotes or not (_inside(quoting, tally) or (not tally.proven and _inside(proven, tally)))
+    ]  # fmt: skip
+
+
+def _inside(spans: Sequence[Tally], tally: Tally) -> bool:
+    # By bisection: an output can hold thousands of runs, and each would be compared with each.
+    nearest = bisect_right(spans, tally.last if tally.head < 0 else tally.head, key=lambda span: span.first) - 1
+    return nearest >= 0 and tally.last <= spans[nearest].last
+
+
+def _unrepeated(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
+    """Without what the table reads where a runner's own reader reads it too."""
+    own = [tally for _, tally in tallied if tally.head < 0]
+    ends = sorted((tally.last, number) for number, tally in enumerate(own))
+    lasts = [last for last, _ in ends]
+
+    def repeated(tally: Tally) -> bool:
+        low, high = bisect_right(lasts, tally.head - _NEAR - 1), bisect_right(lasts, tally.last + _NEAR)
+        near = (own[number] for _, number in ends[low:high])
+        return any(_outcome(other) == _outcome(tally) or tally.head <= other.last <= tally.last for other in near)
+
+    return [(source, tally) for source, tally in tallied if tally.head < 0 or tally.doubt or not repeated(tally)]
+
+
+def _outcome(tally: Tally) -> tuple[int, int]:
+    return tally.passed, tally.failed + tally.errored
+
+
+def _once(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
+    """Without the summary that a runner prints beside a stream, which then has the same numbers."""
+    streamed = Counter(_numbers(tally) for source, tally in tallied if source == "stream")
+    kept: list[SourcedTally] = []
+    for source, tally in tallied:
+        beside = (
+            (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
+        )
+        # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
+        same = next((key for key in beside if streamed[key]), None) if source == "summary" else None
+        if same:
+            streamed[same] -= 1
+        else:
+            kept.append((source, tally))
+    return kept
+
+
+def _numbers(tally: Tally) -> tuple[str, int, int, int]:
+    return tally.format, tally.passed, tally.failed, tally.skipped
+
+
+def _hold(book: _Book) -> None:
+    """Leave out the parts that another summary adds up; it cannot tell of fewer failures than they do."""
+    for _, whole in [item for item in book.open if item[1].holds]:
+        after = max((tally.last for _, tally in book.open if tally.format == whole.format and tally.last < whole.last
+                     and tally.holds), default=-1)  # fmt: skip
+        parts = [tally for _, tally in book.open if tally.format in whole.holds and after < tally.last < whole.last and tally is not whole]
+        if sum(tally.failed + tally.errored for tally in parts) > whole.failed + whole.errored:
+            book.doubt(f"{whole.format} tells of fewer failures than its parts", whole.last)
+        book.open = [item for item in book.open if item[1] not in parts]
+
+
+def _believe(book: _Book) -> list[Tally]:
+    """Leave out what may be a log line beside certain summaries; those of them that tell of failures."""
+    likely: list[Tally] = []
+    certain = {tally.format for _, tally in book.open if tally.certain and not tally.doubt}
+    kept: list[SourcedTally] = []
+    for source, tally in book.open:
+        if tally.doubt:
+            book.doubt(tally.doubt, tally.last)
+        elif tally.certain or not certain:
+            kept.append((source, tally))
+        elif tally.format not in certain and tally.failed + tally.errored:
+            likely.append(tally)
+        if not tally.doubt and tally.announced is not None and tally.announced != tally.total and not tally.failed + tally.errored:
+            book.doubt("other tests ended than were announced", tally.last)
+    book.open = kept
+    return likely
+
+
+def _closed(book: _Book) -> None:
+    """What began has ended."""
+    owners = _spans(book.open)
+    for formats, pattern in _STARTS:
+        starts = [index for index, line in enumerate(book.lines) if line[:1] in " brR[PTSt" and pattern.match(line)]
+        ends = sorted(tally.last for _, tally in book.open if tally.format in formats)
+        gap = GAP in book.lines
+        for start, following in pairwise([*starts, len(book.lines)]):
+            position = bisect_right(ends, start)
+            ended = position < len(ends) and ends[position] < following
+            inside = any(owner.first < start < owner.last for owner in owners)
+            if not (ended or inside or gap):
+                book.doubt(f"a run of {formats[0]} began and did not end", start)
+
+
+def _alarms(book: _Book) -> None:
+    """Words of failure outside of every run that is accounted for."""
+    owners = _spans(book.open)
+    for index in likely_lines(book.lines):
+        if _ALARM.match(book.lines[index].rstrip()) and not any(owner.first < index < owner.last for owner in owners):
+            book.doubt("a failure was printed that no summary counts", index)
