@@ -5,6 +5,9 @@ from functools import cached_property
 
 import re2
 
+# The format of summaries that name no runner.
+GENERIC = "test summary"
+
 
 @dataclass(frozen=True)
 class Grammar:
@@ -58,6 +61,9 @@ N = r"\d{1,9}"
 _TIME = r"[\d.:]+ ?(?:[mnu\xb5\x{3bc}]?s|m|min|sec(?:ond)?s?|milliseconds|microseconds|h)?"
 _JVM = ("ScalaTest", "Specs2", "MUnit", "ZIO Test", "Kotest", "JUnit 4", "TestNG", "utest")
 _MOCHA = ("Mocha",)
+
+_OUTCOMES = "(?i:pass|fail|succe|\\bok\\b|error|tests?\\b|specs?\\b|examples?\\b|scenarios?\\b|total|cases\\b|ran\\b|executed)"
+_WORDS_AND_NUMBERS = rf".{{0,200}}(?:\d.{{0,200}}{_OUTCOMES}|{_OUTCOMES}.{{0,200}}\d).{{0,200}}"
 
 GRAMMARS: tuple[Grammar, ...] = (
     # C and C++
@@ -157,7 +163,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("dub", rf"(?P<f>{N})/(?P<t>{N}) modules FAILED unittests"),
     Grammar("silly", rf"Summary: {N} passed, {N} failed in .*"),
     Grammar("Nim testament", rf"PASS: +{N} +SKIP: +{N} +FAIL: +{N}"),
-    Grammar("V", rf"Summary for all V _test\.v files: (?P<l>.*)"),
+    Grammar("V", r"Summary for all V _test\.v files: (?P<l>.*)"),
     Grammar("Odin", rf"Finished (?P<t>{N}) tests? in .*?\. (?:All tests were successful|(?P<f>{N}) tests? failed|The test failed|The test was successful)\."),
     Grammar("AUnit", rf"Total Tests Run: +(?P<t>{N})", rows=3),
     Grammar("Pester", rf"Tests Passed: {N}, Failed: {N}, Skipped: {N},? .*", start=r"Starting discovery in \d+ files\.", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
@@ -231,6 +237,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Octave", rf"PASSES (?P<p>{N}) out of (?P<t>{N}) tests?.*"),
     Grammar("pFUnit", rf" *\((?P<p>{N}) tests?\)"),
     # What many more print: tests and outcomes in words, in a line or under each other.
-    Grammar("test summary", r".*\d.*", certain=False),
-    Grammar("test summary", r".*\d.*", rows=12, certain=False),
+    Grammar(GENERIC, _WORDS_AND_NUMBERS, certain=False),
+    Grammar(GENERIC, _WORDS_AND_NUMBERS, rows=12, certain=False),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ import re2
 
 from zelda_ci.domain.test_run import Source
 from zelda_ci.test_output.summaries import likely_lines
-from zelda_ci.test_output.tally import GAP, Lines, Tally
+from zelda_ci.test_output.tally import GAP, Lines, Tally, matches
 
 SourcedTally = tuple[Source, Tally]
 
@@ -28,22 +28,22 @@ MAX_DOUBTS = 5
 
 # Runners that announce themselves, and end with a summary or not at all.
 _STARTS = (
-    (("Vitest", "Jest JSON"), re2.compile(r"^ RUN  v\d\S* .*$")),
-    (("Bun",), re2.compile(r"^bun test v\d\S* .*$")),
-    (("Deno",), re2.compile(r"^running \d+ tests? from \S+$")),
-    (("GoogleTest",), re2.compile(r"^\[=+\] Running \d+ tests? from \d+ test (?:suite|case)s?\.$")),
-    (("Playwright",), re2.compile(r"^Running \d+ tests? using \d+ workers?.*$")),
-    (("PHPUnit",), re2.compile(r"^PHPUnit \d+\.\d+\S* by .*$")),
-    (("CTest",), re2.compile(r"^Test project \S.*$")),
-    (("Cargo",), re2.compile(r"^running \d+ tests?$")),
-    (("nextest",), re2.compile(r"^ *Starting \d+ tests? across .*$")),
+    (("Vitest", "Jest JSON"), re2.compile(r" RUN  v\d\S* .*$")),
+    (("Bun",), re2.compile(r"bun test v\d\S* .*$")),
+    (("Deno",), re2.compile(r"running \d+ tests? from \S+$")),
+    (("GoogleTest",), re2.compile(r"\[=+\] Running \d+ tests? from \d+ test (?:suite|case)s?\.$")),
+    (("Playwright",), re2.compile(r"Running \d+ tests? using \d+ workers?.*$")),
+    (("PHPUnit",), re2.compile(r"PHPUnit \d+\.\d+\S* by .*$")),
+    (("CTest",), re2.compile(r"Test project \S.*$")),
+    (("Cargo",), re2.compile(r"running \d+ tests?$")),
+    (("nextest",), re2.compile(r" *Starting \d+ tests? across .*$")),
 )
 # Lines that runners print first, and perhaps nothing after them.
 _SIGNS = (
-    (("Jasmine", "test-unit"), re2.compile(r"^(?:Started|Loaded suite .*)$")),
-    (("Jest",), re2.compile(r"^(?:PASS|FAIL) .*$")),
-    (("Minitest",), re2.compile(r"^# Running:$")),
-    (("Maven Surefire",), re2.compile(r"^(?:\[INFO\])? *T E S T S$")),
+    (("Jasmine", "test-unit"), re2.compile(r"(?:Started|Loaded suite .*)$")),
+    (("Jest",), re2.compile(r"(?:PASS|FAIL) .*$")),
+    (("Minitest",), re2.compile(r"# Running:$")),
+    (("Maven Surefire",), re2.compile(r"(?:\[INFO\])? *T E S T S$")),
 )
 # What runners print about a failure; behind green numbers it tells of something that was not counted.
 _ALARM = re2.compile(
@@ -193,7 +193,7 @@ def _closed(book: _Book) -> None:
     """What began has ended."""
     owners = _spans(book.open)
     for formats, pattern in _STARTS:
-        starts = [index for index, line in enumerate(book.lines) if line[:1] in " brR[PTSt" and pattern.match(line)]
+        starts = [index for index, _ in matches(book.lines, pattern)]
         ends = sorted(tally.last for _, tally in book.open if tally.format in formats)
         gap = GAP in book.lines
         for start, following in pairwise([*starts, len(book.lines)]):

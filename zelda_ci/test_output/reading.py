@@ -1,19 +1,22 @@
 """Output and reports of a test command in, a summary out."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import re2
+
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
+from zelda_ci.test_output import documents
+from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
 
-_LABEL = re.compile(
+_LABEL = re2.compile(
     r"(?:\[(?P<bracket>[\w@./:#-]{1,80})\]"  # concurrently, npm-run-all: [web] ...
     r"|(?P<task>[\w@./-]{1,80}:[\w.-]{1,80}):"  # turbo: web:test: ...
     r"|(?P<pnpm>[\w@./-]{1,80} [\w:.-]{1,40})[:$]"  # pnpm: packages/web test: ...
@@ -68,7 +71,12 @@ class Format:
 
 
 FORMATS = (
-    Format(jest.read_json_output, "stream", ('"numTotalTests"', '"stats"', '"example_count"'), whole_lines=True),
+    Format(
+        documents.read_json_output,
+        "stream",
+        ('"numTotalTests"', '"stats"', '"example_count"', '"summary"', '"elements"', '"fixtures"'),
+        whole_lines=True,
+    ),
     Format(go_and_rust.read_json, "stream", ('"Action":',), whole_lines=True),
     Format(tap.read_tap, "stream", ("TAP version", "1..")),
     Format(
@@ -146,8 +154,10 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
     """
     tallies, problems = read_reports(reports, succeeded=exit_code == 0)
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
-    doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken]
     ledger, why = from_output(output.lines())
+    # What was printed tells what a broken report would have, and an exit code that a failure was in it.
+    lost = exit_code == 0 and not ledger.counted
+    doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken and lost]
     tallied: Sequence[SourcedTally] = [("report", tally) for tally in tallies]
     if not any(tally.total for tally in tallies):
         # A report without any test says less than an output that tells of some.
@@ -210,7 +220,7 @@ def _by_runner(lines: Lines) -> Ledger:
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
     for label, own in by_label(lines).items():
         ledger = account(own, recognise(own))
-        if any(tally.certain for _, tally in ledger.counted):
+        if any(tally.format != GENERIC for _, tally in ledger.counted):
             labels.add(label)
             counted += [(source, replace(tally, label=label)) for source, tally in ledger.counted]
             doubts += ledger.doubts

@@ -10,7 +10,8 @@ from xml.parsers import expat
 
 from junitparser import JUnitXml, TestCase
 
-from zelda_ci.test_output.runners import go_and_rust, jest, tap
+from zelda_ci.test_output import documents
+from zelda_ci.test_output.runners import go_and_rust, tap
 from zelda_ci.test_output.tally import Output, Tally, decode, first_names
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
@@ -279,7 +280,7 @@ def _cases(raw: bytes) -> tuple[str, list[CaseOutcome]]:
 def _other(raw: bytes) -> Iterator[Tally]:
     """JSON and TAP, which are written to files as they are printed."""
     text = decode(raw)
-    tallies = list(jest.read_document(text))
+    tallies = list(documents.read_document(text))
     if not tallies:
         lines = Output(text).lines()
         tallies = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]

@@ -1,6 +1,5 @@
 """Reads printed summaries by the table of grammars: counts are derived, checked against each other, and named."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,14 +9,14 @@ from typing import Any
 import re2
 
 from zelda_ci.test_output.grammars import GRAMMARS, Grammar
-from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches
 from zelda_ci.test_output.words import MAX_COUNT, counts_in
 
 _KINDS = {"t": "total", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
 # Lines without one of these words are no summary, no start and no label of a count.
 _LIKELY = re2.compile(
-    r"(?mi)^.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
-    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored).*$"
+    r"(?i:.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
+    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored))"
 )
 # A tick, a progress mark or a number: the line of a test, whose title may be anything.
 _TITLE = re2.compile(
@@ -62,15 +61,7 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
 
 def likely_lines(lines: Lines) -> Iterator[int]:
     """Numbers of the lines that may be part of a summary, found by one pass over all of them."""
-    text = "\n".join(lines)
-    ends: list[int] = []
-    length = -1
-    for line in lines:
-        length += len(line) + 1
-        ends.append(length)
-    for match in _LIKELY.finditer(text):
-        if match.end() > match.start():
-            yield bisect_left(ends, match.end())
+    return (number for number, _ in matches(lines, _LIKELY))
 
 
 def _entry(grammar: Grammar, lines: Lines, index: int) -> tuple[Grammar, Tally] | None:

@@ -2,8 +2,14 @@
 
 import codecs
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+import re2
 
 from zelda_ci.domain.test_run import Unit
 
@@ -55,9 +61,22 @@ class Tally:
 Recogniser = Callable[[Lines], Iterable[Tally]]
 
 
-def matches(lines: Lines, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-    """Line number and match of every line that begins as the pattern says."""
-    return ((number, match) for number, match in enumerate(map(pattern.match, lines)) if match)
+@cache
+def _multiline(pattern: str) -> Any:
+    options = re2.Options()
+    # No class of characters goes on in the next line.
+    options.never_nl = True
+    return re2.compile(f"(?m)^(?:{pattern})", options)
+
+
+def matches(lines: Lines, pattern: Any) -> Iterator[tuple[int, Any]]:
+    """Line number and match of every line that begins as the pattern says, by one pass over all of them."""
+    text = "\n".join(lines)
+    ends: list[int] = []
+    for match in _multiline(pattern.pattern).finditer(text):
+        # An empty match says nothing, and patterns without a line's end may go on in the next line.
+        ends = ends or list(accumulate((len(line) + 1 for line in lines), initial=-1))[1:]
+        yield bisect_left(ends, match.start()), match
 
 
 def numbers(text: str, words: str) -> dict[str, int] | None:
@@ -117,6 +136,11 @@ MAX_WIDTH = 2_000
 _SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
+# What CI systems and loggers write before each line: a job and a step, a time, a step of a build and its seconds.
+_STAMP = re2.compile(
+    r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
+    r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|#\d+ \d+\.\d+)(?: |$)"
+)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -175,6 +199,8 @@ def visible_lines(text: str) -> list[str]:
     text = text.removeprefix("\ufeff")
     if "\x1b" in text:
         text = _ESCAPE.sub("", _COLUMN_ONE.sub("\r", text))
+    # A lone surrogate stands for a byte that was no text; the patterns take no such thing.
+    text = _STAMP.sub("", text.encode("utf-8", "replace").decode())
     if "\r" not in text:
         return text.split("\n")
     # Progress displays that only ever return to the start of the line.

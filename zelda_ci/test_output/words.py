@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 import re2
 
@@ -46,9 +47,7 @@ _WORDS: Mapping[str, str] = {
 }
 # Words that say that tests are counted, and nothing about how they ended.
 _UNITS = frozenset(
-    "test tests case cases spec specs example examples scenario scenarios specification specifications result results"
-    " total doctest doctests property properties testcase testcases method methods function functions unit"
-    " count number of all the were have been with run finished".split()
+    ["test", "tests", "case", "cases", "spec", "specs", "example", "examples", "scenario", "scenarios", "specification", "specifications", "result", "results", "total", "doctest", "doctests", "property", "properties", "testcase", "testcases", "method", "methods", "function", "functions", "unit", "count", "number", "of", "all", "the", "were", "have", "been", "with", "run", "finished"]
 )
 _PHRASE_FIRST = tuple(sorted((phrase for phrase in _WORDS if " " in phrase), key=len, reverse=True))
 
@@ -65,6 +64,7 @@ _NOISE = (
     (re2.compile(r"(?i)\bno (\w)"), r"0 \1"),
     (re2.compile(r"(?i) (?:and|with|of which) "), ", "),
 )  # fmt: skip
+_NEGATIVE = re2.compile(r"(?:^|[\s:=(])-\d")
 _EDGE = re2.compile(r"^[^\w(]*(.*?)[^\w)]*$")
 _COUNT_FIRST = re2.compile(r"(\d{1,9})\s+([a-zA-Z][a-zA-Z' \-_]*)")
 _LABEL_FIRST = re2.compile(r"([a-zA-Z#][a-zA-Z' \-_]*?)\s*[:=\x{203a}#. \t]\s*(\d{1,9})\b")
@@ -107,8 +107,11 @@ def _one(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
+@lru_cache(maxsize=10_000)
 def counts_in(line: str) -> Counter[str] | None:
     """Counts by kind of a line like `3 tests, 1 failed` or `Passed: 2 Failed: 1`; None when it says anything else."""
+    if _NEGATIVE.search(line):
+        return None
     for pattern, instead in _NOISE:
         line = pattern.sub(instead, line)
     text = _EDGE.match(line)[1]

@@ -166,7 +166,7 @@ def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "lines"),
-    [("TOTAL                                         15       2    13%", 13.0), ("TOTAL   7   1   86%", 85.71)],
+    [("TOTAL                                         15       2    13%", 13.33), ("TOTAL   7   1   86%", 85.71)],
 )
 def test_coverage_is_what_the_printed_percentage_says(line: str, lines: float) -> None:
     assert read_coverage(Output(f"log\n{line}\n"), ()).lines == lines

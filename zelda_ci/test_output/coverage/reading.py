@@ -1,9 +1,11 @@
 """Output and reports of a command in, its coverage out."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import Any
+
+import re2
 
 from zelda_ci.domain.test_run import CoverageSummary
 from zelda_ci.test_output.coverage.reports import (
@@ -21,20 +23,20 @@ from zelda_ci.test_output.coverage.reports import (
 from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, parse_xml
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, decode, following, matches
 
-_TABLE = re.compile(r"\|? *All files *\|([\d. |-]*)")
-_HEADER = re.compile(r"\|? *File *\|(.*)$")
-_SUMMARY = re.compile(r"(Statements|Branches|Lines) *: ([\d.]+)% \( (\d+)/(\d+) \)")
-_TOTAL = re.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
-_GO_PACKAGE = re.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
-_GO_TOTAL = re.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
-_NODE = re.compile(r"(?:\u2139|#) all files +\| +([\d.]+) \| +([\d.]+) \|")
-_PHP = re.compile(r"  Lines: +([\d.]+)% \( *(\d+)/ *(\d+)\)")
-_SIMPLECOV = re.compile(r"(Line|Branch) [Cc]overage: ([\d.]+)% \((\d+) / (\d+)\)")
-_LCOV = re.compile(r" *(lines|branches)\.+: ([\d.]+)% \((\d+) of (\d+) ")
-_TARPAULIN = re.compile(r"([\d.]+)% coverage, (\d+)/(\d+) lines covered")
-_COVERLET = re.compile(r"\| Total +\| ([\d.]+)% +\| ([\d.]+)%")
-_PLAIN = re.compile(
-    r" *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%", re.IGNORECASE
+_TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
+_HEADER = re2.compile(r"\|? *File *\|(.*)$")
+_SUMMARY = re2.compile(r"(Statements|Branches|Lines) *: ([\d.]+)% \( (\d+)/(\d+) \)")
+_TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
+_GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
+_GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
+_NODE = re2.compile(r"(?:\x{2139}|#) all files +\| +([\d.]+) \| +([\d.]+) \|")
+_PHP = re2.compile(r"  Lines: +([\d.]+)% \( *(\d+)/ *(\d+)\)")
+_SIMPLECOV = re2.compile(r"(Line|Branch) [Cc]overage: ([\d.]+)% \((\d+) / (\d+)\)")
+_LCOV = re2.compile(r" *(lines|branches)\.+: ([\d.]+)% \((\d+) of (\d+) ")
+_TARPAULIN = re2.compile(r"([\d.]+)% coverage, (\d+)/(\d+) lines covered")
+_COVERLET = re2.compile(r"\| Total +\| ([\d.]+)% +\| ([\d.]+)%")
+_PLAIN = re2.compile(
+    r"(?i) *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%"
 )
 
 
@@ -77,7 +79,13 @@ def _coverage_py(lines: Lines) -> Iterator[Coverage]:
         # With branches the printed percentage mixes them with lines, so it is computed from the columns.
         columns = [int(cell[:9]) for cell in match[1].split()]
         share = Share.of(columns[0] - columns[1], columns[0]) if len(columns) in {2, 4} else None
-        if share:
+        printed = percent(match[2])
+        if len(columns) == 2 and share and printed and abs(share.percent - printed.percent) > 1:
+            # gcovr prints what was executed, where coverage.py prints what was missed.
+            share = Share.of(columns[1], columns[0])
+            share = share if share and abs(share.percent - printed.percent) <= 1 else printed
+            yield Coverage("gcovr text", share)
+        elif share:
             yield Coverage("coverage.py text", share)
 
 
@@ -95,7 +103,7 @@ def _node(lines: Lines) -> Iterator[Coverage]:
             yield Coverage("node:test coverage", share, percent(match[2]))
 
 
-def _counted(form: str, pattern: re.Pattern[str], group: int = 2) -> Callable[[Lines], Iterator[Coverage]]:
+def _counted(form: str, pattern: Any, group: int = 2) -> Callable[[Lines], Iterator[Coverage]]:
     """A format with one line that says `covered of valid`."""
 
     def read(lines: Lines) -> Iterator[Coverage]:
@@ -107,7 +115,7 @@ def _counted(form: str, pattern: re.Pattern[str], group: int = 2) -> Callable[[L
     return read
 
 
-def _kinds(form: str, pattern: re.Pattern[str]) -> Callable[[Lines], Iterator[Coverage]]:
+def _kinds(form: str, pattern: Any) -> Callable[[Lines], Iterator[Coverage]]:
     """A format with a line for lines, and right below it perhaps one for branches."""
 
     def read(lines: Lines) -> Iterator[Coverage]:

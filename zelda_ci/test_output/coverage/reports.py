@@ -1,11 +1,12 @@
 """Coverage reports: XML of Cobertura, JaCoCo and Clover, LCOV, Go's profile, JSON; and how several add up."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
+
+import re2
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def total(shares: Sequence[Share | None]) -> Share | None:
     return Share.of(sum(covered for covered, _ in counted), sum(valid for _, valid in counted))
 
 
-_BLOCK = re.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
+_BLOCK = re2.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
 
 
 def lcov(text: str) -> Coverage | None:

@@ -1,18 +1,19 @@
 """`go test` (JSON, verbose, packages only) and `cargo test`."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
+import re2
+
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number
 
-_RUN = re.compile(r"=== RUN   (\S+)$")
-_OUTCOME = re.compile(r"--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
-_PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)(?:\t(.*))?$|FAIL\t(\S+) \[(?:build|setup) failed\]$")
-_FAILED = re.compile(r"\s*--- FAIL: (\S+) \([\d.]+s\)$")
-_BUILD = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]$")
+_RUN = re2.compile(r"=== RUN   (\S+)$")
+_OUTCOME = re2.compile(r"--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
+_PACKAGE = re2.compile(r"(ok  |FAIL|\?   )\t(\S+)(?:\t(.*))?$|FAIL\t(\S+) \[(?:build|setup) failed\]$")
+_FAILED = re2.compile(r"\s*--- FAIL: (\S+) \([\d.]+s\)$")
+_BUILD = re2.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]$")
 
 
 def read_json(lines: Lines) -> Iterable[Tally]:
@@ -55,7 +56,7 @@ def _events(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
                 event = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(event, dict):
+            if isinstance(event, dict) and isinstance(event.get("Action"), str):
                 yield index, event
 
 
@@ -100,7 +101,7 @@ def read_verbose(lines: Lines) -> Iterable[Tally]:
         )  # fmt: skip
 
 
-def _closed(match: re.Match[str], running: dict[str, None]) -> Iterator[tuple[str, str]]:
+def _closed(match: Any, running: dict[str, None]) -> Iterator[tuple[str, str]]:
     """What is lost when a package ends: tests that were still running, or a package that did not build."""
     if match[4]:
         yield "LOST", match[4]
@@ -123,18 +124,18 @@ def read_packages(lines: Lines) -> Iterable[Tally]:
         yield Tally("Go", passed, failed, errored, failures=first_names(names), unit="packages", last=last)
 
 
-_RUNNING = re.compile(r"running (\d+) tests?$")
-_RESULT = re.compile(
+_RUNNING = re2.compile(r"running (\d+) tests?$")
+_RESULT = re2.compile(
     r"test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured; \d+ filtered out"
 )
-_NAME = re.compile(r" {4}(\S.*)$")
+_NAME = re2.compile(r" {4}(\S.*)$")
 
-_STARTING = re.compile(r" *Starting (\d+) tests? across ")
-_SUMMARY = re.compile(
+_STARTING = re2.compile(r" *Starting (\d+) tests? across ")
+_SUMMARY = re2.compile(
     r" *Summary \[ *[\d.]+s\] +(\d+)(?:/\d+)? tests? run: (\d+) passed(?: \(([^)]*)\))?"
     r"(?:, (\d+) failed(?: \([^)]*\))?)?(?:, (\d+) exec failed)?(?:, (\d+) timed out)?(?:, (\d+) skipped)?$"
 )
-_LOST = re.compile(r" *(?:TRY \d+ )?(?:FAIL|TIMEOUT|XFAIL|SIG\w+|ABORT|LEAK-FAIL) \[.*?\](?: \([^)]*\))? +(\S.*)$")
+_LOST = re2.compile(r" *(?:TRY \d+ )?(?:FAIL|TIMEOUT|XFAIL|SIG\w+|ABORT|LEAK-FAIL) \[.*?\](?: \([^)]*\))? +(\S.*)$")
 
 
 def read_cargo(lines: Lines) -> Iterable[Tally]:
@@ -174,8 +175,8 @@ def read_nextest(lines: Lines) -> Iterable[Tally]:
             start, announced = index + 1, None
 
 
-def _nextest(lines: Lines, span: tuple[int, int], announced: int | None, match: re.Match[str]) -> Tally:
-    flaky = re.search(r"(\d{1,9}) flaky", match[3] or "")
+def _nextest(lines: Lines, span: tuple[int, int], announced: int | None, match: Any) -> Tally:
+    flaky = re2.search(r"(\d{1,9}) flaky", match[3] or "")
     failed, skipped = number(match, 4), number(match, 7)
     broken = number(match, 5) + number(match, 6)
     below = lines[span[1] + 1 : span[1] + MAX_LIST_LENGTH] if failed or broken else ()

@@ -1,30 +1,32 @@
 """Maven Surefire, Gradle and `dotnet test`."""
 
-import re
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import re2
 
 from zelda_ci.test_output.tally import Lines, Tally, first_names, following, matches, number
 
-_RESULTS = re.compile(r"(?:\[\w+\] )?Results ?:$")
-_COUNTS = re.compile(
+_RESULTS = re2.compile(r"(?:\[\w+\] )?Results ?:$")
+_COUNTS = re2.compile(
     r"(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)(?:, Flakes: (\d+))?$"
 )
-_SECTION = re.compile(r"(?:\[\w+\] )?(Failures|Errors|Flakes|Failed tests|Tests in error): *(\S.*)?$")
-_ENTRY = re.compile(r"(?:\[\w+\] )?  ?(?:Run \d+: )?([\w.$]+(?:\[.*?\])?)[:>» ]")
+_SECTION = re2.compile(r"(?:\[\w+\] )?(Failures|Errors|Flakes|Failed tests|Tests in error): *(\S.*)?$")
+_ENTRY = re2.compile(r"(?:\[\w+\] )?  ?(?:Run \d+: )?([\w.$]+(?:\[.*?\])?)[:>» ]")
 
-_COMPLETED = re.compile(r"(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$")
-_GRADLE_NAME = re.compile(r"(\S+ > .+) FAILED$")
+_COMPLETED = re2.compile(r"(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$")
+_GRADLE_NAME = re2.compile(r"(\S+ > .+) FAILED$")
 
-_ASSEMBLY = re.compile(
+_ASSEMBLY = re2.compile(
     r" *(?:Passed|Failed|Skipped|No test is available)! +- +"
     r"Failed: +(\d+), Passed: +(\d+), Skipped: +(\d+), Total: +(\d+)"
 )
-_TOTAL = re.compile(r"Total tests: (\d+)$")
-_PART = re.compile(r" *(Passed|Failed|Skipped): (\d+)$")
-_NEW = re.compile(r"Test summary: total: (\d+), failed: (\d+), succeeded: (\d+), skipped: (\d+)")
-_PLATFORM = re.compile(r"Test run summary: ")
-_PLATFORM_PART = re.compile(r" +(total|failed|succeeded|skipped): (\d+)$")
-_DOTNET_NAME = re.compile(r"  Failed (\S.*?) \[[<\d].*\]$|failed (\S.*?) \(\d.*\)$")
+_TOTAL = re2.compile(r"Total tests: (\d+)$")
+_PART = re2.compile(r" *(Passed|Failed|Skipped): (\d+)$")
+_NEW = re2.compile(r"Test summary: total: (\d+), failed: (\d+), succeeded: (\d+), skipped: (\d+)")
+_PLATFORM = re2.compile(r"Test run summary: ")
+_PLATFORM_PART = re2.compile(r" +(total|failed|succeeded|skipped): (\d+)$")
+_DOTNET_NAME = re2.compile(r"  Failed (\S.*?) \[[<\d].*\]$|failed (\S.*?) \(\d.*\)$")
 
 
 def read_surefire(lines: Lines) -> Iterable[Tally]:
@@ -38,7 +40,7 @@ def read_surefire(lines: Lines) -> Iterable[Tally]:
                 break
 
 
-def _surefire(lines: Lines, first: int, index: int, match: re.Match[str]) -> Tally:
+def _surefire(lines: Lines, first: int, index: int, match: Any) -> Tally:
     total, failed, errored, skipped, flaky = (number(match, group) for group in (1, 2, 3, 4, 5))
     return Tally(
         "Maven Surefire", max(0, total - failed - errored - skipped), failed, errored, skipped, flaky,
@@ -102,7 +104,7 @@ def _summaries(lines: Lines) -> Iterator[tuple[int, Counts]]:
                 yield index, (parts.get("Passed", 0), parts.get("Failed", 0), parts.get("Skipped", 0))
 
 
-def _parts(lines: Lines, index: int, pattern: re.Pattern[str]) -> dict[str, int]:
+def _parts(lines: Lines, index: int, pattern: Any) -> dict[str, int]:
     parts: dict[str, int] = {}
     for _, line in following(lines, index + 1, 6):
         if part := pattern.match(line):

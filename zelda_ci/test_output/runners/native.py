@@ -1,27 +1,29 @@
 """CTest, GoogleTest, Catch2 and doctest."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
+from typing import Any
+
+import re2
 
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, following, matches, number, numbers
 
-_PROJECT = re.compile(r"Test project \S")
-_PERCENT = re.compile(r"(\d+)% tests passed, (\d+) tests? failed out of (\d+)$")
-_NONE = re.compile(r"No tests were found!!!$")
-_LIST = re.compile(r"The following tests (did not run|FAILED):$")
-_LISTED = re.compile(r"\t? *\d+ - (\S+) \(([^)]*)\)")
-_ENDED = re.compile(r" *(?:\d+/\d+ )?Test +#(\d+): .*?(\*\*\*|   )(\w+)")
+_PROJECT = re2.compile(r"Test project \S")
+_PERCENT = re2.compile(r"(\d+)% tests passed, (\d+) tests? failed out of (\d+)$")
+_NONE = re2.compile(r"No tests were found!!!$")
+_LIST = re2.compile(r"The following tests (did not run|FAILED):$")
+_LISTED = re2.compile(r"\t? *\d+ - (\S+) \(([^)]*)\)")
+_ENDED = re2.compile(r" *(?:\d+/\d+ )?Test +#(\d+): .*?(\*\*\*|   )(\w+)")
 
-_GTEST_START = re.compile(r"\[=+\] Running (\d+) tests? from \d+ test (?:suite|case)s?\.$")
-_GTEST_END = re.compile(r"\[=+\] (\d+) tests? from \d+ test (?:suite|case)s? ran\.")
-_GTEST_COUNT = re.compile(r"\[  (PASSED|SKIPPED|FAILED) \s?\] (\d+) tests?(?:\.|, listed below:)$")
-_GTEST_NAME = re.compile(r"\[  FAILED  \] ([^\s,]+)(?:, where .*)?$")
-_GTEST_OFF = re.compile(r"  YOU HAVE (\d+) DISABLED TESTS?$")
+_GTEST_START = re2.compile(r"\[=+\] Running (\d+) tests? from \d+ test (?:suite|case)s?\.$")
+_GTEST_END = re2.compile(r"\[=+\] (\d+) tests? from \d+ test (?:suite|case)s? ran\.")
+_GTEST_COUNT = re2.compile(r"\[  (PASSED|SKIPPED|FAILED) \s?\] (\d+) tests?(?:\.|, listed below:)$")
+_GTEST_NAME = re2.compile(r"\[  FAILED  \] ([^\s,]+)(?:, where .*)?$")
+_GTEST_OFF = re2.compile(r"  YOU HAVE (\d+) DISABLED TESTS?$")
 
-_CATCH_CASES = re.compile(r"(\[doctest\] )?test cases: +(\d+) \| (.*?)(?: \|)?$")
-_CATCH_ALL = re.compile(r"All tests passed \(\d+ assertions? in (\d+) test cases?\)$")
-_CATCH_NONE = re.compile(r"No tests ran$")
+_CATCH_CASES = re2.compile(r"(\[doctest\] )?test cases: +(\d+) \| (.*?)(?: \|)?$")
+_CATCH_ALL = re2.compile(r"All tests passed \(\d+ assertions? in (\d+) test cases?\)$")
+_CATCH_NONE = re2.compile(r"No tests ran$")
 _CATCH_WORDS = "passed|failed|skipped|failed as expected"
 
 
@@ -37,7 +39,7 @@ def read_ctest(lines: Lines) -> Iterable[Tally]:
             yield Tally("CTest", first=first, last=first + none, quotes=True)
 
 
-def _ctest(within: Lines, first: int, index: int, match: re.Match[str]) -> Tally:
+def _ctest(within: Lines, first: int, index: int, match: Any) -> Tally:
     listed = list(_ctest_lists(within[index:]))
     failed = [(name, why) for kind, name, why in listed if kind == "FAILED"]
     skipped = [why for kind, _, why in listed if kind == "did not run"]
@@ -130,7 +132,7 @@ def _catch2(lines: Lines, start: int, index: int, line: str) -> Tally | None:
     # The line of test cases alone is one that a test may print; that of assertions below it is not.
     if not below.removeprefix("[doctest] ").startswith("assertions:"):
         return None
-    counts = numbers(re.sub(r" {2,}", " ", match[3]), _CATCH_WORDS)
+    counts = numbers(re2.sub(r" {2,}", " ", match[3]), _CATCH_WORDS)
     if counts is None:
         return None
     skipped = counts.get("skipped", 0) + counts.get("failed as expected", 0)

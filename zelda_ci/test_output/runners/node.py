@@ -1,33 +1,34 @@
 """node:test, Mocha, Bun, Deno, node-tap and Playwright."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
+import re2
+
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, following, matches, number
 
-_NODE_TESTS = re.compile(r"\u2139 tests (\d+)$")
-_NODE_COUNT = re.compile(r"\u2139 (suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$")
-_NODE_FAILED = re.compile(r"\s*\u2716 (\S.*?)(?: \([\d.]+ms\))?$")
+_NODE_TESTS = re2.compile(r"\x{2139} tests (\d+)$")
+_NODE_COUNT = re2.compile(r"\x{2139} (suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$")
+_NODE_FAILED = re2.compile(r"\s*\x{2716} (\S.*?)(?: \([\d.]+ms\))?$")
 
-_BUN_RAN = re.compile(r"Ran (\d+) tests? across (\d+) files?\. .*\[[\d.]+m?s\]$")
-_BUN_COUNT = re.compile(r" (\d+) (pass|fail|skip|todo|error|errors|filtered out|snapshots?.*|expect\(\) calls)$")
-_BUN_FAIL = re.compile(r"(?:\(fail\)|\u2717) (\S.*?)(?: \[[\d.]+m?s\])?$")
-_BUN_RETRY = re.compile(r"(?:\(pass\)|\u2713) .*\(attempt \d+\)")
+_BUN_RAN = re2.compile(r"Ran (\d+) tests? across (\d+) files?\. .*\[[\d.]+m?s\]$")
+_BUN_COUNT = re2.compile(r" (\d+) (pass|fail|skip|todo|error|errors|filtered out|snapshots?.*|expect\(\) calls)$")
+_BUN_FAIL = re2.compile(r"(?:\(fail\)|\x{2717}) (\S.*?)(?: \[[\d.]+m?s\])?$")
+_BUN_RETRY = re2.compile(r"(?:\(pass\)|\x{2713}) .*\(attempt \d+\)")
 
-_DENO = re.compile(
+_DENO = re2.compile(
     r"(?:ok|FAILED) \| (\d+) passed(?: \(\d+ steps?\))? \| (\d+) failed(?: \(\d+ steps?\))?"
     r"(?: \| (\d+) ignored(?: \(\d+ steps?\))?)?(?: \| \d+ measured)?(?: \| \d+ filtered out)? \(\d\w*\)$"
 )
-_DENO_NAME = re.compile(r"(\S.* => (?:\./|file:|https?:)\S+)$")
+_DENO_NAME = re2.compile(r"(\S.* => (?:\./|file:|https?:)\S+)$")
 
-_NODE_TAP = re.compile(r"# \{ total: (\d+)((?:, \w+: \d+)*) \}$")
-_NODE_TAP_FAILED = re.compile(r"\u2716 (\S.*)$")
+_NODE_TAP = re2.compile(r"# \{ total: (\d+)((?:, \w+: \d+)*) \}$")
+_NODE_TAP_FAILED = re2.compile(r"\x{2716} (\S.*)$")
 
-_PLAY_START = re.compile(r"Running (\d+) tests? using \d+ workers?")
-_PLAY_COUNT = re.compile(r" {2}(\d+) (passed|failed|flaky|skipped|did not run|interrupted)(?: \([^)]*\))?$")
-_PLAY_NAME = re.compile(r" {4}(\S.*)$")
+_PLAY_START = re2.compile(r"Running (\d+) tests? using \d+ workers?")
+_PLAY_COUNT = re2.compile(r" {2}(\d+) (passed|failed|flaky|skipped|did not run|interrupted)(?: \([^)]*\))?$")
+_PLAY_NAME = re2.compile(r" {4}(\S.*)$")
 
 
 def read_node(lines: Lines) -> Iterable[Tally]:
@@ -103,7 +104,7 @@ def read_node_tap(lines: Lines) -> Iterable[Tally]:
     """One tally per closing comment of node-tap's own reporters."""
     start = 0
     for index, match in matches(lines, _NODE_TAP):
-        counts = {word: int(count) for word, count in re.findall(r"(\w+): (\d{1,9})", match[2])}
+        counts = {word: int(count) for word, count in re2.findall(r"(\w+): (\d{1,9})", match[2])}
         names = (name[1] for _, name in matches(lines[start:index], _NODE_TAP_FAILED))
         yield Tally(
             "node-tap", counts.get("pass", 0), counts.get("fail", 0),
@@ -138,25 +139,25 @@ def _play_names(lines: Lines, counts: dict[str, tuple[int, int]]) -> Iterator[st
             yield match[1].rstrip(" \u2500")
 
 
-_PASSING = re.compile(r" +(\d+) passing \(\d+[a-z]+\)$")
-_PENDING = re.compile(r" *(\d+) pending$")
-_FAILING = re.compile(r" *(\d+) failing$")
-_CHECK = re.compile(r" +[\u2714\u2713\u221a] ")
-_DOTS = re.compile(r" {2}([.\u2024!,\u204e]+)$")
-_TITLE = re.compile(r" {2}\d+\) (\S.*)$")
+_PASSING = re2.compile(r" +(\d+) passing \(\d+[a-z]+\)$")
+_PENDING = re2.compile(r" *(\d+) pending$")
+_FAILING = re2.compile(r" *(\d+) failing$")
+_CHECK = re2.compile(r" +[\x{2714}\x{2713}\x{221a}] ")
+_DOTS = re2.compile(r" {2}([.\x{2024}!,\x{204e}]+)$")
+_TITLE = re2.compile(r" {2}\d+\) (\S.*)$")
 
-_SPECS = re.compile(r"(?:(\d+) specs?, (\d+) failures?(?:, (\d+) pending specs?)?|No specs found)$")
-_FINISHED = re.compile(r"Finished in [\d.]+ seconds?$")
-_NUMBERED = re.compile(r"\d+\) (\S.*)$")
+_SPECS = re2.compile(r"(?:(\d+) specs?, (\d+) failures?(?:, (\d+) pending specs?)?|No specs found)$")
+_FINISHED = re2.compile(r"Finished in [\d.]+ seconds?$")
+_NUMBERED = re2.compile(r"\d+\) (\S.*)$")
 
-_AVA_RULE = re.compile(r" {2}\u2500+$")
-_AVA_COUNT = re.compile(
+_AVA_RULE = re2.compile(r" {2}\x{2500}+$")
+_AVA_COUNT = re2.compile(
     r" {2}(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo"
     r"|unhandled rejections?|uncaught exceptions?|tests? timed out|hooks? failed)$"
 )
-_AVA_PASSED = re.compile(r" {2,}[\u2714\u2713\u221a] (?!\[expected fail\])")
-_AVA_FAILED = re.compile(r" {2,}[\u2718\u2716\u00d7] \[fail\]: (\S.*)$")
-_AVA_REASON = re.compile(r" (?:Error thrown in test|Rejected promise returned by test)$")
+_AVA_PASSED = re2.compile(r" {2,}[\x{2714}\x{2713}\x{221a}] (\[expected fail\])?")
+_AVA_FAILED = re2.compile(r" {2,}[\x{2718}\x{2716}\x{00d7}] \[fail\]: (\S.*)$")
+_AVA_REASON = re2.compile(r" (?:Error thrown in test|Rejected promise returned by test)$")
 
 
 def read_mocha(lines: Lines) -> Iterable[Tally]:
@@ -249,7 +250,7 @@ def _ava_counts(lines: Lines, start: int) -> dict[str, int]:
         match = _AVA_COUNT.match(line)
         if not match:
             break
-        counts[re.sub(r"\b(test|failure|rejection|exception|hook)s\b", r"\1", match[2])] = number(match, 1)
+        counts[re2.sub(r"\b(test|failure|rejection|exception|hook)s\b", r"\1", match[2])] = number(match, 1)
     return counts
 
 
@@ -259,7 +260,7 @@ def _ava(lines: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
     errors = ("unhandled rejection", "uncaught exception", "test timed out", "hook failed")
     return Tally(
         "AVA",
-        passed=counts.get("test passed", sum(1 for _ in matches(before, _AVA_PASSED))),
+        passed=counts.get("test passed", sum(1 for _, match in matches(before, _AVA_PASSED) if not match[1])),
         failed=counts.get("test failed", 0),
         errored=sum(counts.get(word, 0) for word in errors),
         skipped=counts.get("test skipped", 0) + counts.get("test todo", 0) + counts.get("known failure", 0),

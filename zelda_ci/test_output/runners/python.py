@@ -1,8 +1,10 @@
 """pytest and unittest: a closing line counts only where a session was under way that it can close."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import re2
 
 from zelda_ci.test_output.tally import GAP, Lines, Tally, first_names, following, matches, number, numbers, preceding
 
@@ -10,19 +12,19 @@ WORDS = (
     "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
     "|subtests passed|subtests failed|subtests skipped"
 )
-_START = re.compile(r"=+ test session starts(?: \(.*\))? =+$")
-_COLLECTED = re.compile(
+_START = re2.compile(r"=+ test session starts(?: \(.*\))? =+$")
+_COLLECTED = re2.compile(
     r"(?:collecting \.\.\. )?collected (\d+) items?(?: / (\d+) errors?)?(?: / (\d+) deselected)?"
     r"(?: / \d+ skipped)?(?: / (\d+) selected)?$|\d+ workers? \[(\d+) items?\]"
 )
-_FULL = re.compile(r".*\[100%\]$")
-_CLOSE = re.compile(r"(?:=+ )?(no tests ran|\d[^=]*?|no tests collected) in [\d.]+s(?: \([\d:, dayswek]+\))?(?: =+)?$")
-_CAPTURED = re.compile(r"-+ Captured (?:stdout|stderr|log)")
-_SECTION = re.compile(r"=+ (?:FAILURES|ERRORS|short test summary info|warnings summary.*) =+$")
-_SHORT = re.compile(r"=+ short test summary info =+$")
-_NAMED = re.compile(r"(?:FAILED|ERROR) (?!collecting )(\S.*)$")
-_RERUN = re.compile(r"(.*\S) (RERUN|PASSED)(?: +\[ *\d+%\])?$|\[gw\d+\] \[ *\d+%\] (RERUN|PASSED) (\S.*)$")
-_DOTS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)(?: +\[ *\d+%\])?$")
+_FULL = re2.compile(r".*\[100%\]$")
+_CLOSE = re2.compile(r"(?:=+ )?(no tests ran|\d[^=]*?|no tests collected) in [\d.]+s(?: \([\d:, dayswek]+\))?(?: =+)?$")
+_CAPTURED = re2.compile(r"-+ Captured (?:stdout|stderr|log)")
+_SECTION = re2.compile(r"=+ (?:FAILURES|ERRORS|short test summary info|warnings summary.*) =+$")
+_SHORT = re2.compile(r"=+ short test summary info =+$")
+_NAMED = re2.compile(r"(?:FAILED|ERROR) (\S.*)$")
+_RERUN = re2.compile(r"(.*\S) (RERUN|PASSED)(?: +\[ *\d+%\])?$|\[gw\d+\] \[ *\d+%\] (RERUN|PASSED) (\S.*)$")
+_DOTS = re2.compile(r"(?:\S+\.py )?([.FEsxXR]+)(?: +\[ *\d+%\])?$")
 
 
 @dataclass
@@ -66,7 +68,11 @@ class _Scan:
         # Tests can print closing lines too; the real ones add up to what was announced, and come last.
         ranked = sorted(self.closes, key=lambda close: (close.total in announced, close.line))
         chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
-        yield from zip(sessions[-len(chosen) :] if chosen else [], chosen, strict=True)
+        for session in sessions[-len(chosen) :] if chosen else []:
+            wanted = session.announced if session else None
+            close = next((close for close in chosen if close.total == wanted), chosen[0])
+            chosen.remove(close)
+            yield session, close
         self.open, self.closes = [], []
 
 
@@ -136,7 +142,7 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
     scan.open.append(_Session(number))
 
 
-def _announce(scan: _Scan, match: re.Match[str]) -> None:
+def _announce(scan: _Scan, match: Any) -> None:
     if scan.inner or not scan.open or scan.open[-1].sealed:
         return
     # What is selected, else what remains of the collected, else (with xdist) the number of items.
@@ -188,7 +194,7 @@ def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:
     if section is None:
         return ()
     entries = (_NAMED.match(line) for line in lines[section:end])
-    return first_names(_test_id(entry[1]) for entry in entries if entry)
+    return first_names(_test_id(entry[1]) for entry in entries if entry and not entry[1].startswith("collecting "))
 
 
 def _test_id(text: str) -> str:
@@ -213,16 +219,16 @@ def _flaky(lines: Lines, start: int, end: int, counts: dict[str, int]) -> int:
     if again:
         return len(again & lucky)
     # A rerun that passed: R and the dot follow each other, whatever stands around them.
-    by_marks = len(re.findall(r"R\.", "".join(marks)))
+    by_marks = len(re2.findall(r"R\.", "".join(marks)))
     return by_marks or int(not counts.get("failed") and not counts.get("errors"))
 
 
-_RAN = re.compile(r"Ran (\d+) tests? in [\d.]+s")
-_RESULT = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$")
-_HEADING = re.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S.*)$")
-_OUTSIDE = re.compile(r"(?:setUp|tearDown)(?:Class|Module) ")
-_WHOLE_TEST = re.compile(r"\S+ \([^)]*\)")
-_DJANGO = re.compile(r"Found \d+ test\(s\)\.$|Destroying test database for alias")
+_RAN = re2.compile(r"Ran (\d+) tests? in [\d.]+s")
+_RESULT = re2.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$")
+_HEADING = re2.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S.*)$")
+_OUTSIDE = re2.compile(r"(?:setUp|tearDown)(?:Class|Module) ")
+_WHOLE_TEST = re2.compile(r"\S+ \([^)]*\)")
+_DJANGO = re2.compile(r"Found \d+ test\(s\)\.$|Destroying test database for alias")
 _RULE = "-" * 50
 
 
@@ -239,7 +245,7 @@ def read_unittest(lines: Lines) -> Iterable[Tally]:
                 start = result[0] + 1
 
 
-def _reasons(match: re.Match[str]) -> dict[str, int]:
+def _reasons(match: Any) -> dict[str, int]:
     pairs = (part.rpartition("=") for part in (match[1] or "").split(", "))
     return {word: int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
 

@@ -1,33 +1,35 @@
 """RSpec, Minitest, test-unit, PHPUnit and Pest."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Any
+
+import re2
 
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number, numbers, preceding
 
-_EXAMPLES = re.compile(
+_EXAMPLES = re2.compile(
     r"(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$"
 )
-_TOOK = re.compile(r"Finished in [\d.]+")
-_RSPEC_FAILED = re.compile(r"rspec \S+ # (\S.*)$")
+_TOOK = re2.compile(r"Finished in [\d.]+")
+_RSPEC_FAILED = re2.compile(r"rspec \S+ # (\S.*)$")
 
-_RUNS = re.compile(r"(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips$")
-_MINITEST_HEAD = re.compile(r" *\d+\) (?:Failure|Error):$")
-_MINITEST_NAME = re.compile(r"(\S+#[^\s:\[]+)")
-_UNIT = re.compile(
+_RUNS = re2.compile(r"(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips$")
+_MINITEST_HEAD = re2.compile(r" *\d+\) (?:Failure|Error):$")
+_MINITEST_NAME = re2.compile(r"(\S+#[^\s:\[]+)")
+_UNIT = re2.compile(
     r"(\d+) tests, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) pendings, (\d+) omissions, \d+ notifications$"
 )
-_UNIT_NAME = re.compile(r"(?:Failure|Error): ([\w?!]+\([\w:]+\))")
+_UNIT_NAME = re2.compile(r"(?:Failure|Error): ([\w?!]+\([\w:]+\))")
 
-_PHPUNIT = re.compile(r"PHPUnit \d+\.\d+")
-_PHP_OK = re.compile(r"OK \((\d+) tests?, \d+ assertions?\)$")
-_PHP_TESTS = re.compile(r"Tests: (\d+), Assertions: \d+((?:, [\w ]+: \d+)*)\.$")
-_PHP_HEADER = re.compile(r"(?:FAILURES!|ERRORS!|WARNINGS!|OK, but .*!|There (?:was|were) .*|.* by .*)$")
-_PHP_NONE = re.compile(r"No tests executed!$")
-_PHP_SECTION = re.compile(r"There (?:was|were) \d+ (\w+)")
-_PHP_NAME = re.compile(r"\d+\) (\S+::\S.*)$")
-_PEST = re.compile(r"  Tests: {2,}(\d.*?) \(\d+ assertions?\)$")
+_PHPUNIT = re2.compile(r"PHPUnit \d+\.\d+")
+_PHP_OK = re2.compile(r"OK \((\d+) tests?, \d+ assertions?\)$")
+_PHP_TESTS = re2.compile(r"Tests: (\d+), Assertions: \d+((?:, [\w ]+: \d+)*)\.$")
+_PHP_HEADER = re2.compile(r"(?:FAILURES!|ERRORS!|WARNINGS!|OK, but .*!|There (?:was|were) .*|.* by .*)$")
+_PHP_NONE = re2.compile(r"No tests executed!$")
+_PHP_SECTION = re2.compile(r"There (?:was|were) \d+ (\w+)")
+_PHP_NAME = re2.compile(r"\d+\) (\S+::\S.*)$")
+_PEST = re2.compile(r"  Tests: {2,}(\d.*?) \(\d+ assertions?\)$")
 _PEST_WORDS = "failed|passed|skipped|todos?|incomplete|risky|deprecated|warnings?|notices?"
 
 
@@ -42,7 +44,7 @@ def read_rspec(lines: Lines) -> Iterable[Tally]:
         yield Tally("RSpec", passed, failed, errored, pending, failures=first_names(names), first=first, last=index)
 
 
-def _timed(lines: Lines, pattern: re.Pattern[str], above: int | None) -> Iterator[tuple[int, int, re.Match[str]]]:
+def _timed(lines: Lines, pattern: Any, above: int | None) -> Iterator[tuple[int, int, Any]]:
     """Start, line and match of counts that stand under a `Finished in`; tests may print the counts alone.
 
     Args:
@@ -110,7 +112,7 @@ def _phpunit(lines: Lines, first: int, index: int) -> Tally | None:
     header = _PHP_HEADER.match(lines[index - 1]) if match and index else None
     if not match or not header:
         return None
-    counts = {word: int(count) for word, count in re.findall(r", ([\w ]+): (\d{1,9})", match[2])}
+    counts = {word: int(count) for word, count in re2.findall(r", ([\w ]+): (\d{1,9})", match[2])}
     # Up to PHPUnit 9 a warning is an outcome of a test of its own; later it is a remark about one.
     errored = counts.get("Errors", 0) + (counts.get("Warnings", 0) if header[0] == "WARNINGS!" else 0)
     failed, skipped = counts.get("Failures", 0), counts.get("Skipped", 0) + counts.get("Incomplete", 0)

@@ -1,18 +1,20 @@
 """The Test Anything Protocol, versions 12 to 14, with subtests; and runners of shell tests."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import re2
 
 from zelda_ci.test_output.tally import GAP, Lines, Tally, first_names, matches, number
 
-_TEST = re.compile(r"( *)(not )?ok\b(?: (\d{1,9}))?(?= |$)(?: -)?(.*)$")
-_DIRECTIVE = re.compile(r"(?<!\\)# *(todo|skip)", re.IGNORECASE)
-_TIME = re.compile(r"(?<!\\)# time=")
-_PLAN = re.compile(r"( *)1\.\.(\d{1,9})(?: *#.*)?$")
-_VERSION = re.compile(r"TAP version 1[234]$")
-_SUBTEST = re.compile(r" *# Subtest: (.*)$")
-_COUNT = re.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
+_TEST = re2.compile(r"( *)(not )?ok(?: (\d{1,9}))?(?: -)?( .*)?$")
+_DIRECTIVE = re2.compile(r"(?i)(?:^|[^\\])(# *(?:todo|skip))")
+_TIME = re2.compile(r"(?:^|[^\\])(# time=)")
+_PLAN = re2.compile(r"( *)1\.\.(\d{1,9})(?: *#.*)?$")
+_VERSION = re2.compile(r"TAP version 1[234]$")
+_SUBTEST = re2.compile(r" *# Subtest: (.*)$")
+_COUNT = re2.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
 _MAX_DEPTH = 40
 # First characters of lines that mean something.
 _FIRST_CHARACTERS = "onT1#B-" + GAP[0]
@@ -124,14 +126,12 @@ def _test(document: _Document | None, index: int, line: str) -> _Document | None
     return document
 
 
-def _record(document: _Document, depth: int, match: re.Match[str]) -> None:
+def _record(document: _Document, depth: int, match: Any) -> None:
     deeper = document.levels[depth + 1] if len(document.levels) > depth + 1 else _Level()
     del document.levels[depth + 1 :]
-    directive = _DIRECTIVE.search(match[4])
-    time = _TIME.search(match[4])
-    name = (
-        match[4][: min(mark.start() if mark else len(match[4]) for mark in (directive, time))].strip() or match[3] or ""
-    )
+    rest = match[4] or ""
+    directive, time = _DIRECTIVE.search(rest), _TIME.search(rest)
+    name = rest[: min(mark.start(1) if mark else len(rest) for mark in (directive, time))].strip() or match[3] or ""
     failed = bool(match[2]) and not directive
     if not deeper.last or (failed and not deeper.child_failed):
         titles = [level.title for level in document.levels[1 : depth + 1]]
@@ -193,17 +193,17 @@ def _across_gap(document: _Document) -> Iterator[Tally]:
         yield Tally("TAP", first=document.first, last=document.last)
 
 
-_BATS = re.compile(r"(\d+) tests?, (\d+) failures?(?:, (\d+) not run)?(?:, (\d+) skipped)?(?: in [\d.]+ seconds?)?$")
-_BATS_NAME = re.compile(r" \u2717 (\S.*?)(?: \[\d+\])?$")
-_BATS_CHECK = re.compile(r" [\u2713\u2717] ")
+_BATS = re2.compile(r"(\d+) tests?, (\d+) failures?(?:, (\d+) not run)?(?:, (\d+) skipped)?(?: in [\d.]+ seconds?)?$")
+_BATS_NAME = re2.compile(r" \x{2717} (\S.*?)(?: \[\d+\])?$")
+_BATS_CHECK = re2.compile(r" [\x{2713}\x{2717}] ")
 
-_FILES = re.compile(r"Files=(\d+), Tests=(\d+), ")
-_VERDICT = re.compile(r"Result: (?:PASS|FAIL|NOTESTS)$")
-_SCRIPT = re.compile(r"(\S+) +\(Wstat: \d+.* Tests: (\d+) Failed: (\d+)\)$")
-_NUMBERS = re.compile(r"  Failed tests?: +([\d, -]+)$")
-_SHELL_PLAN = re.compile(r".*Bad plan\.  You planned (\d+) tests? but ran (\d+)\.")
-_DOTTED = re.compile(r"\S+ \.{2,}")
-_SKIPPED = re.compile(r" *ok \d+.*# (?:skip|SKIP)\b")
+_FILES = re2.compile(r"Files=(\d+), Tests=(\d+), ")
+_VERDICT = re2.compile(r"Result: (?:PASS|FAIL|NOTESTS)$")
+_SCRIPT = re2.compile(r"(\S+) +\(Wstat: \d+.* Tests: (\d+) Failed: (\d+)\)$")
+_NUMBERS = re2.compile(r"  Failed tests?: +([\d, -]+)$")
+_SHELL_PLAN = re2.compile(r".*Bad plan\.  You planned (\d+) tests? but ran (\d+)\.")
+_DOTTED = re2.compile(r"\S+ \.{2,}")
+_SKIPPED = re2.compile(r" *ok \d+.*# (?:skip|SKIP)\b")
 
 
 def read_bats(lines: Lines) -> Iterable[Tally]:
