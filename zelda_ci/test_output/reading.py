@@ -214,19 +214,18 @@ def from_output(lines: Lines) -> tuple[Ledger, list[str]]:
 
 def _by_runner(lines: Lines) -> Ledger:
     """Runners whose lines carry their label, then all others."""
-    counted: list[SourcedTally] = []
-    doubts: list[str] = []
-    labels: set[str] = set()
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
-    for label, own in by_label(lines).items():
-        ledger = account(own, recognise(own))
-        if any(tally.format != GENERIC for _, tally in ledger.counted):
-            labels.add(label)
-            counted += [(source, replace(tally, label=label)) for source, tally in ledger.counted]
-            doubts += ledger.doubts
-    rest = without(lines, frozenset(labels)) if labels else lines
+    ledgers = {label: account(own, recognise(own)) for label, own in by_label(lines).items()}
+    certain = {label: ledger for label, ledger in ledgers.items() if any(tally.certain for _, tally in ledger.counted)}
+    rest = without(lines, frozenset(certain)) if certain else lines
     ledger = account(rest, recognise(rest))
-    return Ledger((*counted, *ledger.counted), (*doubts, *ledger.doubts))
+    if not certain and not ledger.counted:
+        certain = {label: own for label, own in ledgers.items() if any(tally.format != GENERIC for _, tally in own.counted)}
+    labelled = [
+        (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
+    ]
+    doubts = [doubt for own in certain.values() for doubt in own.doubts]
+    return Ledger((*labelled, *ledger.counted), (*doubts, *ledger.doubts))
 
 
 def _complete(tallied: Sequence[SourcedTally], gap: int) -> bool:

@@ -107,10 +107,26 @@ def _one(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
+_AROUND = frozenset(
+    "and with of which in after took time duration elapsed wall total seconds second secs sec s ms us ns m min mins minutes h"
+    " milliseconds microseconds no overall unit final all the end tests test specs spec results result summary run case cases totals"
+    " done finished success failure ok error errors failures complete status outcome info us es".split()
+)
+_VOCABULARY = _AROUND | _UNITS | {word for phrase in _WORDS for word in phrase.split()}
+
+
+def _understood(line: str) -> bool:
+    words = (word.strip("()[]<>{}:;,.!|=/*#-_\"'`").lower() for word in line.split())
+    return all(
+        word in _VOCABULARY or _one(word) in _VOCABULARY or not word.isalpha() or not word.isascii() for word in words
+    )
+
+
 @lru_cache(maxsize=10_000)
 def counts_in(line: str) -> Counter[str] | None:
     """Counts by kind of a line like `3 tests, 1 failed` or `Passed: 2 Failed: 1`; None when it says anything else."""
-    if _NEGATIVE.search(line):
+    # Most lines say something else, which one look at their words tells.
+    if not _understood(line) or _NEGATIVE.search(line):
         return None
     for pattern, instead in _NOISE:
         line = pattern.sub(instead, line)
