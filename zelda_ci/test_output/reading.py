@@ -11,7 +11,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
-from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_reports
+from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
@@ -77,6 +77,7 @@ FORMATS = (
         ('"numTotalTests"', '"stats"', '"example_count"', '"summary"', '"elements"', '"fixtures"'),
         whole_lines=True,
     ),
+    Format(read_printed_xml, "stream", ("<test", "<Test", "<assembl", "<robot", "<Site"), whole_lines=True),
     Format(go_and_rust.read_json, "stream", ('"Action":',), whole_lines=True),
     Format(tap.read_tap, "stream", ("TAP version", "1..")),
     Format(

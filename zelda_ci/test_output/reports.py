@@ -1,18 +1,18 @@
 """Report files of test runners: JUnit XML and TRX; bytes in, tallies out."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from xml.parsers import expat
 
-from junitparser import JUnitXml, TestCase
+import re2
 
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.runners import go_and_rust, tap
-from zelda_ci.test_output.tally import Output, Tally, decode, first_names
+from zelda_ci.test_output.tally import Lines, Output, Tally, decode, first_names
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
@@ -92,13 +92,6 @@ def parse_xml(raw: bytes) -> Element:
     return root
 
 
-_FAILED = frozenset({"failure"})
-_ERRORED = frozenset({"error"})
-_SKIPPED = frozenset({"skipped"})
-_FLAKY = frozenset({"flakyFailure", "flakyError"})
-_NOT_RUN = frozenset({"notrun", "disabled", "skipped", "ignored"})
-
-
 @dataclass(frozen=True)
 class CaseOutcome:
     """One test of a report."""
@@ -108,38 +101,131 @@ class CaseOutcome:
     flaky: bool = False
 
 
-def read_junit(raw: bytes) -> list[CaseOutcome]:
+# What the formats call an outcome, without regard to case. Another word, or none, is a test that did not run.
+_KINDS = {
+    **dict.fromkeys(("pass", "passed", "success", "successful", "ok", "passedbutrunaborted", "warning", "completed",
+                     "xpass"), "passed"),
+    **dict.fromkeys(("fail", "failed", "failure", "assertion failed"), "failed"),
+    **dict.fromkeys(("error", "timeout", "aborted", "disconnected", "cancelled", "notrunnable", "invalid"), "errored"),
+}  # fmt: skip
+
+
+def read_junit(root: Element) -> list[CaseOutcome]:
     """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong.
 
-    Raises:
-        RefusedXmlError: The report should not be parsed.
-        ValueError: It is XML, but not JUnit's.
+    Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
     """
-    check_xml(raw)
-    try:
-        root = JUnitXml.fromstring(raw)
-    except Exception as problem:  # the parser's own errors share no class
-        raise ValueError("it is not JUnit XML") from problem
-    # Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
-    return [_outcome(element) for element in root._elem.iter("testcase")]  # noqa: SLF001
+    return [_junit_outcome(case) for case in root.iter("testcase")]
 
 
-def _outcome(element: Any) -> CaseOutcome:
-    tags = {child.tag.rpartition("}")[2] for child in element if isinstance(child.tag, str)}
-    status = str(element.get("status") or "").lower()
-    name = _name(TestCase.fromelem(element))  # type: ignore[no-untyped-call] # the library's own gap
-    if tags & _ERRORED:
+def _check_totals(root: Element, outcomes: Iterable[CaseOutcome]) -> None:
+    """Refuse a report whose totals tell of failures where its tests tell of none."""
+    lost = sum(_number(suite, part) for suite in root.iter("testsuite") for part in ("failures", "errors"))
+    if lost and not any(outcome.kind in {"failed", "errored"} for outcome in outcomes):
+        raise RefusedXmlError("its totals tell of failures that it does not list")
+
+
+_NOT_RUN = frozenset({"notrun", "disabled", "skipped", "ignored"})
+
+
+def _number(element: Element, name: str) -> int:
+    text = element.get(name) or ""
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def _junit_outcome(case: Element) -> CaseOutcome:
+    tags = {child.tag for child in case}
+    group, name = case.get("classname") or "", case.get("name") or ""
+    name = name if group in name or group == "test" else f"{group}::{name}"
+    if "error" in tags:
         return CaseOutcome(name, "errored")
-    if tags & _FAILED:
+    if "failure" in tags:
         return CaseOutcome(name, "failed")
-    if tags & _SKIPPED or status in _NOT_RUN:
+    if "skipped" in tags or (case.get("status") or "").lower() in _NOT_RUN:
         return CaseOutcome(name, "skipped")
-    return CaseOutcome(name, "passed", flaky=bool(tags & _FLAKY))
+    return CaseOutcome(name, "passed", flaky=bool(tags & {"flakyFailure", "flakyError"}))
 
 
-def _name(case: TestCase) -> str:
-    group, name = str(case.classname or ""), str(case.name or "")
-    return name if group in name or group == "test" else f"{group}::{name}"
+def _by_attribute(cases: str, outcome: str, name: str) -> Callable[[Element], list[CaseOutcome]]:
+    """A format whose tests have their outcome in an attribute."""
+
+    def read(root: Element) -> list[CaseOutcome]:
+        tests = [test for test in root.iter(cases) if test.get(outcome) and test.get("is-config") != "true"]
+        # NUnit tells an error from a failure by a label.
+        return [
+            _outcome(test.get(name), "error" if test.get("label") == "Error" else test.get(outcome)) for test in tests
+        ]
+
+    return read
+
+
+def _outcome(name: str | None, word: str | None) -> CaseOutcome:
+    return CaseOutcome(name or "", _KINDS.get((word or "").lower(), "skipped"))
+
+
+def _read_trx(root: Element) -> list[CaseOutcome]:
+    """Every result; those inside of a data-driven or ordered test count instead of it."""
+    outcomes: list[CaseOutcome] = []
+    for results in root.iter("Results"):
+        for result in results:
+            inner = [item for group in result.iter("InnerResults") for item in group]
+            outcomes.extend(_outcome(item.get("testName"), item.get("outcome")) for item in (inner or [result]))
+    return outcomes
+
+
+def _read_robot(root: Element) -> list[CaseOutcome]:
+    return [
+        _outcome(test.get("name"), status.get("status"))
+        for test in root.iter("test") for status in test.findall("status")
+    ]  # fmt: skip
+
+
+def _read_ctest(root: Element) -> list[CaseOutcome]:
+    tests = [test for test in root.iter("Test") if test.get("Status")]
+    return [_outcome(test.findtext("Name"), test.get("Status")) for test in tests]
+
+
+def _read_qt(root: Element) -> list[CaseOutcome]:
+    return [
+        _outcome(test.get("name"), "failed" if {"fail", "xpass"} & words else "skipped" if "skip" in words else "passed")
+        for test in root.iter("TestFunction")
+        for words in [{incident.get("type") for incident in test} | {part.get("type") for part in test.iter("Message")}]
+    ]
+
+
+_READERS: Mapping[str, tuple[str, Callable[[Element], list[CaseOutcome]]]] = {
+    "testsuites": ("JUnit XML", read_junit),
+    "testsuite": ("JUnit XML", read_junit),
+    "testcase": ("JUnit XML", read_junit),
+    "TestRun": ("TRX", _read_trx),
+    "test-run": ("NUnit 3 XML", _by_attribute("test-case", "result", "fullname")),
+    "test-results": ("NUnit 2 XML", _by_attribute("test-case", "result", "name")),
+    "assemblies": ("xUnit.net XML", _by_attribute("test", "result", "name")),
+    "assembly": ("xUnit.net XML", _by_attribute("test", "result", "name")),
+    "testng-results": ("TestNG XML", _by_attribute("test-method", "status", "name")),
+    "robot": ("Robot Framework XML", _read_robot),
+    "Site": ("CTest XML", _read_ctest),
+    "TestCase": ("QtTest XML", _read_qt),
+}
+
+
+def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
+    """Format and tests of a document, by its root and what is in it; names, texts and file names say nothing.
+
+    Raises:
+        RefusedXmlError: It should not be parsed, or contradicts itself.
+        ValueError: It is XML of another kind.
+    """
+    root = parse_xml(raw)
+    if root.tag == "testsuites" and root.find("suite/test") is not None:
+        return "Check XML", [_outcome(test.findtext("id"), test.get("result")) for test in root.iter("test")]
+    if root.tag not in _READERS:
+        raise ValueError("it is not XML of tests")
+    form, read = _READERS[root.tag]
+    outcomes = read(root)
+    if succeeded:
+        _check_totals(root, outcomes)
+    return form, outcomes
 
 
 def tally(outcomes: list[CaseOutcome], *, succeeded: bool) -> Tally:
@@ -167,34 +253,6 @@ def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
     return [*others, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky))]
 
 
-_KINDS = {
-    "passed": "passed",
-    "passedbutrunaborted": "passed",
-    "warning": "passed",
-    "completed": "passed",
-    "failed": "failed",
-    "error": "errored",
-    "timeout": "errored",
-    "aborted": "errored",
-    "disconnected": "errored",
-}
-
-
-def read_trx(root: Element) -> list[CaseOutcome]:
-    """Every result; those inside of a data-driven or ordered test count instead of it."""
-    outcomes: list[CaseOutcome] = []
-    for results in root.iter("Results"):
-        for result in results:
-            inner = [item for group in result.iter("InnerResults") for item in group]
-            outcomes.extend(_trx_outcome(item) for item in (inner or [result]))
-    return outcomes
-
-
-def _trx_outcome(result: Element) -> CaseOutcome:
-    kind = _KINDS.get(str(result.get("outcome") or "").lower(), "skipped")
-    return CaseOutcome(str(result.get("testName") or ""), kind)
-
-
 # Globs of well-known places, for files written after the command started.
 TEST_REPORTS = (
     # JUnit XML under the names that runners, their reporters and their manuals use
@@ -214,9 +272,23 @@ TEST_REPORTS = (
     "**/target/nextest/*/junit.xml",
     "**/build/test-results/*/*.xml",
     "**/test_detail.xml",
+    # Any other name that says what it is: the content decides.
+    "*.xml",
+    "**/*test*.xml",
+    "**/*Test*.xml",
+    "**/*junit*.xml",
+    "**/*unit*.xml",
+    "**/*result*.xml",
+    "**/*report*.xml",
+    "**/*output*.xml",
+    "*.json",
+    "**/*test*.json",
+    "**/*result*.json",
+    "**/*report*.json",
+    "**/*cucumber*.json",
+    "**/*mochawesome*.json",
     # .NET
-    "**/TestResults/*.trx",
-    "*.trx",
+    "**/*.trx",
 )
 
 
@@ -255,7 +327,7 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
             continue
         folder = str(PurePosixPath(report.path).parent)
         try:
-            form, outcomes = _cases(report.raw)
+            form, outcomes = _cases(report.raw, succeeded=succeeded)
             budget -= len(outcomes)
             cases[form, folder].extend(outcomes)
         # Not XML, or XML of another kind: perhaps one of the formats that are printed as well as written.
@@ -269,12 +341,10 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
     return tallies, problems
 
 
-def _cases(raw: bytes) -> tuple[str, list[CaseOutcome]]:
+def _cases(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
     if not raw.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
         raise ValueError("no format was recognised in it")
-    if b"TestRun" in raw[:2_000]:
-        return "TRX", read_trx(parse_xml(raw))
-    return "JUnit XML", read_junit(raw)
+    return read_xml(raw, succeeded=succeeded)
 
 
 def _other(raw: bytes) -> Iterator[Tally]:
@@ -285,3 +355,25 @@ def _other(raw: bytes) -> Iterator[Tally]:
         lines = Output(text).lines()
         tallies = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]
     yield from tallies
+
+
+_ROOT = re2.compile(r"<(\w[\w-]*)[ >]")
+
+
+def read_printed_xml(lines: Lines) -> Iterator[Tally]:
+    """Documents that begin and end with a line: whoever has no place for a report prints it."""
+    first, root = -1, ""
+    for index, line in enumerate(lines):
+        if first < 0 and line.startswith("<"):
+            first = index
+        if first >= 0 and not root and (match := _ROOT.search(line)):
+            root = match[1]
+            first = first if root in _READERS else -1
+            root = root if first >= 0 else ""
+        if root and f"</{root}>" in line:
+            with suppress(ValueError):
+                form, outcomes = read_xml("\n".join(lines[first : index + 1]).encode("utf-8", "replace"), succeeded=False)
+                yield replace(tally(outcomes, succeeded=False), format=form, first=first, last=index, proven=True)
+            first, root = -1, ""
+        elif first >= 0 and not root and index > first + 5:
+            first = -1

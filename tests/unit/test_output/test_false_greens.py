@@ -170,3 +170,55 @@ def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
 )
 def test_coverage_is_what_the_printed_percentage_says(line: str, lines: float) -> None:
     assert read_coverage(Output(f"log\n{line}\n"), ()).lines == lines
+
+
+def test_totals_of_a_report_that_tell_of_failures_it_does_not_list_are_not_green() -> None:
+    assert not green(read("", ("r.xml", "<testsuite tests='2' errors='1'><testcase name='x'/></testsuite>")))
+
+
+XML = {
+    "NUnit 3 XML": (
+        "<test-run><test-suite><test-case fullname='a' result='Passed'/><test-case fullname='b' result='Failed'/>"
+        "<test-case fullname='c' result='Failed' label='Error'/><test-case fullname='d' result='Skipped'/></test-suite></test-run>"
+    ),
+    "NUnit 2 XML": (
+        "<test-results><test-case name='a' result='Success'/><test-case name='b' result='Failure'/>"
+        "<test-case name='c' result='Error'/><test-case name='d' result='Ignored'/></test-results>"
+    ),
+    "xUnit.net XML": (
+        "<assemblies><assembly><collection><test name='a' result='Pass'/><test name='b' result='Fail'/>"
+        "<test name='d' result='Skip'/></collection></assembly></assemblies>"
+    ),
+    "TestNG XML": (
+        "<testng-results><suite><test><class><test-method status='PASS' name='a'/><test-method status='FAIL' name='b'/>"
+        "<test-method status='PASS' name='setUp' is-config='true'/><test-method status='SKIP' name='d'/>"
+        "</class></test></suite></testng-results>"
+    ),
+    "Check XML": (
+        '<testsuites xmlns="http://check.sourceforge.net/ns"><suite><test result="success"><id>a</id></test>'
+        '<test result="failure"><id>b</id></test><test result="error"><id>c</id></test></suite></testsuites>'
+    ),
+    "CTest XML": (
+        '<Site><Testing><TestList><Test>./a</Test></TestList><Test Status="passed"><Name>a</Name></Test>'
+        '<Test Status="failed"><Name>b</Name></Test><Test Status="notrun"><Name>d</Name></Test></Testing></Site>'
+    ),
+    "Robot Framework XML": (
+        "<robot><suite><test name='a'><kw><status status='PASS'/></kw><status status='PASS'/></test>"
+        "<test name='b'><status status='FAIL'/></test><test name='d'><status status='SKIP'/></test></suite></robot>"
+    ),
+    "QtTest XML": (
+        '<TestCase name="T"><TestFunction name="a"><Incident type="pass"/></TestFunction>'
+        '<TestFunction name="b"><Incident type="fail"/></TestFunction></TestCase>'
+    ),
+}
+
+
+@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize("form", XML)
+def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printed(form: str, printed: bool) -> None:
+    document = f'<?xml version="1.0" encoding="UTF-8"?>\n{XML[form]}\n'
+    summary = read(f"log\n{document}log\n", exit_code=1) if printed else read("", ("out/any.xml", document), exit_code=1)
+    assert summary.formats == (form,)
+    assert (summary.passed, summary.failed, summary.skipped) == (1, 1, XML[form].count("'d'") or XML[form].count(">d<"))
+    assert summary.errored == XML[form].count("'c'") + XML[form].count(">c<")
+    assert summary.failures[0] == "b"
