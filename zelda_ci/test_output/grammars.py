@@ -14,7 +14,7 @@ class Grammar:
     """A summary in one line, or in a block of labelled lines that its anchor begins.
 
     Groups of the line: `t` total, `p` passed, `f` failed, `e` errored, `s` skipped (a digit behind for another one), or
-    `l`: a list of counts in words. Without any group the whole line is such a list.
+    `r` those that ran, or `l`: a list of counts in words. Without any group the whole line is such a list.
     """
 
     format: str
@@ -23,6 +23,8 @@ class Grammar:
     """How many more lines may belong to it: a list of counts each."""
     start: str = ""
     """The line with which the runner begins; a run that began and has no summary never ended."""
+    below: str = ""
+    """The next line that is not blank, with groups of its own; without it this is no summary."""
     names: str = ""
     """A failing test's line, its name in the first group."""
     by_names: bool = False
@@ -46,6 +48,10 @@ class Grammar:
     @cached_property
     def start_pattern(self) -> "re2._Regexp[str]":
         return re2.compile(whole(self.start))
+
+    @cached_property
+    def below_pattern(self) -> "re2._Regexp[str]":
+        return re2.compile(whole(self.below))
 
 
 # What loggers and build tools put before a line: a level, a mark.
@@ -74,12 +80,12 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("CppUTest", rf"OK \((?P<t>{N}) tests?, {N} ran, {N} checks, (?P<s>{N}) ignored, (?P<s2>{N}) filtered out, {N} ms\)"),
     Grammar("CppUTest", rf"Errors \((?:(?P<f>{N}) failures?, )?(?P<t>{N}) tests?, {N} ran, {N} checks, (?P<s>{N}) ignored, (?P<s2>{N}) filtered out, {N} ms\)",
             names=r"error: Failure in TEST\(([^)]+)\)", by_names=True),
-    Grammar("CUnit", rf"tests +(?P<t>{N}) +{N} +(?P<p>{N}) +(?P<f>{N}) +{N}"),
+    Grammar("CUnit", rf" *tests +(?P<t>{N}) +{N} +(?P<p>{N}) +(?P<f>{N}) +{N}"),
     Grammar("\xb5nit", rf"(?P<p>{N}) of (?P<t>{N}) \(\d+%\) tests? successful, (?P<s>{N}) \(\d+%\) tests? skipped\."),
     Grammar("greatest", rf"Total: {N} tests? \(.*", rows=1),
     Grammar("acutest", rf"SUCCESS: (?P<p>{N}) unit tests? ha(?:ve|s) passed\."),
     Grammar("acutest", rf"FAILED: (?P<f>{N}) of (?P<t>{N}) unit tests? ha(?:ve|s) failed\.", names=r"^Test (\S+?)\.\.\. +\[ FAILED \]"),
-    Grammar("Boost.Test", r"\*\*\* No errors detected", start=rf"Running (?P<t>{N}) test cases?\.\.\."),
+    Grammar("Boost.Test", r"\*\*\* No errors detected(?P<f>0)?", start=rf"Running (?P<t>{N}) test cases?\.\.\."),
     Grammar("Boost.Test", rf"\*\*\* (?P<f>{N}) failures? (?:is|are) detected.* in the test module .*", start=rf"Running (?P<t>{N}) test cases?\.\.\.",
             names=r"error: in \"([^\"]+)\"", by_names=True),
     Grammar("QtTest", rf"Totals: {N} passed, {N} failed, {N} skipped(?:, {N} blacklisted)?(?:, {N}ms)?",
@@ -127,7 +133,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Tasty", rf"(?P<f>{N}) out of (?P<t>{N}) tests? failed \([\d.]+s\)", names=r"^ +(\S.*?): +FAIL"),
     Grammar("HUnit", rf"Cases: (?P<t>{N}) +Tried: {N} +Errors: (?P<e>{N}) +Failures: (?P<f>{N})", repeat="progress"),
     Grammar("OUnit", rf"FAILED: Cases: (?P<t>{N}) Tried: {N} Errors: (?P<e>{N}) Failures: (?P<f>{N}) Skip: ?(?P<s>{N}) Todo: ?(?P<s2>{N}) Timeouts: ?(?P<e2>{N})\.?"),
-    Grammar("OUnit", rf"Ran: (?P<p>{N}) tests in: [\d.]+ seconds\."),
+    Grammar("OUnit", rf"Ran: (?P<p>{N}) tests in: [\d.]+ seconds\.", below="OK"),
     Grammar("Alcotest", rf"Test Successful in [\d.]+s\. (?P<p>{N}) tests? run\."),
     Grammar("Alcotest", rf"(?P<f>{N}) failures?! in [\d.]+s\. (?P<t>{N}) tests? run\."),
     Grammar("clojure.test", rf"Ran (?P<t>{N}) tests containing {N} assertions\.", rows=1, names=r"^(?:FAIL|ERROR) in \(?([^\s)]+)", by_names=True),
@@ -153,7 +159,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             names=r"^\d\d:\d\d \+\d+(?: ~\d+)? -\d+: (\S.*) \[E\]$"),
     Grammar("Swift Testing", rf"[^\w]*Test run with (?P<p>{N}) tests?(?: in {N} suites?)? passed after .*", start=r"[^\w]*Test run started\."),
     Grammar("Swift Testing", rf"[^\w]*Test run with (?P<t>{N}) tests?(?: in {N} suites?)? failed after .* with (?P<f>{N}) issues?\.",
-            start=r"[^\w]*Test run started\.", names=r"^[^\w]*Test (\S.*?) failed after ", by_names=True),
+            start=r"[^\w]*Test run started\.", names=r"^[^\w]*Test (\S+\(.*?\)|\".*?\") failed after ", by_names=True),
     Grammar("XCTest", rf"\s*Executed (?P<t>{N}) tests?, with (?:(?P<s>{N}) tests? skipped and )?(?P<f>{N}) failures? \({N} unexpected\) in .*", repeat="nested",
             start=r"Test Suite '(?:All tests|Selected tests)' started at .*", names=r"^Test Case '-?\[?(\S.*?)\]?' failed \("),
     Grammar("Zig", rf"All (?P<p>{N}) tests passed\."),
@@ -168,11 +174,12 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("AUnit", rf"Total Tests Run: +(?P<t>{N})", rows=3),
     Grammar("Pester", rf"Tests Passed: {N}, Failed: {N}, Skipped: {N},? .*", start=r"Starting discovery in \d+ files\.", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
     Grammar("Bacon", rf"(?P<t>{N}) specifications \({N} requirements\), (?P<f>{N}) failures, (?P<e>{N}) errors"),
-    Grammar("ShUnit2", rf"Ran (?P<t>{N}) tests?\.", rows=0),
+    Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", names=r"^\b\B$", by_names=True,
+            below=rf"(?:OK|FAILED)(?: \((?:failures=(?P<f>{N}))?,?(?:skipped=(?P<s>{N}))?\))?"),
     Grammar("cram", rf"# Ran (?P<t>{N}) tests?, (?P<s>{N}) skipped, (?P<f>{N}) failed\."),
     Grammar("tcltest", rf"\S+:\s+Total\s+{N}\s+Passed\s+{N}\s+Skipped\s+{N}\s+Failed\s+{N}"),
     # Node and browsers
-    Grammar("Karma", rf"(?:.*: )?Executed (?P<t>{N}) of {N}(?: \((?P<f>{N}) FAILED\))?(?: \(skipped (?P<s>{N})\))?(?: SUCCESS)? \(.* / .*\)", repeat="progress"),
+    Grammar("Karma", rf"(?:.*: )?Executed (?P<r>{N}) of (?P<t>{N})(?: \((?P<f>{N}) FAILED\))?(?: \(skipped (?P<s>{N})\))?(?: SUCCESS)? \(.* / .*\)", repeat="progress"),
     Grammar("Karma", rf"TOTAL: (?:(?P<f>{N}) FAILED, )?(?P<p>{N}) SUCCESS", holds=("Karma",)),
     Grammar("Cypress", rf" *(?:\x{{2714}}|\x{{2716}}|\x{{221a}}|\xd7) +(?:All specs passed!|{N} of {N} failed \(\d+%\)) +[\d:]+[smh]* +(?P<t>{N}) +(?P<p>{N}|-) +(?P<f>{N}|-) +(?P<s>{N}|-) +(?P<s2>{N}|-)",
             holds=_MOCHA),

@@ -13,7 +13,7 @@ from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
-from zelda_ci.test_output.summaries import read_summaries
+from zelda_ci.test_output.summaries import read_julia, read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
 
 _LABEL = re2.compile(
@@ -110,6 +110,7 @@ FORMATS = (
     Format(ruby_and_php.read_pest, "summary", (" assertion",)),
     Format(tap.read_bats, "summary", (" failure",)),
     Format(tap.read_prove, "summary", ("Files=",)),
+    Format(read_julia, "summary", ("Test Summary: ",)),
     Format(jvm_and_dotnet.read_surefire, "summary", ("Tests run: ",)),
     Format(jvm_and_dotnet.read_gradle, "summary", (" completed",)),
     Format(

@@ -1,7 +1,7 @@
 """Reads printed summaries by the table of grammars: counts are derived, checked against each other, and named."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from zelda_ci.test_output.grammars import GRAMMARS, Grammar
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches
 from zelda_ci.test_output.words import MAX_COUNT, counts_in
 
-_KINDS = {"t": "total", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
+_KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
 # Lines without one of these words are no summary, no start and no label of a count.
 _LIKELY = re2.compile(
     r"(?i:.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
@@ -52,7 +52,7 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
             if begins:
                 starts.setdefault(GRAMMARS[number].format, []).append(index)
         read = next((entry for number, begins in rows if not begins and index > done
-                     and (entry := _entry(GRAMMARS[number], lines, index))), None)  # fmt: skip
+                     and (entry := _entry(GRAMMARS[number], lines, index, starts))), None)  # fmt: skip
         if read:
             found.append(read)
             done = read[1].last
@@ -64,7 +64,9 @@ def likely_lines(lines: Lines) -> Iterator[int]:
     return (number for number, _ in matches(lines, _LIKELY))
 
 
-def _entry(grammar: Grammar, lines: Lines, index: int) -> tuple[Grammar, Tally] | None:
+def _entry(
+    grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]
+) -> tuple[Grammar, Tally] | None:
     match = grammar.pattern.match(lines[index])
     if not grammar.certain and _TITLE.match(lines[index]):
         return None
@@ -72,6 +74,14 @@ def _entry(grammar: Grammar, lines: Lines, index: int) -> tuple[Grammar, Tally] 
     if counts is None:
         return None
     last = index
+    if grammar.start_pattern.groupindex and starts.get(grammar.format):
+        counts["total"] = int(grammar.start_pattern.match(lines[starts[grammar.format][-1]])["t"])
+    if grammar.below:
+        last, line = next(_below(lines, index, 1), (index, ""))
+        under = grammar.below_pattern.match(line)
+        if not under:
+            return None
+        counts += _named_counts(under)
     for end, line in _below(lines, index, grammar.rows):
         more = counts_in(line)
         if more is None or (not grammar.certain and counts.keys() & more.keys() - {"remark", "skipped", "errored"}):
@@ -104,11 +114,18 @@ def _counts(grammar: Grammar, match: Any) -> Counts | None:
         # Words that are not understood make the whole line unknown; so does a list that begins with steps or files.
         if counts is None or next(iter(counts)) == "remark":
             return None
-    else:
-        # What the shape of the line leaves room for, and is not there, is none.
-        counts = Counter({_KINDS[name[0]]: 0 for name in grammar.pattern.groupindex if name[0] in "fes"})
-    for name, text in groups.items():
-        counts[_KINDS[name[0]]] += int(text) if text.isdecimal() else 0
+        if "t" in groups:
+            counts["total"] = int(groups["t"])
+        return counts
+    return _named_counts(match)
+
+
+def _named_counts(match: Any) -> Counts:
+    # What the shape of the line leaves room for, and is not there, is none.
+    counts: Counts = Counter({_KINDS[name[0]]: 0 for name in match.groupdict() if name[0] in "fes"})
+    for name, text in match.groupdict().items():
+        if text is not None:
+            counts[_KINDS[name[0]]] += int(text) if text.isdecimal() else 0
     return counts
 
 
@@ -125,6 +142,8 @@ def derive(form: str, counts: Counts) -> Tally | None:
         return None
     whole = counts["total"] if "total" in counts else counts["ran"] if "ran" in counts else None
     failed, errored, skipped = counts["failed"], counts["errored"], counts["skipped"]
+    if "ran" in counts and "total" in counts and counts["ran"] not in {counts["total"], counts["total"] - skipped}:
+        return None
     if "passed" not in counts:
         # A total alone says nothing about how its tests ended.
         if whole is None or whole < failed + errored + skipped or not counts.keys() & {"failed", "errored"}:
@@ -180,6 +199,27 @@ def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[st
         yield from (_unended(form, start) for start in begun[:-1])
     for form, open_starts in starts.items():
         yield from (_unended(form, start) for start in open_starts)
+
+
+_HEADING = re2.compile(r"^Test Summary: +\|((?: +(?:Pass|Fail|Error|Broken|Total|Time))+)\s*$")
+_JULIA = {"Pass": "passed", "Fail": "failed", "Error": "errored", "Broken": "skipped"}
+
+
+def read_julia(lines: Lines) -> Iterator[Tally]:
+    """One tally per table: the rows that are not indented, by the columns that its heading names."""
+    for index, heading in matches(lines, _HEADING):
+        columns = {word: heading[0].rindex(word) + len(word) for word in heading[1].split() if word in _JULIA}
+        counts: Counts = Counter()
+        last = index
+        for last, line in _below(lines, index, MAX_LIST_LENGTH):
+            if "|" not in line:
+                break
+            if not line.startswith(" "):
+                for word, end in columns.items():
+                    number = line[:end].rpartition(" ")[2]
+                    counts[_JULIA[word]] += int(number) if number.isdecimal() and len(number) < 10 else 0
+        if counts:
+            yield Tally("Julia", *(counts[kind] for kind in _JULIA.values()), first=index, last=last)
 
 
 def _unended(form: str, start: int) -> Tally:

@@ -224,7 +224,7 @@ def _flaky(lines: Lines, start: int, end: int, counts: dict[str, int]) -> int:
 
 
 _RAN = re2.compile(r"Ran (\d+) tests? in [\d.]+s")
-_RESULT = re2.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$")
+_RESULT = re2.compile(r"(?:OK|FAILED|PASSED|NO TESTS RAN)(?: \((.*)\))?$")
 _HEADING = re2.compile(r"(FAIL|ERROR|UNEXPECTED SUCCESS): (\S.*)$")
 _OUTSIDE = re2.compile(r"(?:setUp|tearDown)(?:Class|Module) ")
 _WHOLE_TEST = re2.compile(r"\S+ \([^)]*\)")
@@ -263,7 +263,7 @@ def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tupl
     else:
         failures, errors = len(failed), len(errored)
     unexpected = reasons.get("unexpected successes", 0)
-    skipped = reasons.get("skipped", 0) + reasons.get("expected failures", 0)
+    skipped = sum(reasons.get(word, 0) for word in ("skipped", "skips", "expected failures", "expectedFailures", "todos"))
     return Tally(
         "Django" if _is_django(lines, span[0], last) else "unittest",
         passed=max(0, ran - failures - errors - unexpected - skipped),
