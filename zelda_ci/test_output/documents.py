@@ -161,7 +161,13 @@ def _testcafe(document: Document, first: int, last: int) -> Tally | None:
 
 
 # Worst first: a scenario is what the worst of its steps is.
-_STEPS = (("failed", "failed"), ("ambiguous", "errored"), ("undefined", "errored"), ("pending", "skipped"), ("skipped", "skipped"))
+_STEPS = (
+    ("failed", "failed"),
+    ("ambiguous", "errored"),
+    ("undefined", "errored"),
+    ("pending", "skipped"),
+    ("skipped", "skipped"),
+)
 
 
 def _cucumber(document: Any, first: int, last: int) -> Tally | None:

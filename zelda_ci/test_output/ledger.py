@@ -165,7 +165,11 @@ def _hold(book: _Book) -> None:
     for _, whole in [item for item in book.open if item[1].holds]:
         after = max((tally.last for _, tally in book.open if tally.format == whole.format and tally.last < whole.last
                      and tally.holds), default=-1)  # fmt: skip
-        parts = [tally for _, tally in book.open if tally.format in whole.holds and after < tally.last < whole.last and tally is not whole]
+        parts = [
+            tally
+            for _, tally in book.open
+            if tally.format in whole.holds and after < tally.last < whole.last and tally is not whole
+        ]
         if sum(tally.failed + tally.errored for tally in parts) > whole.failed + whole.errored:
             book.doubt(f"{whole.format} tells of fewer failures than its parts", whole.last)
         book.open = [item for item in book.open if item[1] not in parts]
@@ -183,7 +187,12 @@ def _believe(book: _Book) -> list[Tally]:
             kept.append((source, tally))
         elif tally.format not in certain and tally.failed + tally.errored:
             likely.append(tally)
-        if not tally.doubt and tally.announced is not None and tally.announced != tally.total and not tally.failed + tally.errored:
+        if (
+            not tally.doubt
+            and tally.announced is not None
+            and tally.announced != tally.total
+            and not tally.failed + tally.errored
+        ):
             book.doubt("other tests ended than were announced", tally.last)
     book.open = kept
     return likely

@@ -222,7 +222,9 @@ def _by_runner(lines: Lines) -> Ledger:
     rest = without(lines, frozenset(certain)) if certain else lines
     ledger = account(rest, recognise(rest))
     if not certain and not ledger.counted:
-        certain = {label: own for label, own in ledgers.items() if any(tally.format != GENERIC for _, tally in own.counted)}
+        certain = {
+            label: own for label, own in ledgers.items() if any(tally.format != GENERIC for _, tally in own.counted)
+        }
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]

@@ -187,7 +187,9 @@ def _read_ctest(root: Element) -> list[CaseOutcome]:
 
 def _read_qt(root: Element) -> list[CaseOutcome]:
     return [
-        _outcome(test.get("name"), "failed" if {"fail", "xpass"} & words else "skipped" if "skip" in words else "passed")
+        _outcome(
+            test.get("name"), "failed" if {"fail", "xpass"} & words else "skipped" if "skip" in words else "passed"
+        )
         for test in root.iter("TestFunction")
         for words in [{incident.get("type") for incident in test} | {part.get("type") for part in test.iter("Message")}]
     ]
@@ -372,7 +374,9 @@ def read_printed_xml(lines: Lines) -> Iterator[Tally]:
             root = root if first >= 0 else ""
         if root and f"</{root}>" in line:
             with suppress(ValueError):
-                form, outcomes = read_xml("\n".join(lines[first : index + 1]).encode("utf-8", "replace"), succeeded=False)
+                form, outcomes = read_xml(
+                    "\n".join(lines[first : index + 1]).encode("utf-8", "replace"), succeeded=False
+                )
                 yield replace(tally(outcomes, succeeded=False), format=form, first=first, last=index, proven=True)
             first, root = -1, ""
         elif first >= 0 and not root and index > first + 5:

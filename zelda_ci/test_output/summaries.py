@@ -64,9 +64,7 @@ def likely_lines(lines: Lines) -> Iterator[int]:
     return (number for number, _ in matches(lines, _LIKELY))
 
 
-def _entry(
-    grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]
-) -> tuple[Grammar, Tally] | None:
+def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
     match = grammar.pattern.match(lines[index])
     if not grammar.certain and _TITLE.match(lines[index]):
         return None
@@ -94,7 +92,9 @@ def _entry(
     if grammar.rest and grammar.rest not in counts and counts.keys() >= {"total", "passed"}:
         counts[grammar.rest] = max(0, counts["total"] - counts["passed"] - counts["skipped"])
     tally = derive(grammar.format, counts)
-    return tally and (grammar, replace(tally, first=index, last=last, head=index, certain=grammar.certain, holds=grammar.holds))
+    if tally is None:
+        return None
+    return grammar, replace(tally, first=index, last=last, head=index, certain=grammar.certain, holds=grammar.holds)
 
 
 def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
@@ -219,7 +219,15 @@ def read_julia(lines: Lines) -> Iterator[Tally]:
                     number = line[:end].rpartition(" ")[2]
                     counts[_JULIA[word]] += int(number) if number.isdecimal() and len(number) < 10 else 0
         if counts:
-            yield Tally("Julia", *(counts[kind] for kind in _JULIA.values()), first=index, last=last)
+            yield Tally(
+                "Julia",
+                counts["passed"],
+                counts["failed"],
+                counts["errored"],
+                counts["skipped"],
+                first=index,
+                last=last,
+            )
 
 
 def _unended(form: str, start: int) -> Tally:
@@ -235,5 +243,7 @@ def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally | None:
         whole = tally.total
         if not names or len(names) > whole:
             return replace(tally, doubt=f"{grammar.format} counts failed assertions, and their tests are not named")
-        return replace(tally, passed=whole - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names))
+        return replace(
+            tally, passed=whole - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names)
+        )
     return replace(tally, failures=first_names(names))

@@ -47,7 +47,45 @@ _WORDS: Mapping[str, str] = {
 }
 # Words that say that tests are counted, and nothing about how they ended.
 _UNITS = frozenset(
-    ["test", "tests", "case", "cases", "spec", "specs", "example", "examples", "scenario", "scenarios", "specification", "specifications", "result", "results", "total", "doctest", "doctests", "property", "properties", "testcase", "testcases", "method", "methods", "function", "functions", "unit", "count", "number", "of", "all", "the", "were", "have", "been", "with", "run", "finished"]
+    [
+        "test",
+        "tests",
+        "case",
+        "cases",
+        "spec",
+        "specs",
+        "example",
+        "examples",
+        "scenario",
+        "scenarios",
+        "specification",
+        "specifications",
+        "result",
+        "results",
+        "total",
+        "doctest",
+        "doctests",
+        "property",
+        "properties",
+        "testcase",
+        "testcases",
+        "method",
+        "methods",
+        "function",
+        "functions",
+        "unit",
+        "count",
+        "number",
+        "of",
+        "all",
+        "the",
+        "were",
+        "have",
+        "been",
+        "with",
+        "run",
+        "finished",
+    ]
 )
 _PHRASE_FIRST = tuple(sorted((phrase for phrase in _WORDS if " " in phrase), key=len, reverse=True))
 

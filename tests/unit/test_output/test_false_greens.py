@@ -16,8 +16,12 @@ RED = (
     "=== test session starts ===\ncollected 2 items\n\ntests/test_a.py .F [100%]\n\n=== FAILURES ===\n"
     "=== short test summary info ===\nFAILED tests/test_a.py::test_b - assert 1 == 2\n=== 1 failed, 1 passed in 0.10s ===\n"
 )
-ABORTED = "=== test session starts ===\ncollected 9 items\n\ntests/test_b.py ...\nFatal Python error: Segmentation fault\n"
-PROVE = "t/a.t .. ok\nt/b.t .. ok\nAll tests successful.\nFiles=2, Tests=5,  0 wallclock secs ( 0.02 usr)\nResult: PASS\n"
+ABORTED = (
+    "=== test session starts ===\ncollected 9 items\n\ntests/test_b.py ...\nFatal Python error: Segmentation fault\n"
+)
+PROVE = (
+    "t/a.t .. ok\nt/b.t .. ok\nAll tests successful.\nFiles=2, Tests=5,  0 wallclock secs ( 0.02 usr)\nResult: PASS\n"
+)
 JEST = "PASS ./a.test.js\n\nTest Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\nTime:        1 s\n"
 GREEN_JUNIT = "<testsuites><testsuite name='vitest'><testcase name='a'/><testcase name='b'/></testsuite></testsuites>"
 RED_JUNIT = "<testsuites><testsuite name='{}'><testcase name='a'><failure/></testcase></testsuite></testsuites>"
@@ -62,7 +66,8 @@ OUTPUTS: dict[str, str] = {
         "running 3 tests\ntest a ... ok\nrunning 1 test\ntest b ... ok\n\n"
         "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
     ),
-    "a Playwright that was killed before a Jest": "Running 5 tests using 1 worker\n  ok 1 a.spec.ts:3:1 > a (5ms)\n" + JEST,
+    "a Playwright that was killed before a Jest": "Running 5 tests using 1 worker\n  ok 1 a.spec.ts:3:1 > a (5ms)\n"
+    + JEST,
     "a PHPUnit that died before a second one": (
         "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\nRuntime:       PHP 8.3\n\n..\nPHP Fatal error:  x\n"
         "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\n.\n\nOK (1 test, 1 assertion)\n"
@@ -215,9 +220,11 @@ XML = {
 
 @pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("form", XML)
-def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printed(form: str, printed: bool) -> None:
+def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printed(form: str, *, printed: bool) -> None:
     document = f'<?xml version="1.0" encoding="UTF-8"?>\n{XML[form]}\n'
-    summary = read(f"log\n{document}log\n", exit_code=1) if printed else read("", ("out/any.xml", document), exit_code=1)
+    summary = (
+        read(f"log\n{document}log\n", exit_code=1) if printed else read("", ("out/any.xml", document), exit_code=1)
+    )
     assert summary.formats == (form,)
     assert (summary.passed, summary.failed, summary.skipped) == (1, 1, XML[form].count("'d'") or XML[form].count(">d<"))
     assert summary.errored == XML[form].count("'c'") + XML[form].count(">c<")

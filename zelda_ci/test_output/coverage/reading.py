@@ -35,9 +35,7 @@ _SIMPLECOV = re2.compile(r"(Line|Branch) [Cc]overage: ([\d.]+)% \((\d+) / (\d+)\
 _LCOV = re2.compile(r" *(lines|branches)\.+: ([\d.]+)% \((\d+) of (\d+) ")
 _TARPAULIN = re2.compile(r"([\d.]+)% coverage, (\d+)/(\d+) lines covered")
 _COVERLET = re2.compile(r"\| Total +\| ([\d.]+)% +\| ([\d.]+)%")
-_PLAIN = re2.compile(
-    r"(?i) *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%"
-)
+_PLAIN = re2.compile(r"(?i) *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%")
 
 
 def find_printed(lines: Lines) -> list[Coverage]:

@@ -263,7 +263,9 @@ def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tupl
     else:
         failures, errors = len(failed), len(errored)
     unexpected = reasons.get("unexpected successes", 0)
-    skipped = sum(reasons.get(word, 0) for word in ("skipped", "skips", "expected failures", "expectedFailures", "todos"))
+    skipped = sum(
+        reasons.get(word, 0) for word in ("skipped", "skips", "expected failures", "expectedFailures", "todos")
+    )
     return Tally(
         "Django" if _is_django(lines, span[0], last) else "unittest",
         passed=max(0, ran - failures - errors - unexpected - skipped),
