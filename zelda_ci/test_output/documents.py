@@ -105,7 +105,7 @@ def _mocha(document: Document, first: int, last: int) -> Tally | None:
 def _rspec(document: Document, first: int, last: int) -> Tally | None:
     summary = document["summary"]
     total, failed, pending = (_count(summary[f"{part}_count"]) for part in ("example", "failure", "pending"))
-    names = (str(test["full_description"]) for test in document["examples"] if test["status"] == "failed")
+    names = (str(test.get("full_description")) for test in document["examples"] if test["status"] == "failed")
     return Tally(
         "RSpec JSON", _count(total - failed - pending), failed,
         _count(summary.get("errors_outside_of_examples_count", 0)), pending,

@@ -36,6 +36,10 @@ class Grammar:
     certain: bool = True
     rest: str = ""
     """The kind of those that the total counts and no number names."""
+    outside: str = ""
+    """The kind of those that the total leaves out."""
+    parts: str = ""
+    """Lines that may stand among others below the first, each with groups of its own."""
 
     @cached_property
     def pattern(self) -> "re2._Regexp[str]":
@@ -50,12 +54,16 @@ class Grammar:
         return re2.compile(whole(self.start))
 
     @cached_property
+    def parts_pattern(self) -> "re2._Regexp[str]":
+        return re2.compile(whole(self.parts))
+
+    @cached_property
     def below_pattern(self) -> "re2._Regexp[str]":
         return re2.compile(whole(self.below))
 
 
 # What loggers and build tools put before a line: a level, a mark.
-_BEFORE = r"(?:\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?)?"
+_BEFORE = r"(?:\s*\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?)?"
 
 
 def whole(line: str) -> str:
@@ -74,10 +82,10 @@ _WORDS_AND_NUMBERS = rf".{{0,200}}(?:\d.{{0,200}}{_OUTCOMES}|{_OUTCOMES}.{{0,200
 GRAMMARS: tuple[Grammar, ...] = (
     # C and C++
     Grammar("Check", rf"\d+%: Checks: (?P<t>{N}), Failures: (?P<f>{N}), Errors: (?P<e>{N})"),
-    Grammar("Criterion", rf"\[====\] Synthesis: Tested: (?P<t>{N}) \| Passing: (?P<p>{N}) \| Failing: (?P<f>{N}) \| Crashing: (?P<e>{N})"),
+    Grammar("Criterion", rf"\[====\] Synthesis: Tested: (?P<t>{N}) \| Passing: (?P<p>{N}) \| Failing: (?P<f>{N}) \| Crashing: {N}"),
     Grammar("Unity", rf"(?P<t>{N}) Tests (?P<f>{N}) Failures (?P<s>{N}) Ignored", names=r"^\S+?:\d+:(\w+):FAIL"),
     Grammar("Ceedling", rf"TESTED: +(?P<t>{N})", rows=3, holds=("Unity",)),
-    Grammar("CppUTest", rf"OK \((?P<t>{N}) tests?, {N} ran, {N} checks, (?P<s>{N}) ignored, (?P<s2>{N}) filtered out, {N} ms\)"),
+    Grammar("CppUTest", rf"OK \((?P<t>{N}) tests?, {N} ran, {N} checks, (?P<s>{N}) ignored, (?P<s2>{N}) filtered out, {N} ms\)(?P<f>0)?"),
     Grammar("CppUTest", rf"Errors \((?:(?P<f>{N}) failures?, )?(?P<t>{N}) tests?, {N} ran, {N} checks, (?P<s>{N}) ignored, (?P<s2>{N}) filtered out, {N} ms\)",
             names=r"error: Failure in TEST\(([^)]+)\)", by_names=True),
     Grammar("CUnit", rf" *tests +(?P<t>{N}) +{N} +(?P<p>{N}) +(?P<f>{N}) +{N}"),
@@ -94,9 +102,16 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Boost.UT", rf"tests: +(?P<t>{N}) \| (?P<f>{N}) failed"),
     Grammar("snitch", rf"(?:success|error): .*\((?P<t>{N}) test cases?(?:, (?P<f>{N}) failed)?.*\)"),
     Grammar("bandit", rf"Test run complete\. (?P<l>{N} tests? run\. {N} succeeded\..*)"),
-    Grammar("lest", rf"All (?P<p>{N}) tests? passed"),
-    Grammar("lest", rf"(?P<f>{N}) out of (?P<t>{N}) tests? failed\."),
-    Grammar("cmocka", rf"\[==========\] (?:tests: )?(?P<t>{N}) test\(s\) run\.", rows=0),
+    Grammar("lest", rf"[^\w]*All (?P<p>{N}) tests? passed\.?"),
+    Grammar("lest", rf"[^\w]*(?P<f>{N}) (?:out )?of (?P<t>{N}) tests? failed\.?"),
+    Grammar("cmocka", rf"\[==========\] (?:\S+: )?(?P<t>{N}) test\(s\) run\.",
+            parts=rf"\[  (?:PASSED  \] (?P<p>{N})|SKIPPED \] (?:\S+: )?(?P<s>{N})|FAILED  \] (?:\S+: )?(?P<f>{N})) test\(s\).*"),
+    Grammar("Boost.Test", r'Test module ".*" has .*', start=rf"Running (?P<t>{N}) test cases?\.\.\.",
+            parts=rf" +(?:(?P<p>{N}) test cases? out of {N} passed|(?P<f>{N}) test cases? out of {N} failed|(?P<s>{N}) test cases? out of {N} skipped|(?P<e>{N}) test cases? out of {N} aborted)"),
+    Grammar("Autotest", rf"All (?P<p>{N}) tests were successful\."),
+    Grammar("Autotest", rf"(?:ERROR: )?(?P<t>{N}) tests? (?:were|was) run,", rows=3, outside="skipped"),
+    Grammar("KUnit", rf"Testing complete\. Ran (?P<l>{N} tests: .*)"),
+    Grammar("Please", rf"{N} test targets? and (?P<l>{N} tests? run[;:] .*)"),
     Grammar("lit", rf"Total Discovered Tests: (?P<t>{N})", rows=12),
     Grammar("DejaGnu", rf"# of expected passes\s+(?P<p>{N})", rows=8),
     Grammar("Automake", rf"# TOTAL: +(?P<t>{N})", rows=6),
@@ -126,9 +141,8 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("ExUnit", rf"{N} (?:doctests?|propert(?:y|ies)), {N} failures?(?:, {N} (?:excluded|skipped|invalid))*"),
     Grammar("EUnit", rf" +(?:All (?P<p>{N}) tests|(?P<p2>{N}) tests|Test) passed\."),
     Grammar("EUnit", rf" +Failed: (?P<f>{N})\. +Skipped: (?P<s>{N})\. +Passed: (?P<p>{N})\."),
-    Grammar("Common Test", rf"(?:Failed (?P<f>{N}) tests?\. )?(?:Skipped (?P<s>{N}) \({N}, {N}\) tests?\. )?Passed (?P<p>{N}) tests?\.", holds=()),
+    Grammar("Common Test", rf"(?:Skipped (?P<s>{N}) \({N}, {N}\) tests?\. )?(?:Failed (?P<f>{N}) tests?\. )?(?:Skipped (?P<s2>{N}) \({N}, {N}\) tests?\. )?Passed (?P<p>{N}) tests?\."),
     Grammar("Common Test", rf".*TEST COMPLETE, (?P<p>{N}) ok, (?P<f>{N}) failed(?:, (?P<s>{N}) skipped)? of (?P<t>{N}) test cases"),
-    Grammar("EUnit", rf"All (?P<p>{N}) tests passed\."),
     Grammar("Tasty", rf"All (?P<p>{N}) tests? passed \([\d.]+s\)"),
     Grammar("Tasty", rf"(?P<f>{N}) out of (?P<t>{N}) tests? failed \([\d.]+s\)", names=r"^ +(\S.*?): +FAIL"),
     Grammar("HUnit", rf"Cases: (?P<t>{N}) +Tried: {N} +Errors: (?P<e>{N}) +Failures: (?P<f>{N})", repeat="progress"),
@@ -139,7 +153,9 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("clojure.test", rf"Ran (?P<t>{N}) tests containing {N} assertions\.", rows=1, names=r"^(?:FAIL|ERROR) in \(?([^\s)]+)", by_names=True),
     Grammar("kaocha", rf"(?P<t>{N}) tests?, {N} assertions?, (?:(?P<e>{N}) errors?, )?(?:(?P<s>{N}) pending, )?(?P<f>{N}) failures?\.", names=r"^(?:FAIL|ERROR) in (\S+)", by_names=True),
     Grammar("Elm", rf"Passed: +{N}", rows=3, start=r"Running {N} tests?\. To reproduce these results.*".replace("{N}", N)),
-    Grammar("PureScript Spec", rf"(?P<p>{N})/(?P<t>{N}) tests? passed"),
+    Grammar("PureScript Spec", rf"(?P<p>{N})/(?P<t>{N}) (?:tests?|properties) passed(?:, (?P<f>{N}) failed)?", rest="failed"),
+    Grammar("Hedgehog", rf"\s*(?:\x{{2717}}|\x{{2713}}) (?:(?P<f>{N}) failed[,.] ?)?(?:(?P<p>{N}) succeeded\.)?"),
+    Grammar("Buttercup", rf"Ran (?:(?P<r>{N}) out of )?(?P<t>{N}) specs?, (?P<f>{N}) failed, in .*", rest="skipped"),
     Grammar("Expecto", rf"(?:\[.*?\] )?EXPECTO! {N} tests? run in [\d:.]+ for .*? [\x{{2013}}-] (?P<l>{N} passed, {N} ignored, {N} failed, {N} errored)\..*"),
     Grammar("ERT", rf"Ran (?P<t>{N}) tests?, (?P<p>{N}) results? as expected(?:, (?P<f>{N}) unexpected)?(?:, (?P<s>{N}) skipped)? .*"),
     Grammar("FiveAM", rf" *Did {N} checks?\.", rows=3),
@@ -162,22 +178,21 @@ GRAMMARS: tuple[Grammar, ...] = (
             start=r"[^\w]*Test run started\.", names=r"^[^\w]*Test (\S+\(.*?\)|\".*?\") failed after ", by_names=True),
     Grammar("XCTest", rf"\s*Executed (?P<t>{N}) tests?, with (?:(?P<s>{N}) tests? skipped and )?(?P<f>{N}) failures? \({N} unexpected\) in .*", repeat="nested",
             start=r"Test Suite '(?:All tests|Selected tests)' started at .*", names=r"^Test Case '-?\[?(\S.*?)\]?' failed \("),
-    Grammar("Zig", rf"All (?P<p>{N}) tests passed\."),
     Grammar("Zig", rf"(?P<p>{N}) passed; (?P<s>{N}) skipped; (?P<f>{N}) failed\."),
     Grammar("Zig", rf"Build Summary: .*?; (?P<p>{N})/(?P<t>{N}) tests passed(?:; (?P<s>{N}) skipped)?(?:; (?P<f>{N}) failed)?(?:; {N} leaked)?.*"),
     Grammar("dub", rf"(?P<p>{N}) modules passed unittests"),
     Grammar("dub", rf"(?P<f>{N})/(?P<t>{N}) modules FAILED unittests"),
     Grammar("silly", rf"Summary: {N} passed, {N} failed in .*"),
     Grammar("Nim testament", rf"PASS: +{N} +SKIP: +{N} +FAIL: +{N}"),
-    Grammar("V", r"Summary for all V _test\.v files: (?P<l>.*)"),
+    Grammar("V", r"Summary for all V _test\.v files: (?P<l>.*? total)\..*"),
     Grammar("Odin", rf"Finished (?P<t>{N}) tests? in .*?\. (?:All tests were successful|(?P<f>{N}) tests? failed|The test failed|The test was successful)\."),
     Grammar("AUnit", rf"Total Tests Run: +(?P<t>{N})", rows=3),
-    Grammar("Pester", rf"Tests Passed: {N}, Failed: {N}, Skipped: {N},? .*", start=r"Starting discovery in \d+ files\.", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
+    Grammar("Pester", rf"Tests Passed: {N}, Failed: {N}, Skipped: {N},? .*", start=r"Starting discovery in \d+ files\.", parts=rf"Container failed: (?P<e>{N})", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
     Grammar("Bacon", rf"(?P<t>{N}) specifications \({N} requirements\), (?P<f>{N}) failures, (?P<e>{N}) errors"),
-    Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", names=r"^\b\B$", by_names=True,
+    Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", names=r"^(\b\B)$", by_names=True,
             below=rf"(?:OK|FAILED)(?: \((?:failures=(?P<f>{N}))?,?(?:skipped=(?P<s>{N}))?\))?"),
     Grammar("cram", rf"# Ran (?P<t>{N}) tests?, (?P<s>{N}) skipped, (?P<f>{N}) failed\."),
-    Grammar("tcltest", rf"\S+:\s+Total\s+{N}\s+Passed\s+{N}\s+Skipped\s+{N}\s+Failed\s+{N}"),
+    Grammar("tcltest", rf"\S+:\s+Total\s+(?P<t>{N})\s+Passed\s+(?P<p>{N})\s+Skipped\s+(?P<s>{N})\s+Failed\s+(?P<f>{N})"),
     # Node and browsers
     Grammar("Karma", rf"(?:.*: )?Executed (?P<r>{N}) of (?P<t>{N})(?: \((?P<f>{N}) FAILED\))?(?: \(skipped (?P<s>{N})\))?(?: SUCCESS)? \(.* / .*\)", repeat="progress"),
     Grammar("Karma", rf"TOTAL: (?:(?P<f>{N}) FAILED, )?(?P<p>{N}) SUCCESS", holds=("Karma",)),
@@ -185,40 +200,41 @@ GRAMMARS: tuple[Grammar, ...] = (
             holds=_MOCHA),
     Grammar("TestCafe", rf" *(?P<f>{N})/(?P<t>{N}) failed \(.*\)"),
     Grammar("Nightwatch", rf" *- (?P<f>{N}) tests? failed(?:, (?P<p>{N}) passed)?.*"),
+    Grammar("Nightwatch", rf"\s*\x{{2728}} PASSED\. (?P<p>{N}) (?:total )?assertions?.*", repeat="progress"),
     Grammar("CodeceptJS", rf" *(?:OK|FAIL) +\| (?P<l>{N} passed.*?) +// .*"),
     Grammar("Kahlan", rf"Executed (?P<p>{N}) of (?P<t>{N}) (?:PASS|FAIL)(?: \((?:FAILURE: (?P<f>{N}))?(?:, )?(?:EXCEPTION: (?P<e>{N}))?\))? in .*"),
-    Grammar("uvu", rf" *Total: +(?P<t>{N})", rows=4, rest="failed"),
+    Grammar("uvu", rf" *Total: +(?P<t>{N})", rows=4, outside="skipped", rest="failed"),
     Grammar("lab", rf"(?P<p>{N}) tests? passed"),
-    Grammar("lab", rf"(?P<f>{N}) of (?P<t>{N}) tests? failed"),
     Grammar("Japa", rf"Tests +(?P<l>.*{N}.*?) \((?P<t>{N})\)", certain=False),
     Grammar("Intern", rf"TOTAL: tested {N} platforms?, (?P<p>{N}) passed, (?P<f>{N}) failed(?:, (?P<s>{N}) skipped)?"),
     Grammar("Web Test Runner", rf".*{N}/{N} test files \| (?P<l>{N} passed, .*)", repeat="progress"),
     Grammar("Newman", rf".*\x{{2502}} +assertions \x{{2502}} +(?P<t>{N}) \x{{2502}} +(?P<f>{N}) \x{{2502}}"),
     Grammar("k6", rf" *\W*checks\.+: [\d.]+% +(?:\x{{2713}}|\x{{2714}}) (?P<p>{N}) +(?:\x{{2717}}|\x{{2716}}) (?P<f>{N})"),
     Grammar("k6", rf" *checks_succeeded\.+: [\d.]+% +(?P<p>{N}) out of (?P<t>{N})"),
-    Grammar("Hurl", rf"Executed files: +(?P<t>{N})", rows=0),
+    Grammar("Hurl", rf"Executed files: +(?P<t>{N})(?: .*)?", parts=rf"(?:Succeeded files: +(?P<p>{N})|Failed files: +(?P<f>{N})) .*"),
     Grammar("Foundry", rf"Ran {N} test suites? in .*: (?P<p>{N}) tests passed, (?P<f>{N}) failed, (?P<s>{N}) skipped \((?P<t>{N}) total tests\)", holds=("Foundry",)),
     Grammar("Foundry", rf"(?:Suite|Test) result: (?:ok|FAILED)\. (?P<p>{N}) passed; (?P<f>{N}) failed; (?:(?P<s>{N}) skipped; )?finished in .*", names=r"^\[FAIL.*?\] (\S+?)\("),
     Grammar("Move", rf"Test result: (?:OK|FAILED)\. Total tests: (?P<t>{N}); passed: (?P<p>{N}); failed: (?P<f>{N})"),
     # Behaviour-driven
-    Grammar("Cucumber", rf"{N} [Ss]cenarios?(?: \((?P<l>.*)\))?", rows=0),
+    Grammar("Cucumber", rf"(?P<t>{N}) [Ss]cenarios? \((?P<l>.*)\)", below=rf"{N} [Ss]teps?.*|\d+m.*s|[\d.]+ ?m?s|-+", rest="failed"),
     Grammar("Behave", rf"{N} scenarios? passed, {N} failed, .*skipped.*", names=r"^  \S+\.feature:\d+  (\S.*)$"),
     Grammar("phpspec", rf"{N} examples? \((?P<l>.*)\)"),
     Grammar("Gauge", rf"Scenarios:\s+{N} executed\s+.*"),
     Grammar("Karate", rf"scenarios: +{N} \| passed: +{N} \| failed: +{N} \| time: .*", repeat="nested"),
     Grammar("Robot Framework", rf"(?P<t>{N}) tests?, (?P<p>{N}) passed, (?P<f>{N}) failed(?:, (?P<s>{N}) skipped)?", repeat="nested"),
     # Python
+    Grammar("green", rf"Ran (?P<t>{N}) tests? in [\d.]+s using {N} process(?:es)?", below=r"(?:OK|FAILED) \((?P<l>.*)\)"),
     Grammar("stestr", rf" - Passed: (?P<p>{N})", rows=5),
     Grammar("Avocado", rf"RESULTS +: PASS {N} \| ERROR {N} \| FAIL {N} \| SKIP {N} .*"),
     Grammar("ward", rf"\W*(?P<t>{N}) Tests? Encountered.*", rows=6),
     Grammar("zope.testrunner", rf" *(?:Ran|Total:) (?P<l>{N} tests?,? (?:with )?{N} failures?, {N} errors?.*)", repeat="nested"),
     Grammar("doctest.py", rf"(?P<p>{N}) passed and (?P<f>{N}) failed\."),
     # PHP
-    Grammar("atoum", rf"(?:Success|Failure) \({N} tests?, {N}/(?P<t>{N}) methods?, {N} void methods?, (?P<s>{N}) skipped methods?(?:, (?P<e>{N}) uncompleted methods?)?.*\)!", names=r"^(\S+::\S+\(\)):$", by_names=True),
+    Grammar("atoum", rf"(?:Success|Failure) \({N} tests?, {N}/(?P<t>{N}) methods?, {N} void methods?, (?P<s>{N}) skipped methods?(?:, (?P<e>{N}) uncompleted methods?)?(?:, (?P<f>{N}) failures?, (?P<f2>{N}) errors?, (?P<f3>{N}) exceptions?)?(?:, {N} assertions?)?\)!", names=r"^(\S+::\S+\(\)):$", by_names=True),
     Grammar("Nette Tester", rf"OK \((?P<l>{N} tests?.*?), [\d.]+ seconds\)"),
     Grammar("Nette Tester", rf"FAILURES! \((?P<l>{N} tests?, {N} failures?.*?), [\d.]+ seconds\)"),
     # .NET
-    Grammar("xUnit.net", rf".* Total: (?P<t>{N}), Errors: (?P<e>{N}), Failed: (?P<f>{N}), Skipped: (?P<s>{N}),.*"),
+    Grammar("xUnit.net", rf".* Total: (?P<t>{N}), Errors: (?P<e>{N}), Failed: (?P<f>{N}), Skipped: (?P<s>{N}),.*", outside="errored"),
     Grammar("NUnit", rf" *Test Count: {N}, Passed: {N}, Failed: {N}, .*"),
     Grammar("NUnit", rf"Tests run: (?P<t>{N}), Errors: (?P<e>{N}), Failures: (?P<f>{N}), Inconclusive: (?P<s>{N}), Time: .*"),
     Grammar("VSTest", rf"Total tests: {N}\. Passed: {N}\. Failed: {N}\. Skipped: {N}\."),
@@ -229,6 +245,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Terraform", rf"(?:Success|Failure)! {N} passed, {N} failed(?:, {N} skipped)?\."),
     Grammar("OPA", rf"PASS: (?P<p>{N})/(?P<t>{N})", rows=0),
     Grammar("conftest", rf"{N} tests?, {N} passed, {N} warnings?, {N} failures?, {N} exceptions?.*"),
+    Grammar("Checkov", rf"Passed checks: (?P<p>{N}), Failed checks: (?P<f>{N}), Skipped checks: (?P<s>{N})"),
     Grammar("InSpec", rf"Test Summary: (?P<p>{N}) successful, (?P<f>{N}) failures?, (?P<s>{N}) skipped"),
     Grammar("goss", rf"Count: (?P<t>{N}), Failed: (?P<f>{N})(?:, Skipped: (?P<s>{N}))?"),
     Grammar("Kyverno", rf"Test Summary: (?P<p>{N}) tests? passed and (?P<f>{N}) tests? failed"),

@@ -51,7 +51,7 @@ _ALARM = re2.compile(
     r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
     r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}|TEST RUN (?:FAILED|INCOMPLETE).*"
     r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*|[1-9]\d* examples?, [1-9]\d* failures?.*"
-    r"|Tests failed\.|Some tests failed\.?|.*\bevaluation failed :\()$"
+    r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()$"
 )
 
 

@@ -9,7 +9,6 @@ import re2
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
-from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
@@ -222,9 +221,7 @@ def _by_runner(lines: Lines) -> Ledger:
     rest = without(lines, frozenset(certain)) if certain else lines
     ledger = account(rest, recognise(rest))
     if not certain and not ledger.counted:
-        certain = {
-            label: own for label, own in ledgers.items() if any(tally.format != GENERIC for _, tally in own.counted)
-        }
+        certain = {label: own for label, own in ledgers.items() if own.counted}
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]

@@ -66,35 +66,63 @@ def likely_lines(lines: Lines) -> Iterator[int]:
 
 def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
     match = grammar.pattern.match(lines[index])
-    if not grammar.certain and _TITLE.match(lines[index]):
+    if not match or (not grammar.certain and _TITLE.match(lines[index])):
         return None
-    counts = _counts(grammar, match) if match else None
-    if counts is None:
+    counts = _counts(match)
+    last = None if counts is None else _more(grammar, lines, index, counts)
+    if counts is None or last is None:
         return None
-    last = index
-    if grammar.start_pattern.groupindex and starts.get(grammar.format):
-        counts["total"] = int(grammar.start_pattern.match(lines[starts[grammar.format][-1]])["t"])
-    if grammar.below:
-        last, line = next(_below(lines, index, 1), (index, ""))
-        under = grammar.below_pattern.match(line)
-        if not under:
-            return None
-        counts += _named_counts(under)
-    for end, line in _below(lines, index, grammar.rows):
-        more = counts_in(line)
-        if more is None or (not grammar.certain and counts.keys() & more.keys() - {"remark", "skipped", "errored"}):
-            break
-        counts, last = counts + Counter(more) if more else counts, end
-        for kind in more:
-            counts.setdefault(kind, 0)
     if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
         return None
-    if grammar.rest and grammar.rest not in counts and counts.keys() >= {"total", "passed"}:
-        counts[grammar.rest] = max(0, counts["total"] - counts["passed"] - counts["skipped"])
+    if grammar.start_pattern.groupindex and starts.get(grammar.format):
+        counts["total"] = int(grammar.start_pattern.match(lines[starts[grammar.format][-1]])["t"])
+    _complete(grammar, counts)
     tally = derive(grammar.format, counts)
     if tally is None:
         return None
     return grammar, replace(tally, first=index, last=last, head=index, certain=grammar.certain, holds=grammar.holds)
+
+
+def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | None:
+    """Add what the lines below say; the last of them, or None where the one that must be there is not."""
+    last = index
+    if grammar.below:
+        last, line = next(_below(lines, index, 1), (index, ""))
+        under = grammar.below_pattern.match(line)
+        more = _counts(under) if under else None
+        if more is None:
+            return None
+        counts.update(more)
+    if grammar.parts:
+        for end in range(last + 1, min(len(lines), last + MAX_PARTS)):
+            if grammar.pattern.match(lines[end]):
+                break
+            if part := grammar.parts_pattern.match(lines[end]):
+                counts.update(_named_counts(part))
+                last = end
+        return last
+    for end, line in _below(lines, last, grammar.rows):
+        row = counts_in(line)
+        if row is None or (not grammar.certain and counts.keys() & row.keys() - _SEVERAL):
+            break
+        counts.update(row)
+        last = end
+    return last
+
+
+# Kinds that labelled lines may count in several parts: time-outs and crashes, pending and disabled tests.
+_SEVERAL = frozenset({"remark", "skipped", "errored"})
+# Lines below an anchor in which its parts are looked for.
+MAX_PARTS = 60
+
+
+def _complete(grammar: Grammar, counts: Counts) -> None:
+    """What the total says about the kind that no number names, and what it leaves out."""
+    if grammar.outside:
+        counts["total"] += counts[grammar.outside]
+    if grammar.rest and grammar.rest not in counts and "total" in counts:
+        known = counts["ran"] if "ran" in counts else counts["passed"] + counts["failed"] + counts["skipped"]
+        counts[grammar.rest] = max(0, counts["total"] - known)
 
 
 def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
@@ -107,23 +135,25 @@ def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
             return
 
 
-def _counts(grammar: Grammar, match: Any) -> Counts | None:
-    groups = {name: text for name, text in match.groupdict().items() if text is not None}
-    if "l" in groups or not grammar.pattern.groupindex:
-        counts = counts_in(groups.pop("l", match[0]))
-        # Words that are not understood make the whole line unknown; so does a list that begins with steps or files.
-        if counts is None or next(iter(counts)) == "remark":
-            return None
-        if "t" in groups:
-            counts["total"] = int(groups["t"])
-        return counts
-    return _named_counts(match)
+def _counts(match: Any) -> Counts | None:
+    groups = match.groupdict()
+    if "l" not in groups and groups:
+        return _named_counts(match)
+    listed = counts_in(groups.get("l", match[0]) or "")
+    # Words that are not understood make the whole line unknown; so does a list that begins with steps or files.
+    if not listed or next(iter(listed)) == "remark":
+        return None
+    counts = Counter(listed)
+    if groups.get("t"):
+        counts["total"] = int(groups["t"])
+    return counts
 
 
 def _named_counts(match: Any) -> Counts:
     # What the shape of the line leaves room for, and is not there, is none.
-    counts: Counts = Counter({_KINDS[name[0]]: 0 for name in match.groupdict() if name[0] in "fes"})
-    for name, text in match.groupdict().items():
+    groups = match.groupdict()
+    counts: Counts = Counter({_KINDS[name[0]]: 0 for name in groups if name[0] in "fes"})
+    for name, text in groups.items():
         if text is not None:
             counts[_KINDS[name[0]]] += int(text) if text.isdecimal() else 0
     return counts
@@ -212,7 +242,7 @@ def read_julia(lines: Lines) -> Iterator[Tally]:
         counts: Counts = Counter()
         last = index
         for last, line in _below(lines, index, MAX_LIST_LENGTH):
-            if "|" not in line:
+            if "|" not in line or _HEADING.match(line):
                 break
             if not line.startswith(" "):
                 for word, end in columns.items():
@@ -241,6 +271,8 @@ def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally | None:
     names = dict.fromkeys(match[1] for line in lines if (match := grammar.name_pattern.search(line)))
     if grammar.by_names:
         whole = tally.total
+        if not names and tally.failed == 1:
+            return tally
         if not names or len(names) > whole:
             return replace(tally, doubt=f"{grammar.format} counts failed assertions, and their tests are not named")
         return replace(

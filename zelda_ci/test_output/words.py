@@ -14,7 +14,7 @@ _PHRASES = {
         "not run|notrun|did not run|not executed|expected fail|expected failure|failed as expected|known failure|expected to fail|to do"
     ),
     "failed": (
-        "not ok|unexpected pass|unexpected success|unexpected failure|unexpected|failed assertion|assertion failed"
+        "not ok|failed unexpectedly|unexpected pass|unexpected success|unexpected failure|unexpected|failed assertion|assertion failed"
         "|unexpectedly passed|unresolved|assertion failure|fatal failure"
     ),
     "errored": "timed out|exec failed|unexpected error|did not finish|infra failure|build failure|failed to build|unhandled rejection"
@@ -22,10 +22,10 @@ _PHRASES = {
     "passed": "expected pass|result as expected|as expected",
 }  # fmt: skip
 _KINDS = {
-    "passed": "passed pass passing ok succeeded succeed success successe successful successfull xpassed completed fine",
-    "failed": "failed fail failing failure faile failled broken ko",
+    "passed": "passed pass passing ok succeeded succeed success successe successful successfull completed fine",
+    "failed": "failed fail failing failure faile xpass xpassed ko",
     "errored": (
-        "error errored crash crashed crashing exception timeout timedout aborted abort interrupted fatal invalid"
+        "error errored broken crash crashed crashing exception timeout timedout aborted abort interrupted fatal invalid"
         " cancelled undefined ambiguous uncompleted lost killed broke"
     ),
     "skipped": (

@@ -8,7 +8,7 @@ from zelda_ci.test_output.tally import Output
 
 SUMMARIES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "Check": ("66%: Checks: 3, Failures: 1, Errors: 0", (2, 1, 0, 0)),
-    "Criterion": ("[====] Synthesis: Tested: 4 | Passing: 2 | Failing: 1 | Crashing: 1 ", (2, 1, 1, 0)),
+    "Criterion": ("[====] Synthesis: Tested: 4 | Passing: 2 | Failing: 2 | Crashing: 1 ", (2, 2, 0, 0)),
     "Unity": (
         "t.c:9:test_b:FAIL: Expected 1 Was 2\n\n-----------------------\n4 Tests 1 Failures 1 Ignored \nFAIL",
         (2, 1, 0, 1),

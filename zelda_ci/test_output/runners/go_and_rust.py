@@ -12,6 +12,7 @@ from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_name
 _RUN = re2.compile(r"=== RUN   (\S+)$")
 _OUTCOME = re2.compile(r"--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
 _PACKAGE = re2.compile(r"(ok  |FAIL|\?   )\t(\S+)(?:\t(.*))?$|FAIL\t(\S+) \[(?:build|setup) failed\]$")
+_BAD_ACTION = re2.compile(r"^\{(?:[^{}]*,)?\s*\"Action\":\s*[^\"\s]")
 _FAILED = re2.compile(r"\s*--- FAIL: (\S+) \([\d.]+s\)$")
 _BUILD = re2.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]$")
 
@@ -32,6 +33,8 @@ def read_json(lines: Lines) -> Iterable[Tally]:
     if packages or outcomes:
         # Packages that do not build have no events of their own before Go 1.24.
         broken = {match[1] for _, match in matches(lines, _BUILD)} - packages.keys()
+        if any(line.startswith("{") and _BAD_ACTION.search(line) for line in lines):
+            yield Tally("Go JSON", first=first, last=last, doubt="an event of go test is none that there can be")
         yield _json_tally(outcomes, packages, broken, (first, last))
 
 

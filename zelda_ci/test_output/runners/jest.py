@@ -47,6 +47,7 @@ def _jest(lines: Lines, first: int, last: int, counts: dict[str, int], lost: int
         errored=max(len(broken), unnamed),
         skipped=counts.get("skipped", 0) + counts.get("todo", 0) + counts.get("pending", 0),
         failures=first_names([*names, *broken]) if counts.get("failed") or broken else (),
+        doubt="" if 2 * counts["total"] == sum(counts.values()) else "Jest prints a total that its numbers do not give",
         first=first,
         last=last,
     )

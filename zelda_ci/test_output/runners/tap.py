@@ -202,7 +202,7 @@ _VERDICT = re2.compile(r"Result: (?:PASS|FAIL|NOTESTS)$")
 _SCRIPT = re2.compile(r"(\S+) +\(Wstat: \d+.* Tests: (\d+) Failed: (\d+)\)$")
 _NUMBERS = re2.compile(r"  Failed tests?: +([\d, -]+)$")
 _SHELL_PLAN = re2.compile(r".*Bad plan\.  You planned (\d+) tests? but ran (\d+)\.")
-_DOTTED = re2.compile(r"\S+ \.{2,}")
+_DOTTED = re2.compile(r"(\S+) \.{2,} ?(?:(?:ok|skipped|Failed|Dubious|All|No subtests|\d+/\d+)\b.*)?$")
 _SKIPPED = re2.compile(r" *ok \d+.*# (?:skip|SKIP)\b")
 
 
@@ -229,9 +229,19 @@ def read_prove(lines: Lines) -> Iterable[Tally]:
     start = 0
     for index, match in matches(lines, _FILES):
         if index + 1 < len(lines) and _VERDICT.match(lines[index + 1]):
-            first = next((start + line for line, _ in matches(lines[start:index], _DOTTED)), start)
+            first = _first_script(lines, start, index, number(match, 1))
             yield _prove(lines[first:index], first, index + 1, number(match, 2))
             start = index + 2
+
+
+def _first_script(lines: Lines, start: int, end: int, files: int) -> int:
+    """The line of the first of so many scripts; lines before it are another runner's, for progress has dots as well."""
+    scripts: dict[str, int] = {}
+    for index, match in reversed(list(matches(lines[start:end], _DOTTED))):
+        if match[1] not in scripts and len(scripts) == files:
+            break
+        scripts[match[1]] = start + index
+    return min(scripts.values(), default=end)
 
 
 def _prove(within: Lines, first: int, last: int, total: int) -> Tally:
