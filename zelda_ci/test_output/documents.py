@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import re2
+
 from zelda_ci.test_output.tally import Lines, Tally, first_names
 from zelda_ci.test_output.words import MAX_COUNT
 
@@ -191,6 +193,67 @@ def _cucumber(document: Any, first: int, last: int) -> Tally | None:
         "Cucumber JSON", counts["passed"], counts["failed"], counts["errored"], counts["skipped"],
         failures=first_names(names), first=first, last=last,
     )  # fmt: skip
+
+
+def read_events(lines: Lines) -> Iterator[Tally]:
+    """Streams with an event on each line: libtest's and Dart's JSON, and the messages for TeamCity."""
+    for form, read in (("libtest JSON", _libtest), ("Dart JSON", _dart), ("TeamCity", _teamcity)):
+        # The last outcome of a test, and the line of it.
+        outcomes: dict[str, str] = {}
+        first = last = -1
+        for index, line in enumerate(lines):
+            event = read(line)
+            if event and (event[1] != "passed" or outcomes.get(event[0], "errored") == "errored"):
+                first, last = (index if first < 0 else first), index
+                outcomes[event[0]] = event[1]
+        kinds = list(outcomes.values())
+        if any(kind != "errored" for kind in kinds):
+            yield Tally(
+                form, kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
+                failures=first_names(name for name, kind in outcomes.items() if kind in {"failed", "errored"}),
+                first=first, last=last, proven=True,
+            )  # fmt: skip
+
+
+Event = tuple[str, str] | None
+
+
+def _event(line: str) -> Document:
+    try:
+        event = json.loads(line) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+_LIBTEST = {"started": "errored", "ok": "passed", "failed": "failed", "ignored": "skipped", "timeout": "errored"}
+_DART = {"success": "passed", "failure": "failed", "error": "errored"}
+
+
+def _libtest(line: str) -> Event:
+    event = _event(line) if '"type"' in line and '"event"' in line else {}
+    kind = _LIBTEST.get(str(event.get("event")))
+    return (str(event.get("name")), kind) if event.get("type") == "test" and kind else None
+
+
+def _dart(line: str) -> Event:
+    event = _event(line) if '"testStart"' in line or '"testDone"' in line else {}
+    test = event.get("test")
+    if event.get("type") == "testStart" and isinstance(test, dict) and not str(test.get("name")).startswith("loading "):
+        return str(test.get("id")), "errored"
+    if event.get("type") != "testDone" or event.get("hidden"):
+        return None
+    kind = "skipped" if event.get("skipped") else _DART.get(str(event.get("result")), "errored")
+    return str(event.get("testID")), kind
+
+
+_TEAMCITY = re2.compile(r"^\s*##teamcity\[test(Started|Finished|Failed|Ignored) .*?name='((?:[^'|]|\|.)*)'")
+_MESSAGES = {"Started": "errored", "Finished": "passed", "Failed": "failed", "Ignored": "skipped"}
+
+
+def _teamcity(line: str) -> Event:
+    match = _TEAMCITY.match(line) if "##teamcity[" in line else None
+    return (match[2], _MESSAGES[match[1]]) if match else None
 
 
 _FORMS: tuple[Callable[[Any, int, int], Tally | None], ...] = (

@@ -12,11 +12,11 @@ from zelda_ci.test_output import documents
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
-from zelda_ci.test_output.summaries import read_julia, read_summaries
+from zelda_ci.test_output.summaries import read_julia, read_marks, read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
 
 _LABEL = re2.compile(
-    r"(?:\[(?P<bracket>[\w@./:#-]{1,80})\]"  # concurrently, npm-run-all: [web] ...
+    r"(?:\[(?P<bracket>[\w@./:#-]{1,80}|[\w. -]{1,60} #\d+-\d+)\]"  # concurrently, npm-run-all: [web] ...
     r"|(?P<task>[\w@./-]{1,80}:[\w.-]{1,80}):"  # turbo: web:test: ...
     r"|(?P<pnpm>[\w@./-]{1,80} [\w:.-]{1,40})[:$]"  # pnpm: packages/web test: ...
     r"|(?P<lerna>@?[\w./-]{1,80}):"  # lerna: web: ...
@@ -78,6 +78,7 @@ FORMATS = (
     ),
     Format(read_printed_xml, "stream", ("<test", "<Test", "<assembl", "<robot", "<Site"), whole_lines=True),
     Format(go_and_rust.read_json, "stream", ('"Action":',), whole_lines=True),
+    Format(documents.read_events, "stream", ('"type"', "##teamcity["), whole_lines=True),
     Format(tap.read_tap, "stream", ("TAP version", "1..")),
     Format(
         python.read_pytest,
@@ -109,6 +110,7 @@ FORMATS = (
     Format(ruby_and_php.read_pest, "summary", (" assertion",)),
     Format(tap.read_bats, "summary", (" failure",)),
     Format(tap.read_prove, "summary", ("Files=",)),
+    Format(read_marks, "summary", ("[OK] ", "Running ", "PASS", "succeeded in", "FAIL")),
     Format(read_julia, "summary", ("Test Summary: ",)),
     Format(jvm_and_dotnet.read_surefire, "summary", ("Tests run: ",)),
     Format(jvm_and_dotnet.read_gradle, "summary", (" completed",)),

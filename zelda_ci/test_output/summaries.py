@@ -10,7 +10,7 @@ import re2
 
 from zelda_ci.test_output.grammars import GRAMMARS, Grammar
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches
-from zelda_ci.test_output.words import MAX_COUNT, counts_in
+from zelda_ci.test_output.words import MAX_COUNT, counts_in, kind_of
 
 _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
 # Lines without one of these words are no summary, no start and no label of a count.
@@ -50,7 +50,8 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
         rows = sorted(owners[number] for number in automaton.Match(lines[index]) or ())
         for number, begins in rows:
             if begins:
-                starts.setdefault(GRAMMARS[number].format, []).append(index)
+                begun = starts.setdefault(GRAMMARS[number].format, [])
+                begun += [index] if index not in begun[-1:] else []
         read = next((entry for number, begins in rows if not begins and index > done
                      and (entry := _entry(GRAMMARS[number], lines, index, starts))), None)  # fmt: skip
         if read:
@@ -72,11 +73,11 @@ def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list
     last = None if counts is None else _more(grammar, lines, index, counts)
     if counts is None or last is None:
         return None
-    if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
-        return None
     if grammar.start_pattern.groupindex and starts.get(grammar.format):
         counts["total"] = int(grammar.start_pattern.match(lines[starts[grammar.format][-1]])["t"])
     _complete(grammar, counts)
+    if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
+        return None
     tally = derive(grammar.format, counts)
     if tally is None:
         return None
@@ -89,8 +90,8 @@ def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | N
     if grammar.below:
         last, line = next(_below(lines, index, 1), (index, ""))
         under = grammar.below_pattern.match(line)
-        more = _counts(under) if under else None
-        if more is None:
+        more = _counts(under) if under and grammar.below_pattern.groupindex else Counter()
+        if not under or more is None:
             return None
         counts.update(more)
     if grammar.parts:
@@ -229,6 +230,29 @@ def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[st
         yield from (_unended(form, start) for start in begun[:-1])
     for form, open_starts in starts.items():
         yield from (_unended(form, start) for start in open_starts)
+
+
+# Runners that print each test and no summary: their lines, with name and outcome.
+_MARKS = (
+    ("Nim unittest", r"^ *\[(?P<o>OK|FAILED|SKIPPED)\] (?P<n>\S.*)$"),
+    ("bash_unit", r"^\s*Running (?P<n>\S+)\s*\.\.\. ?(?P<o>SUCCESS|FAILURE|SKIPPED)\b"),
+    ("autopkgtest", r"^(?P<n>\S+) +(?P<o>PASS|FAIL|SKIP|FLAKY)(?: .*)?$"),
+    ("Pants", r"^\W* (?P<n>\S+:\S+) (?P<o>succeeded|failed|skipped) in [\d.]+s"),
+    ("cfn-guard", r"^(?P<o>PASS|FAIL|SKIP) (?P<n>(?:Expected )?Rule = .*)$"),
+)
+
+
+def read_marks(lines: Lines) -> Iterator[Tally]:
+    """A tally of the lines of tests, for runners that end without a summary."""
+    for form, line in _MARKS:
+        tests = list(matches(lines, re2.compile(line)))
+        kinds = [kind_of(match["o"]) or "errored" for _, match in tests]
+        if tests and ("passed" in kinds or len(tests) > 1):
+            yield Tally(
+                form, kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
+                failures=first_names(match["n"] for (_, match), kind in zip(tests, kinds, strict=True) if kind == "failed"),
+                first=tests[0][0], last=tests[-1][0], head=tests[0][0], certain=False,
+            )  # fmt: skip
 
 
 _HEADING = re2.compile(r"^Test Summary: +\|((?: +(?:Pass|Fail|Error|Broken|Total|Time))+)\s*$")

@@ -38,7 +38,7 @@ _KINDS = {
         "assertion assert expectation expect requirement warning warn measured filtered deselected step feature suite file"
         " notification retry retries snapshot duration time second blacklisted group risky deprecation deprecated notice module"
         " second failedcheck request interrupt container collection rule xray spec_file total_time skippedfile selected nonselected"
-        " filteredout mismatch check"
+        " filteredout mismatch check leaked"
     ),
 }  # fmt: skip
 _WORDS: Mapping[str, str] = {
@@ -50,6 +50,8 @@ _UNITS = frozenset(
     [
         "test",
         "tests",
+        "interaction",
+        "interactions",
         "case",
         "cases",
         "spec",

@@ -248,4 +248,5 @@ def test_the_time_that_a_log_puts_before_each_line_changes_no_number(name: str, 
 def test_every_row_names_its_groups_as_the_reader_knows_them() -> None:
     for grammar in GRAMMARS:
         assert set(name[0] for name in grammar.pattern.groupindex) <= set("tprfesl"), grammar.format
+        assert not grammar.names or grammar.name_pattern.groups == 1, grammar.format
     assert GRAMMARS[-1].format == GENERIC
