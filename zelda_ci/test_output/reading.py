@@ -83,7 +83,7 @@ FORMATS = (
     Format(
         python.read_pytest,
         "summary",
-        ("passed", "failed", "error", "skipped", "no tests", "xfailed", "xpassed", "deselected"),
+        ("test session starts", "passed", "failed", "error", "skipped", "no tests", "xfailed", "xpassed", "deselected"),
     ),
     Format(python.read_unittest, "summary", ("Ran ",)),
     Format(jest.read_jest, "summary", ("Test Suites:",)),

@@ -20,7 +20,7 @@ _LIKELY = re2.compile(
 )
 # A tick, a progress mark or a number: the line of a test, whose title may be anything.
 _TITLE = re2.compile(
-    r"^\s*(?:[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]|[.FEsx*]+\d|ok \d|not ok \d|\d+[).])"
+    r"^(?: {4,}|\d+ [Ss]cenarios? \(|\s*(?:[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]|[.FEsx*]+\d|ok \d|not ok \d|\d+[).]))"
 )
 Counts = Counter[str]
 
@@ -121,9 +121,9 @@ def _complete(grammar: Grammar, counts: Counts) -> None:
     """What the total says about the kind that no number names, and what it leaves out."""
     if grammar.outside:
         counts["total"] += counts[grammar.outside]
-    if grammar.rest and grammar.rest not in counts and "total" in counts:
-        known = counts["ran"] if "ran" in counts else counts["passed"] + counts["failed"] + counts["skipped"]
-        counts[grammar.rest] = max(0, counts["total"] - known)
+    known = counts["ran"] or counts["passed"] + counts["failed"] + counts["errored"] + counts["skipped"]
+    if grammar.rest and not counts[grammar.rest] and "total" in counts:
+        counts[grammar.rest] = max(0, counts["total"] - known) if counts["ran"] or grammar.rest != "skipped" else 0
 
 
 def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
@@ -181,9 +181,8 @@ def derive(form: str, counts: Counts) -> Tally | None:
             return None
         return Tally(form, whole - failed - errored - skipped, failed, errored, skipped)
     passed = counts["passed"]
-    # Some leave what was skipped out of the total, some what broke outside of tests.
-    fits = {passed + failed + errored + skipped, passed + failed + errored, passed + failed + skipped, passed + failed}
-    if whole is not None and whole not in fits:
+    # Some leave what was skipped out of the total.
+    if whole is not None and whole not in {passed + failed + errored + skipped, passed + failed + errored}:
         return None
     return Tally(form, passed, failed, errored, skipped)
 

@@ -11,7 +11,7 @@ MAX_COUNT = 10_000_000
 
 _PHRASES = {
     "skipped": (
-        "not run|notrun|did not run|not executed|expected fail|expected failure|failed as expected|known failure|expected to fail|to do"
+        "not run|notrun|did not run|not executed|expectedly failed|expected fail|expected failure|failed as expected|known failure|expected to fail|to do"
     ),
     "failed": (
         "not ok|failed unexpectedly|unexpected pass|unexpected success|unexpected failure|unexpected|failed assertion|assertion failed"
