@@ -9,7 +9,7 @@ from itertools import pairwise
 import re2
 
 from zelda_ci.domain.test_run import Source
-from zelda_ci.test_output.summaries import likely_lines
+from zelda_ci.test_output.summaries import MARKED, likely_lines
 from zelda_ci.test_output.tally import GAP, Lines, Tally, matches
 
 SourcedTally = tuple[Source, Tally]
@@ -82,7 +82,7 @@ def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
     _hold(book)
     likely = _believe(book)
     _closed(book)
-    if not any(tally.failed + tally.errored for _, tally in book.open):
+    if book.open and not any(tally.failed + tally.errored for _, tally in book.open):
         for tally in likely:
             book.doubt("what looks like a summary with failures was not counted", tally.last)
         _alarms(book)
@@ -170,15 +170,20 @@ def _hold(book: _Book) -> None:
             for _, tally in book.open
             if tally.format in whole.holds and after < tally.last < whole.last and tally is not whole
         ]
-        if sum(tally.failed + tally.errored for tally in parts) > whole.failed + whole.errored:
+        sums = sum(tally.passed for tally in parts), sum(tally.failed + tally.errored for tally in parts)
+        if sums[1] > whole.failed + whole.errored:
             book.doubt(f"{whole.format} tells of fewer failures than its parts", whole.last)
-        book.open = [item for item in book.open if item[1] not in parts]
+        # Parts that give the same are kept: they tell of skipped tests and names as well.
+        left_out = [whole] if sums == _outcome(whole) else parts
+        book.open = [item for item in book.open if item[1] not in left_out]
 
 
 def _believe(book: _Book) -> list[Tally]:
     """Leave out what may be a log line beside certain summaries; those of them that tell of failures."""
     likely: list[Tally] = []
     certain = {tally.format for _, tally in book.open if tally.certain and not tally.doubt}
+    if any(tally.format not in MARKED for _, tally in book.open):
+        book.open = [item for item in book.open if item[1].format not in MARKED]
     kept: list[SourcedTally] = []
     for source, tally in book.open:
         if tally.doubt:

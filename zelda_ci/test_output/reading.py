@@ -14,6 +14,7 @@ from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_julia, read_marks, read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
+from zelda_ci.test_output.words import kind_of
 
 _LABEL = re2.compile(
     r"(?:\[(?P<bracket>[\w@./:#-]{1,80}|[\w. -]{1,60} #\d+-\d+)\]"  # concurrently, npm-run-all: [web] ...
@@ -23,9 +24,7 @@ _LABEL = re2.compile(
     r"|(?P<compose>[\w.-]{1,80}) *\|)"  # compose: web-1  | ...
     r"(?: |$)"
 )
-_NO_LABELS = frozenset(
-    {"INFO", "ERROR", "WARNING", "WARN", "DEBUG", "FATAL", "TRACE", "error", "warn", "info", "debug", "doctest"}
-)
+_NO_LABELS = frozenset({"info", "error", "warning", "warn", "debug", "fatal", "trace", "doctest"})
 
 
 def by_label(lines: Lines) -> Mapping[str, list[str]]:
@@ -56,7 +55,7 @@ def split(line: str) -> tuple[str, str] | None:
         return None
     label = match[match.lastgroup]
     # CTest numbers the lines that its tests print.
-    return None if label in _NO_LABELS or label.isdecimal() else (label, line[match.end() :])
+    return None if label.lower() in _NO_LABELS or label.isdecimal() else (label, line[match.end() :])
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ FORMATS = (
     Format(ruby_and_php.read_pest, "summary", (" assertion",)),
     Format(tap.read_bats, "summary", (" failure",)),
     Format(tap.read_prove, "summary", ("Files=",)),
-    Format(read_marks, "summary", ("[OK] ", "Running ", "PASS", "succeeded in", "FAIL")),
     Format(read_julia, "summary", ("Test Summary: ",)),
     Format(jvm_and_dotnet.read_surefire, "summary", ("Tests run: ",)),
     Format(jvm_and_dotnet.read_gradle, "summary", (" completed",)),
@@ -130,6 +128,7 @@ def recognise(lines: Lines) -> Iterator[tuple[Source, Tally]]:
             for tally in form.read(lines if form.whole_lines else short):
                 yield form.source, tally
     yield from (("summary", tally) for tally in read_summaries(short))
+    yield from (("summary", tally) for tally in read_marks(short))
 
 
 HOW_TO_GET_COUNTS = (
@@ -219,11 +218,15 @@ def _by_runner(lines: Lines) -> Ledger:
     """Runners whose lines carry their label, then all others."""
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
     ledgers = {label: account(own, recognise(own)) for label, own in by_label(lines).items()}
-    certain = {label: ledger for label, ledger in ledgers.items() if any(tally.certain for _, tally in ledger.counted)}
+    certain = {
+        label: ledger for label, ledger in ledgers.items()
+        if ledger.doubts or any(tally.certain for _, tally in ledger.counted)
+    }  # fmt: skip
     rest = without(lines, frozenset(certain)) if certain else lines
     ledger = account(rest, recognise(rest))
     if not certain and not ledger.counted:
-        certain = {label: own for label, own in ledgers.items() if own.counted}
+        # Words of a summary are no label of a runner.
+        certain = {label: own for label, own in ledgers.items() if own.counted and kind_of(label) is None and " " not in label}
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]

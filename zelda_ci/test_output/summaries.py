@@ -235,10 +235,12 @@ def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[st
 _MARKS = (
     ("Nim unittest", r"^ *\[(?P<o>OK|FAILED|SKIPPED)\] (?P<n>\S.*)$"),
     ("bash_unit", r"^\s*Running (?P<n>\S+)\s*\.\.\. ?(?P<o>SUCCESS|FAILURE|SKIPPED)\b"),
-    ("autopkgtest", r"^(?P<n>\S+) +(?P<o>PASS|FAIL|SKIP|FLAKY)(?: .*)?$"),
+    ("autopkgtest", r"^(?P<n>\w\S*) +(?P<o>PASS|FAIL|SKIP|FLAKY)(?: .*)?$"),
     ("Pants", r"^\W* (?P<n>\S+:\S+) (?P<o>succeeded|failed|skipped) in [\d.]+s"),
     ("cfn-guard", r"^(?P<o>PASS|FAIL|SKIP) (?P<n>(?:Expected )?Rule = .*)$"),
 )
+
+MARKED = frozenset(form for form, _ in _MARKS)
 
 
 def read_marks(lines: Lines) -> Iterator[Tally]:

@@ -25,7 +25,7 @@ _KINDS = {
     "passed": "passed pass passing ok succeeded succeed success successe successful successfull completed fine",
     "failed": "failed fail failing failure faile xpass xpassed ko",
     "errored": (
-        "error errored broken crash crashed crashing exception timeout timedout aborted abort interrupted fatal invalid"
+        "error errored broken crash crashed crashing exception timeout timedout aborted abort interrupted interrupt fatal invalid"
         " cancelled undefined ambiguous uncompleted lost killed broke"
     ),
     "skipped": (
@@ -37,7 +37,7 @@ _KINDS = {
     "remark": (
         "assertion assert expectation expect requirement warning warn measured filtered deselected step feature suite file"
         " notification retry retries snapshot duration time second blacklisted group risky deprecation deprecated notice module"
-        " second failedcheck request interrupt container collection rule xray spec_file total_time skippedfile selected nonselected"
+        " second failedcheck request container collection rule xray spec_file total_time skippedfile selected nonselected"
         " filteredout mismatch check leaked"
     ),
 }  # fmt: skip

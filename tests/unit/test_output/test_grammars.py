@@ -26,7 +26,7 @@ SUMMARIES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
         "               tests      3      3      2      1        0\n             asserts      5      5      4      1      n/a",
         (2, 1, 0, 0),
     ),
-    "\xb5nit": ("2 of 3 (67%) tests successful, 1 (33%) test skipped.", (2, 0, 0, 1)),
+    "\xb5nit": ("2 of 3 (67%) tests successful, 1 (25%) test skipped.", (2, 1, 0, 1)),
     "greatest": ("Total: 4 tests (10 ms), 3 assertions\nPass: 2, fail: 1, skip: 1.", (2, 1, 0, 1)),
     "acutest": ("Test a...   [ OK ]\nTest b...   [ FAILED ]\nFAILED: 1 of 2 unit tests has failed.", (1, 1, 0, 0)),
     "Boost.Test": (
@@ -203,7 +203,8 @@ SUMMARIES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "k6": ("     checks.........................: 66.66% \u2713 2        \u2717 1  ", (2, 1, 0, 0)),
     "Newman": (
         "\u2502                         \u2502           executed \u2502           failed \u2502\n\u2502              iterations \u2502                  1 \u2502                0 \u2502\n"
-        "\u2502              assertions \u2502                  3 \u2502                1 \u2502",
+        "\u2502                requests \u2502                  1 \u2502                0 \u2502\n"
+        "\u2502                requests \u2502                  1 \u2502                0 \u2502\n\u2502              assertions \u2502                  3 \u2502                1 \u2502",
         (2, 1, 0, 0),
     ),
     "AUnit": (

@@ -30,6 +30,8 @@ def read_jest(lines: Lines) -> Iterable[Tally]:
         for end, line in following(lines, index + 1, 1):
             match = _TESTS.match(line)
             counts = numbers(match[1], _WORDS) if match else None
+            if match and counts is None:
+                yield Tally("Jest", first=index, last=end, doubt="Jest prints counts that there cannot be")
             if counts is not None and "total" in counts:
                 lost = numbers(suites[1], _WORDS) or {}
                 yield _jest(lines, start, end, counts, lost.get("failed", 0))

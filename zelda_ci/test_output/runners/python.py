@@ -245,9 +245,17 @@ def read_unittest(lines: Lines) -> Iterable[Tally]:
                 start = result[0] + 1
 
 
+_REASONS = {
+    "SKIP": "skipped", "skips": "skipped", "TODO": "skipped", "todos": "skipped", "DEPRECATED": "skipped",
+    "KNOWNFAIL": "expected failures", "expectedFailures": "expected failures",
+    "unexpectedSuccesses": "unexpected successes",
+}  # fmt: skip
+_KNOWN = {"failures", "errors", "skipped", "expected failures", "unexpected successes", "successes", "passes"}
+
+
 def _reasons(match: Any) -> dict[str, int]:
     pairs = (part.rpartition("=") for part in (match[1] or "").split(", "))
-    return {word: int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
+    return {_REASONS.get(word, word): int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
 
 
 def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tuple[int, dict[str, int]]) -> Tally:
@@ -275,6 +283,7 @@ def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tupl
         failures=first_names(names),
         first=span[0],
         last=last,
+        doubt="" if reasons.keys() <= _KNOWN else "unittest counts what is not known",
     )
 
 

@@ -13,11 +13,13 @@ _DIRECTIVE = re2.compile(r"(?i)(?:^|[^\\])(# *(?:todo|skip))")
 _TIME = re2.compile(r"(?:^|[^\\])(# time=)")
 _PLAN = re2.compile(r"( *)1\.\.(\d{1,9})(?: *#.*)?$")
 _VERSION = re2.compile(r"TAP version 1[234]$")
+# Testem writes skipped tests so.
+_SKIPPED_TEST = re2.compile(r"skip \d+ ")
 _SUBTEST = re2.compile(r" *# Subtest: (.*)$")
 _COUNT = re2.compile(r"# (tests|pass|fail|cancelled|skipped|skip|todo) +(\d{1,9})$")
 _MAX_DEPTH = 40
 # First characters of lines that mean something.
-_FIRST_CHARACTERS = "onT1#B-" + GAP[0]
+_FIRST_CHARACTERS = "onT1#B-s" + GAP[0]
 
 
 @dataclass
@@ -41,6 +43,7 @@ class _Document:
     comments: dict[str, int] = field(default_factory=dict)
     gap: int | None = None
     version: bool = False
+    bailed: bool = False
 
     @property
     def is_tap(self) -> bool:
@@ -94,7 +97,11 @@ def _feed(document: _Document | None, index: int, line: str) -> _Document | None
         if document:
             document.gap = index
         return document
+    if line.startswith("skip ") and _SKIPPED_TEST.match(line):
+        line = f"ok{line[4:]} # SKIP"
     stripped = line.lstrip(" ")
+    if document and document.bailed and not line.startswith(("TAP version", "1..")):
+        return document
     if stripped.startswith(("ok", "not ok")):
         return _test(document, index, line)
     if stripped.startswith("1.."):
@@ -104,7 +111,7 @@ def _feed(document: _Document | None, index: int, line: str) -> _Document | None
     if document and stripped.startswith("#"):
         _comment(document, index, line)
     elif document and line.startswith("Bail out!"):
-        document.last = index
+        document.last, document.bailed = index, True
     return document
 
 
@@ -169,12 +176,12 @@ def _tallies(document: _Document | None) -> Iterator[Tally]:
         yield from _across_gap(document)
         return
     kinds = [kind for kind, _ in document.outcomes]
-    missing = max(0, (document.plan or 0) - document.levels[0].last)
+    missing = max(int(document.bailed), (document.plan or 0) - document.levels[0].last)
     yield Tally(
         "TAP", kinds.count("passed"), kinds.count("failed"), missing, kinds.count("skipped"),
         failures=first_names(name for kind, name in document.outcomes if kind == "failed"),
         first=document.first, last=document.last, proven=True,
-        doubt="" if document.plan is not None else "a TAP stream ends without its plan",
+        doubt="" if document.plan is not None or document.bailed else "a TAP stream ends without its plan",
     )  # fmt: skip
 
 
