@@ -12,8 +12,10 @@ from zelda_ci.test_output.words import MAX_COUNT
 
 Document = dict[str, Any]
 
-_ONE_LINE = ('{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"success"', '{"stats"', '{"results"', '{"config"',
-             '{"created"', '{"summary"', '{"run"', "[{")  # fmt: skip
+_ONE_LINE = (
+    '{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"success"', '{"stats"', '{"results"', '{"config"',
+    '{"created"', '{"summary"', '{"run"', "[{",
+)  # fmt: skip
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
@@ -119,8 +121,8 @@ def _playwright(document: Document, first: int, last: int) -> Tally | None:
     stats = document["stats"]
     flaky = _count(stats["flaky"])
     return Tally(
-        "Playwright JSON", _count(stats["expected"]) + flaky, _count(stats["unexpected"]), len(document.get("errors", ())),
-        _count(stats["skipped"]), flaky, first=first, last=last,
+        "Playwright JSON", _count(stats["expected"]) + flaky, _count(stats["unexpected"]),
+        len(document.get("errors", ())), _count(stats["skipped"]), flaky, first=first, last=last,
     )  # fmt: skip
 
 

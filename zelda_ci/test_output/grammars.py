@@ -76,7 +76,9 @@ _TIME = r"[\d.:]+ ?(?:[mnu\xb5\x{3bc}]?s|m|min|sec(?:ond)?s?|milliseconds|micros
 _JVM = ("ScalaTest", "Specs2", "MUnit", "ZIO Test", "Kotest", "JUnit 4", "TestNG", "utest")
 _MOCHA = ("Mocha",)
 
-_OUTCOMES = "(?i:pass|fail|succe|\\bok\\b|error|tests?\\b|specs?\\b|examples?\\b|scenarios?\\b|total|cases\\b|ran\\b|executed)"
+_OUTCOMES = (
+    "(?i:pass|fail|succe|\\bok\\b|error|tests?\\b|specs?\\b|examples?\\b|scenarios?\\b|total|cases\\b|ran\\b|executed)"
+)
 _WORDS_AND_NUMBERS = rf".{{0,200}}(?:\d.{{0,200}}{_OUTCOMES}|{_OUTCOMES}.{{0,200}}\d).{{0,200}}"
 
 GRAMMARS: tuple[Grammar, ...] = (

@@ -47,10 +47,13 @@ _SIGNS = (
 )
 # What runners print about a failure; behind green numbers it tells of something that was not counted.
 _ALARM = re2.compile(
-    r"^(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*|!{3,} (?:Interrupted|_pytest|KeyboardInterrupt).*!{3,}"
+    r"^(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*"
+    r"|!{3,} (?:Interrupted|_pytest|KeyboardInterrupt).*!{3,}"
     r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
-    r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}|TEST RUN (?:FAILED|INCOMPLETE).*"
-    r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*|[1-9]\d* examples?, [1-9]\d* failures?.*"
+    r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}"
+    r"|TEST RUN (?:FAILED|INCOMPLETE).*"
+    r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*"
+    r"|[1-9]\d* examples?, [1-9]\d* failures?.*"
     r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()$"
 )
 

@@ -226,7 +226,9 @@ def _by_runner(lines: Lines) -> Ledger:
     ledger = account(rest, recognise(rest))
     if not certain and not ledger.counted:
         # Words of a summary are no label of a runner.
-        certain = {label: own for label, own in ledgers.items() if own.counted and kind_of(label) is None and " " not in label}
+        certain = {
+            label: own for label, own in ledgers.items() if own.counted and kind_of(label) is None and " " not in label
+        }
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]

@@ -16,11 +16,13 @@ _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored"
 # Lines without one of these words are no summary, no start and no label of a count.
 _LIKELY = re2.compile(
     r"(?i:.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
-    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored))"
+    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored|request))"
 )
 # A tick, a progress mark or a number: the line of a test, whose title may be anything.
 _TITLE = re2.compile(
-    r"^(?: {4,}|\d+ [Ss]cenarios? \(|\s*(?:[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]|[.FEsx*]+\d|ok \d|not ok \d|\d+[).]))"
+    r"^(?: {4,}|\d+ [Ss]cenarios? \(|\s*(?:"
+    r"[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]"
+    r"|[.FEsx*]+\d|ok \d|not ok \d|\d+[).]))"
 )
 Counts = Counter[str]
 
@@ -69,7 +71,9 @@ def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list
     match = grammar.pattern.match(lines[index])
     if not match or (not grammar.certain and _TITLE.match(lines[index])):
         return None
-    counts = _counts(match)
+    # A line that only begins the block of others counts nothing itself.
+    begins = (grammar.parts or grammar.below) and not grammar.pattern.groupindex
+    counts = _counts(match) or (Counter() if begins else None)
     last = None if counts is None else _more(grammar, lines, index, counts)
     if counts is None or last is None:
         return None
@@ -95,19 +99,24 @@ def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | N
             return None
         counts.update(more)
     if grammar.parts:
-        for end in range(last + 1, min(len(lines), last + MAX_PARTS)):
-            if grammar.pattern.match(lines[end]):
-                break
-            if part := grammar.parts_pattern.match(lines[end]):
-                counts.update(_named_counts(part))
-                last = end
-        return last
+        return _parts(grammar, lines, last, counts)
     for end, line in _below(lines, last, grammar.rows):
         row = counts_in(line)
         if row is None or (not grammar.certain and counts.keys() & row.keys() - _SEVERAL):
             break
         counts.update(row)
         last = end
+    return last
+
+
+def _parts(grammar: Grammar, lines: Lines, first: int, counts: Counts) -> int:
+    last = first
+    for end in range(first + 1, min(len(lines), first + MAX_PARTS)):
+        if grammar.pattern.match(lines[end]):
+            break
+        if part := grammar.parts_pattern.match(lines[end]):
+            counts.update(_named_counts(part))
+            last = end
     return last
 
 
@@ -171,7 +180,7 @@ def derive(form: str, counts: Counts) -> Tally | None:
     """A tally of counts that fit each other; None where they do not, or where none of them can be derived."""
     if any(count > MAX_COUNT for count in counts.values()):
         return None
-    whole = counts["total"] if "total" in counts else counts["ran"] if "ran" in counts else None
+    whole = counts.get("total", counts.get("ran"))
     failed, errored, skipped = counts["failed"], counts["errored"], counts["skipped"]
     if "ran" in counts and "total" in counts and counts["ran"] not in {counts["total"], counts["total"] - skipped}:
         return None
@@ -251,7 +260,7 @@ def read_marks(lines: Lines) -> Iterator[Tally]:
         if tests and ("passed" in kinds or len(tests) > 1):
             yield Tally(
                 form, kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
-                failures=first_names(match["n"] for (_, match), kind in zip(tests, kinds, strict=True) if kind == "failed"),
+                failures=first_names(match["n"] for _, match in tests if kind_of(match["o"]) == "failed"),
                 first=tests[0][0], last=tests[-1][0], head=tests[0][0], certain=False,
             )  # fmt: skip
 
@@ -266,9 +275,10 @@ def read_julia(lines: Lines) -> Iterator[Tally]:
         columns = {word: heading[0].rindex(word) + len(word) for word in heading[1].split() if word in _JULIA}
         counts: Counts = Counter()
         last = index
-        for last, line in _below(lines, index, MAX_LIST_LENGTH):
+        for row, line in _below(lines, index, MAX_LIST_LENGTH):
             if "|" not in line or _HEADING.match(line):
                 break
+            last = row
             if not line.startswith(" "):
                 for word, end in columns.items():
                     number = line[:end].rpartition(" ")[2]

@@ -138,7 +138,8 @@ _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
 # What CI systems and loggers write before each line: a job and a step, a time, a step of a build and its seconds.
 _STAMP = re2.compile(
-    r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
+    r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?"
+    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
     r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
 )
 _MARKS = (

@@ -10,109 +10,63 @@ import re2
 MAX_COUNT = 10_000_000
 
 _PHRASES = {
-    "skipped": (
-        "not run|notrun|did not run|not executed|expectedly failed|expected fail|expected failure|failed as expected|known failure|expected to fail|to do"
-    ),
-    "failed": (
-        "not ok|failed unexpectedly|unexpected pass|unexpected success|unexpected failure|unexpected|failed assertion|assertion failed"
-        "|unexpectedly passed|unresolved|assertion failure|fatal failure"
-    ),
-    "errored": "timed out|exec failed|unexpected error|did not finish|infra failure|build failure|failed to build|unhandled rejection"
-    "|uncaught exception|hook failed|never ran",
+    "skipped": "not run|notrun|did not run|not executed|expectedly failed|expected fail|expected failure"
+    "|failed as expected|known failure|expected to fail|to do",
+    "failed": "not ok|failed unexpectedly|unexpected pass|unexpected success|unexpected failure|unexpected"
+    "|failed assertion|assertion failed|unexpectedly passed|unresolved|assertion failure|fatal failure",
+    "errored": "timed out|exec failed|unexpected error|did not finish|infra failure|build failure|failed to build"
+    "|unhandled rejection|uncaught exception|hook failed|never ran",
     "passed": "expected pass|result as expected|as expected",
-}  # fmt: skip
+}
 _KINDS = {
-    "passed": "passed pass passing ok succeeded succeed success successe successful successfull completed fine",
-    "failed": "failed fail failing failure faile xpass xpassed ko",
-    "errored": (
-        "error errored broken crash crashed crashing exception timeout timedout aborted abort interrupted interrupt fatal invalid"
-        " cancelled undefined ambiguous uncompleted lost killed broke"
-    ),
-    "skipped": (
-        "skipped skip skipping pending ignored ignore todo disabled xfail xfailed inconclusive deferred excluded inactive omitted"
-        " omission omit incomplete unsupported cancel canceled untested void"
-    ),
+    "passed": "passed pass passing ok succeeded succeed success successful completed fine",
+    "failed": "failed fail failing failure xpass xpassed ko",
+    "errored": "error errored broken crash crashed crashing exception timeout timedout aborted abort interrupted"
+    " interrupt fatal invalid cancelled undefined ambiguous uncompleted lost killed broke",
+    "skipped": "skipped skip skipping pending ignored ignore todo disabled xfail xfailed inconclusive deferred excluded"
+    " inactive omitted omission omit incomplete unsupported cancel canceled untested void",
     "flaky": "flaky rerun flake",
     "ran": "executed tried ran run checked tested found started encountered discovered",
-    "remark": (
-        "assertion assert expectation expect requirement warning warn measured filtered deselected step feature suite file"
-        " notification retry retries snapshot duration time second blacklisted group risky deprecation deprecated notice module"
-        " second failedcheck request container collection rule xray spec_file total_time skippedfile selected nonselected"
-        " filteredout mismatch check leaked"
-    ),
-}  # fmt: skip
+    "remark": "assertion assert expectation expect requirement warning warn measured filtered deselected step feature"
+    " suite file notification retry retries snapshot duration time second blacklisted group risky deprecation"
+    " deprecated notice module request container collection rule selected nonselected filteredout check leaked",
+}
 _WORDS: Mapping[str, str] = {
     **{word: kind for kind, words in _KINDS.items() for word in words.split()},
     **{phrase: kind for kind, phrases in _PHRASES.items() for phrase in phrases.split("|")},
 }
 # Words that say that tests are counted, and nothing about how they ended.
-_UNITS = frozenset(
-    [
-        "test",
-        "tests",
-        "interaction",
-        "interactions",
-        "case",
-        "cases",
-        "spec",
-        "specs",
-        "example",
-        "examples",
-        "scenario",
-        "scenarios",
-        "specification",
-        "specifications",
-        "result",
-        "results",
-        "total",
-        "doctest",
-        "doctests",
-        "property",
-        "properties",
-        "testcase",
-        "testcases",
-        "method",
-        "methods",
-        "function",
-        "functions",
-        "unit",
-        "count",
-        "number",
-        "of",
-        "all",
-        "the",
-        "were",
-        "have",
-        "been",
-        "with",
-        "run",
-        "finished",
-    ]
+_TESTS = (
+    "test tests case cases spec specs example examples scenario scenarios specification specifications result results"
+    " total doctest doctests property properties testcase testcases method methods function functions unit count number"
+    " interaction interactions of all the were have been with run finished"
 )
+_UNITS = frozenset(_TESTS.split())
 _PHRASE_FIRST = tuple(sorted((phrase for phrase in _WORDS if " " in phrase), key=len, reverse=True))
 
 _UNIT = r"(?:[\xb5\x{3bc}mn]?s|m|h|min(?:ute)?s?|(?:milli|micro|nano)?sec(?:ond)?s?)"
+_TOOK = r"(?:(?:total |wall )?(?:time|duration)(?: elapsed)?|elapsed|took|finished in|in|after)"
 _NOISE = (
-    # Percentages, plurals in brackets, durations.
+    # Plurals in brackets, percentages, durations, words that join.
     (re2.compile(r"(?i)\((s|es)\)"), r"\1"),
     (re2.compile(r"# of "), "number of "),
     (re2.compile(r"\(\s*[\d.,]+\s?%\s*\)|\[\s*[\d.]+\s?%\s*\]|[\d.]+\s?%:?"), " "),
     (re2.compile(rf"(?i)[(\[]\s*[\d.:]+\s*{_UNIT}\b[^)\]]*[)\]]"), " "),
-    (re2.compile(r"(?i)\b(?:(?:total |wall )?(?:time|duration)(?: elapsed)?|elapsed|took|finished in|in|after)[:=]?\s*[(\[]?"
-                 rf"[\d.:]+\s*{_UNIT}?(?:\b|$)"), " "),
+    (re2.compile(rf"(?i)\b{_TOOK}[:=]?\s*[(\[]?[\d.:]+\s*{_UNIT}?(?:\b|$)"), " "),
     (re2.compile(rf"(?i)\b\d+(?:[.:]\d+)*\s?{_UNIT}\b"), " "),
     (re2.compile(r"(?i)\bno (\w)"), r"0 \1"),
     (re2.compile(r"(?i) (?:and|with|of which) "), ", "),
-)  # fmt: skip
+)
 _NEGATIVE = re2.compile(r"(?:^|[\s:=(])-\d")
 _EDGE = re2.compile(r"^[^\w(]*(.*?)[^\w)]*$")
 _COUNT_FIRST = re2.compile(r"(\d{1,9})\s+([a-zA-Z][a-zA-Z' \-_]*)")
 _LABEL_FIRST = re2.compile(r"([a-zA-Z#][a-zA-Z' \-_]*?)\s*[:=\x{203a}#. \t]\s*(\d{1,9})\b")
 _BETWEEN = re2.compile(r"[\s,;|/\xb7\x{2022}.!:\-\x{2013}\x{2014}=()\[\]<>*\x{2502}]*")
 _PREFIX = re2.compile(
-    r"(?i)^\W*\b(?:(?:overall|unit|final|all|the|end)\s+)?(?:tests?|specs?|test[ -](?:results?|summary|run|cases?)|results?"
-    r"|summary|totals?|scenarios|examples|done|finished|success|failure|tests finished|failed|passed|pass|fail|ok|errors?|failures|executed|ran|completed"
-    r"|complete|status|outcome|info)\b\s*[\s:!.|>=(\x{203a}-]*(\S.*)$"
+    r"(?i)^\W*\b(?:(?:overall|unit|final|all|the|end)\s+)?"
+    r"(?:tests?|specs?|test[ -](?:results?|summary|run|cases?)|tests finished|results?|summary|totals?|scenarios|examples"
+    r"|done|finished|success|failure|failed|passed|pass|fail|ok|errors?|failures|executed|ran|completed|complete|status"
+    r"|outcome|info)\b\s*[\s:!.|>=(\x{203a}-]*(\S.*)$"
 )
 
 
@@ -147,12 +101,13 @@ def _one(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-_AROUND = frozenset(
-    "and with of which in after took time duration elapsed wall total seconds second secs sec s ms us ns m min mins minutes h"
-    " milliseconds microseconds no overall unit final all the end tests test specs spec results result summary run case cases totals"
-    " done finished success failure ok error errors failures complete status outcome info us es".split()
+_JOINING = (
+    "and with of which in after took time duration elapsed wall total seconds second secs sec s ms us ns m min"
+    " mins minutes h milliseconds microseconds no overall unit final all the end tests test specs spec results"
+    " result summary run case cases totals done finished success failure ok error errors failures complete"
+    " status outcome info es"
 )
-_VOCABULARY = _AROUND | _UNITS | {word for phrase in _WORDS for word in phrase.split()}
+_VOCABULARY = frozenset(_JOINING.split()) | _UNITS | {word for phrase in _WORDS for word in phrase.split()}
 
 
 def _understood(line: str) -> bool:

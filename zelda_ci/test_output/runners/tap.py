@@ -58,7 +58,7 @@ def read_tap(lines: Lines) -> Iterable[Tally]:
     """One tally per document; subtests count themselves, and their parent only where it failed on its own."""
     document: _Document | None = None
     yaml: int | None = None
-    for index, line in enumerate(lines):
+    for index, line in enumerate(map(_as_test, lines)):
         stripped = line.lstrip(" ")
         if yaml is not None:
             ended = stripped.rstrip() == "..."
@@ -77,6 +77,10 @@ def read_tap(lines: Lines) -> Iterable[Tally]:
     yield from _tallies(document)
 
 
+def _as_test(line: str) -> str:
+    return f"ok{line[4:]} # SKIP" if line.startswith("skip ") and _SKIPPED_TEST.match(line) else line
+
+
 def _yaml(document: _Document | None, index: int, indent: int) -> int | None:
     """The indent of a block of details, which stands right under its test."""
     return indent if document and indent % 4 == 2 and document.last == index - 1 else None
@@ -93,15 +97,10 @@ def _begins(document: _Document, line: str) -> bool:
 
 
 def _feed(document: _Document | None, index: int, line: str) -> _Document | None:
-    if line == GAP:
-        if document:
-            document.gap = index
+    if document and (line == GAP or document.bailed):
+        document.gap = index if line == GAP else document.gap
         return document
-    if line.startswith("skip ") and _SKIPPED_TEST.match(line):
-        line = f"ok{line[4:]} # SKIP"
     stripped = line.lstrip(" ")
-    if document and document.bailed and not line.startswith(("TAP version", "1..")):
-        return document
     if stripped.startswith(("ok", "not ok")):
         return _test(document, index, line)
     if stripped.startswith("1.."):

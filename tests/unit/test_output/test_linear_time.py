@@ -1,0 +1,36 @@
+"""A hostile line costs time in proportion to its length, whatever reader it was made for."""
+
+import time
+
+import pytest
+
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.tally import Output
+
+PIECES = (
+    "TOTAL 1 1 1 ", "1 ", "1 passed, ", "=== 1 failed, ", "Tests: ", "Tests run: 1, ",
+    "| All files | 1 ", "ok 1 # ", "--- FAIL: ",
+    "[x] ", "x ...... ", "lines......: ", "coverage: ", "3 tests ",
+    "{", "[{", '{"stats":{', "Executed 1 of 1 (", "(1 ", "Failed  ",
+    ". [100%]", "\u2713 ", "12:00:00 ", "#12 1.0 ", "a:b: ",
+    "##teamcity[testFailed name='|", "<testsuite>", "<!-- ", "FAILED (a=1, ",
+    "running 1 test ", "1..1 ", "\x1b[1m", "\r", "  1) ", "FAIL\tx\t", "PASS x ", "Test Summary: | Pass ", " \t", "-1 ",
+)  # fmt: skip
+# Of CPU, for 300 kB; the patterns that this is about took 25 s for 2 kB. Much, for machines are slow and busy.
+MAX_SECONDS = 5.0
+
+
+@pytest.mark.parametrize("length", [1_900, 30_000])
+def test_long_lines_of_any_pieces_are_read_in_linear_time(length: int) -> None:
+    slow = []
+    for piece in PIECES:
+        line = piece * (length // len(piece))
+        text = "\n".join([line, f"{line}x"] * (150_000 // length))
+        started = time.process_time()
+        read_tests(Output(text), (), 0, Redactor())
+        read_coverage(Output(text), ())
+        if (seconds := time.process_time() - started) > MAX_SECONDS:
+            slow.append((piece, round(seconds, 1)))
+    assert not slow
