@@ -64,8 +64,8 @@ _LABEL_FIRST = re2.compile(r"([a-zA-Z#][a-zA-Z' \-_]*?)\s*[:=\x{203a}#. \t]\s*(\
 _BETWEEN = re2.compile(r"[\s,;|/\xb7\x{2022}.!:\-\x{2013}\x{2014}=()\[\]<>*\x{2502}]*")
 _PREFIX = re2.compile(
     r"(?i)^\W*\b(?:(?:overall|unit|final|all|the|end)\s+)?"
-    r"(?:tests?|specs?|test[ -](?:results?|summary|run|cases?)|tests finished|results?|summary|totals?|scenarios|examples"
-    r"|done|finished|success|failure|failed|passed|pass|fail|ok|errors?|failures|executed|ran|completed|complete|status"
+    r"(?:tests?|specs?|test[ -](?:results?|summary|run|cases?)|tests finished|results?|summary|totals?|scenarios"
+    r"|examples|done|finished|success|failure|failed|passed|pass|fail|ok|errors?|failures|executed|ran|completed|complete|status"
     r"|outcome|info)\b\s*[\s:!.|>=(\x{203a}-]*(\S.*)$"
 )
 
