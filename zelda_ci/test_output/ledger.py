@@ -9,7 +9,7 @@ from itertools import pairwise
 import re2
 
 from zelda_ci.domain.test_run import Source
-from zelda_ci.test_output.summaries import MARKED, likely_lines
+from zelda_ci.test_output.summaries import MARKED
 from zelda_ci.test_output.tally import GAP, Lines, Tally, matches
 
 SourcedTally = tuple[Source, Tally]
@@ -30,7 +30,6 @@ MAX_DOUBTS = 5
 _STARTS = (
     (("Vitest", "Jest JSON"), re2.compile(r" RUN  v\d\S* .*$")),
     (("Bun",), re2.compile(r"bun test v\d\S* .*$")),
-    (("Deno",), re2.compile(r"running \d+ tests? from \S+$")),
     (("GoogleTest",), re2.compile(r"\[=+\] Running \d+ tests? from \d+ test (?:suite|case)s?\.$")),
     (("Playwright",), re2.compile(r"Running \d+ tests? using \d+ workers?.*$")),
     (("PHPUnit",), re2.compile(r"PHPUnit \d+\.\d+\S* by .*$")),
@@ -41,20 +40,22 @@ _STARTS = (
 # Lines that runners print first, and perhaps nothing after them.
 _SIGNS = (
     (("Jasmine", "test-unit"), re2.compile(r"(?:Started|Loaded suite .*)$")),
+    (("Deno",), re2.compile(r"running \d+ tests? from \S+$")),
     (("Jest",), re2.compile(r"(?:PASS|FAIL) .*$")),
     (("Minitest",), re2.compile(r"# Running:$")),
     (("Maven Surefire",), re2.compile(r"(?:\[INFO\])? *T E S T S$")),
 )
 # What runners print about a failure; behind green numbers it tells of something that was not counted.
 _ALARM = re2.compile(
-    r"^(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*"
+    r"(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*"
     r"|!{3,} (?:Interrupted|_pytest|KeyboardInterrupt).*!{3,}"
     r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
     r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}"
     r"|TEST RUN (?:FAILED|INCOMPLETE).*"
     r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*"
     r"|[1-9]\d* examples?, [1-9]\d* failures?.*"
-    r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()$"
+    r"|.*\bSegmentation fault\b.*|.*\(core dumped\)|Fatal Python error: .*|FATAL ERROR: .* heap out of memory"
+    r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()\s*$"
 )
 
 
@@ -97,8 +98,12 @@ def _begun(lines: Lines, tally: Tally) -> Tally:
     pattern = next((pattern for formats, pattern in (*_STARTS, *_SIGNS) if tally.format in formats), None)
     if pattern is None or tally.proven:
         return tally
-    # The last announcement: an earlier one is that of a run without an end. Jest announces nothing but its files.
-    before = range(tally.first, tally.last) if tally.format == "Jest" else range(tally.last - 1, tally.first - 1, -1)
+    # The last announcement: an earlier one is that of a run without an end. Some announce each file, and close once.
+    before = (
+        range(tally.first, tally.last)
+        if tally.format in {"Jest", "Deno"}
+        else range(tally.last - 1, tally.first - 1, -1)
+    )
     first = next((line for line in before if pattern.match(lines[line])), None)
     return tally if first is None else replace(tally, first=first, proven=True)
 
@@ -224,6 +229,6 @@ def _closed(book: _Book) -> None:
 def _alarms(book: _Book) -> None:
     """Words of failure outside of every run that is accounted for."""
     owners = _spans(book.open)
-    for index in likely_lines(book.lines):
-        if _ALARM.match(book.lines[index].rstrip()) and not any(owner.first < index < owner.last for owner in owners):
+    for index, _ in matches(book.lines, _ALARM):
+        if not any(owner.first < index < owner.last for owner in owners):
             book.doubt("a failure was printed that no summary counts", index)

@@ -225,15 +225,18 @@ def _by_runner(lines: Lines) -> Ledger:
     rest = without(lines, frozenset(certain)) if certain else lines
     ledger = account(rest, recognise(rest))
     if not certain and not ledger.counted:
-        # Words of a summary are no label of a runner.
-        certain = {
-            label: own for label, own in ledgers.items() if own.counted and kind_of(label) is None and " " not in label
-        }
+        certain = {label: own for label, own in ledgers.items() if _spoken(label, own)}
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]
     doubts = [doubt for own in certain.values() for doubt in own.doubts]
     return Ledger((*labelled, *ledger.counted), (*doubts, *ledger.doubts))
+
+
+def _spoken(label: str, ledger: Ledger) -> bool:
+    """Whether a runner may speak behind a label, and it is not a word of the summary itself."""
+    named = any(tally.format != GENERIC for _, tally in ledger.counted)
+    return named or (bool(ledger.counted) and kind_of(label) is None and " " not in label)
 
 
 def _complete(tallied: Sequence[SourcedTally], gap: int) -> bool:

@@ -16,7 +16,7 @@ _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored"
 # Lines without one of these words are no summary, no start and no label of a count.
 _LIKELY = re2.compile(
     r"(?i:.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
-    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored|request))"
+    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored|request|suites|containers))"
 )
 # A tick, a progress mark or a number: the line of a test, whose title may be anything.
 _TITLE = re2.compile(

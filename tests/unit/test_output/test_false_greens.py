@@ -85,6 +85,13 @@ OUTPUTS: dict[str, str] = {
         "2026-01-01T10:00:00.0000000Z 5 examples, 2 failures\n2026-01-01T10:00:01.0000000Z \n"
         + "".join(f"2026-01-01T10:00:02.0000000Z {line}\n" for line in GREEN.splitlines())
     ),
+    "a Jest that was killed after a failing file before a second one": "FAIL ./b.test.js\n  \u25cf subtracts\n" + JEST,
+    "a test program that crashed before another runner": "./a_test\nSegmentation fault (core dumped)\n" + JEST,
+    "totals of Jest that do not add up": "Test Suites: 2 passed, 2 total\nTests:       10 passed, 12 total\n",
+    "a service of several that was killed": (
+        "api-1  | === test session starts ===\nweb-1  | PASS src/a.test.js\napi-1  | collected 5 items\n"
+        "web-1  | Test Suites: 1 passed, 1 total\nweb-1  | Tests:       5 passed, 5 total\n"
+    ),
     "Go events of a package that failed to finish": (
         '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n'
         '{"Action":"run","Package":"p","Test":"TestB"}\n'
@@ -134,6 +141,12 @@ def test_a_junit_report_is_not_taken_for_another_format_because_of_a_name(name: 
 
 def test_a_report_that_cannot_be_read_beside_a_good_one_is_not_green() -> None:
     assert not green(read("", ("a.xml", "<testsuite><testcase name='x'>"), ("b.xml", GREEN_JUNIT)))
+
+
+def test_a_runner_that_announces_each_file_and_closes_once_is_no_run_without_an_end() -> None:
+    text = "running 1 test from ./a.ts\na ... ok (1ms)\nrunning 2 tests from ./b.ts\nb ... ok (1ms)\nc ... ok (1ms)\n"
+    summary = read(f"{text}\nok | 3 passed | 0 failed (5ms)\n")
+    assert (summary.total, summary.unclear, summary.formats) == (3, (), ("Deno",))
 
 
 def test_ctest_that_shows_what_its_tests_print_counts_them_once() -> None:
