@@ -9,6 +9,7 @@ import re2
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
+from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
