@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.builders import safe, suite
 from tests.support.cases import for_each
-from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.domain.test_run import CommandResult, TestSummary
+from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage.reading import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests
@@ -242,3 +244,11 @@ def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printe
     assert (summary.passed, summary.failed, summary.skipped) == (1, 1, XML[form].count("'d'") or XML[form].count(">d<"))
     assert summary.errored == XML[form].count("'c'") + XML[form].count(">c<")
     assert summary.failures[0] == "b"
+
+
+def test_an_unclear_output_scores_nothing_and_says_which_line_it_is() -> None:
+    ended = CommandResult(command=safe("make test"), exit_code=0, seconds=1, output=safe(""), output_bytes=0)
+    evidence = CommandEvidence(test=ended, tests=read(ABORTED + JEST))
+    score, details = weigh(suite(test_command="make test"), evidence)
+    assert (score, details.passed) == (0.0, False)
+    assert "test session starts" in details.shortfalls[0]
