@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.case_places import is_own_words
 from tests.support.judge_cases import BuiltCase, Criterion, Place, all_cases, build
-from tests.support.judge_cases_not_yet import NOT_YET
 from tests.support.labelled_judge import (
     NOWHERE,
     LabelledJudge,
@@ -288,25 +287,8 @@ CHECKS: dict[str, Callable[[BuiltCase], Iterable[str]]] = {
 }
 
 
-KNOWN = {pair: entry.why for entry in NOT_YET for pair in entry.pairs()}
-
-
 @pytest.mark.parametrize("trap", TRAPS)
 @pytest.mark.parametrize("check", CHECKS)
 def test_labelled_cases(check: str, trap: str, build_case: Build) -> None:
-    names = [case.name for case in CASES.values() if case.trap == trap and (check, case.name) not in KNOWN]
+    names = [case.name for case in CASES.values() if case.trap == trap]
     assert [problem for name in names for problem in CHECKS[check](build_case(name))] == []
-
-
-if KNOWN:
-
-    @pytest.mark.parametrize(
-        ("check", "name"), [pytest.param(*pair, marks=pytest.mark.xfail(reason=why)) for pair, why in KNOWN.items()]
-    )
-    def test_labelled_cases_that_are_not_yet_right(check: str, name: str, build_case: Build) -> None:
-        assert [*CHECKS[check](build_case(name))] == []
-
-
-def test_what_is_not_yet_right_is_about_cases_that_are_there() -> None:
-    assert {check for check, _ in KNOWN} <= set(CHECKS)
-    assert {name for _, name in KNOWN} <= set(CASES)

@@ -180,7 +180,7 @@ def _block(place: str, sources: Sources) -> Sequence[Passage] | None:
     if _CHECKS.fullmatch(place) and sources.checks:
         return sources.passages(CHECKS, lambda: [_facts(sources.checks)])
     if place.lower() == TASK and sources.task:
-        return sources.passages(TASK, lambda: [_facts(sources.task)])
+        return sources.passages(TASK, lambda: [(Line(line, Standing.TASK) for line in sources.task.split("\n"))])
     if place.lower() in {"patch", "diff"}:
         whole = sources.patch_text or "".join(sources.patch.values())
         return sources.passages("patch", lambda: _patched(whole), has_signs=True)

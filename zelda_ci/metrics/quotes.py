@@ -38,6 +38,7 @@ class Standing(Enum):
     FACT = ""
     WORDS = "these are the session's own words, which prove nothing about its work"
     ECHO = "the command only printed what the session had written itself"
+    TASK = "this is what was asked for, not what was done"
     FRAME = "these are headings and marks, not what the session did"
     REMOVED = "these lines were removed; where the removal itself is the proof, cite removed:PATH"
     CONTEXT = "these lines of the patch were there before; cite an added line, or the final file as PATH:LINE"

@@ -189,7 +189,7 @@ def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
     [("TOTAL                                         15       2    13%", 13.33), ("TOTAL   7   1   86%", 85.71)],
 )
 def test_coverage_is_what_the_printed_percentage_says(line: str, lines: float) -> None:
-    assert read_coverage(Output(f"log\n{line}\n"), ()).lines == lines
+    assert read_coverage(Output(f"log\n-----\n{line}\n"), ()).lines == lines
 
 
 def test_totals_of_a_report_that_tell_of_failures_it_does_not_list_are_not_green() -> None:

@@ -10,9 +10,9 @@ from tests.support.runner_samples import TRAPS, Half, Sample, Verdict, samples
 SAMPLES = samples()
 
 # What is reached so far. It may only get better: lower a limit, or raise the share, with every reader that improves it.
-MAX_FALSE_GREENS: dict[Half, int] = {"development": 6, "hold-out": 5}
-MAX_WRONG: dict[Half, int] = {"development": 5, "hold-out": 8}
-MIN_SHARE_RIGHT: dict[Half, float] = {"development": 0.37, "hold-out": 0.33}
+MAX_FALSE_GREENS: dict[Half, int] = {"development": 0, "hold-out": 0}
+MAX_WRONG: dict[Half, int] = {"development": 0, "hold-out": 0}
+MIN_SHARE_RIGHT: dict[Half, float] = {"development": 0.98, "hold-out": 0.92}
 MAX_BYTES = 600_000
 
 

@@ -27,11 +27,13 @@ _TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
 _HEADER = re2.compile(r"\|? *File *\|(.*)$")
 _SUMMARY = re2.compile(r"(Statements|Branches|Lines) *: ([\d.]+)% \( (\d+)/(\d+) \)")
 _TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
+_NAMES = re2.compile(r"(?:Name +Stmts|File +(?:Lines|Branches)) +")
 _GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
 _GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
 _NODE = re2.compile(r"(?:\x{2139}|#) all files +\| +([\d.]+) \| +([\d.]+) \|")
 _PHP = re2.compile(r"  Lines: +([\d.]+)% \( *(\d+)/ *(\d+)\)")
 _SIMPLECOV = re2.compile(r"(Line|Branch) [Cc]overage: ([\d.]+)% \((\d+) / (\d+)\)")
+_SIMPLECOV_LINE = re2.compile(r"Coverage report generated for .*\. (\d+) / (\d+) LOC \(")
 _LCOV = re2.compile(r" *(lines|branches)\.+: ([\d.]+)% \((\d+) of (\d+) ")
 _TARPAULIN = re2.compile(r"([\d.]+)% coverage, (\d+)/(\d+) lines covered")
 _COVERLET = re2.compile(r"\| Total +\| ([\d.]+)% +\| ([\d.]+)%")
@@ -73,7 +75,11 @@ def _printed_summary(lines: Lines) -> Iterator[Coverage]:
 
 
 def _coverage_py(lines: Lines) -> Iterator[Coverage]:
-    for _, match in matches(lines, _TOTAL):
+    heading = next((number for number, _ in matches(lines, _NAMES)), len(lines))
+    for number, match in matches(lines, _TOTAL):
+        # Without its heading only below a rule, or alone: else it may be a total of something else.
+        if number < heading and lines[max(number - 1, 0)].strip("- ") and number:
+            continue
         # With branches the printed percentage mixes them with lines, so it is computed from the columns.
         columns = [int(cell[:9]) for cell in match[1].split()]
         share = Share.of(columns[0] - columns[1], columns[0]) if len(columns) in {2, 4} else None
@@ -85,6 +91,20 @@ def _coverage_py(lines: Lines) -> Iterator[Coverage]:
             yield Coverage("gcovr text", share)
         elif share:
             yield Coverage("coverage.py text", share)
+
+
+def _llvm(lines: Lines) -> Iterator[Coverage]:
+    names: list[str] = []
+    for line in lines:
+        if line.startswith("Filename "):
+            names = [name.strip() for name in line.split("  ") if name.strip()]
+        elif line.startswith("TOTAL ") and "Missed Lines" in names:
+            cells = dict(zip(names[1:], line.split()[1:], strict=False))
+            missed, valid = cells.get("Missed Lines", ""), cells.get("Lines", "")
+            counts = missed.isdecimal() and valid.isdecimal()
+            share = Share.of(int(valid[:9]) - int(missed[:9]), int(valid[:9])) if counts else None
+            if share:
+                yield Coverage("llvm-cov text", share)
 
 
 def _go(lines: Lines) -> Iterator[Coverage]:
@@ -152,11 +172,13 @@ def _plain(lines: Lines) -> Iterator[Coverage]:
 FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
     ("All files", _table),
     ("% ( ", _printed_summary),
+    ("Missed Lines", _llvm),
     ("TOTAL ", _coverage_py),
     ("statements", _go),
     (" all files ", _node),
     ("  Lines: ", _counted("PHPUnit text", _PHP)),
     ("overage: ", _kinds("SimpleCov", _SIMPLECOV)),
+    (" LOC (", _counted("SimpleCov", _SIMPLECOV_LINE, group=1)),
     ("...: ", _kinds("lcov summary", _LCOV)),
     ("% coverage, ", _counted("tarpaulin", _TARPAULIN)),
     ("| Total", _coverlet),
