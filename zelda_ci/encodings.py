@@ -188,9 +188,8 @@ _DUMP_LINE = _compile(
     # With an offset,
     + rb"(?:(?:[0-9A-Fa-f]{4,16}:|[0-9A-Fa-f]{6,16})[ \t]{1,8}("
     + (_DIGITS + rb"(?: {1,8}" + _DIGITS + rb")*)")
-    # without one, or anywhere in a line, where a longer number before bytes is an offset.
+    # without one, or anywhere in a line.
     + (rb"|[ (\[{]{0,8}((?:" + _DIGITS + _SEPARATOR + rb"){2,}" + _DIGITS + rb"))")
-    + rb"|[0-9A-Fa-f]{6,7}[ \t]{1,8}((?:[0-9A-Fa-f]{2} ){5,}[0-9A-Fa-f]{2})"
     + (rb"|((?:" + _DIGITS + _SEPARATOR + rb"){5,}" + _DIGITS + rb")")
 )
 _GROUP = re.compile(rb"(?:0x|\\x)?([0-9A-Fa-f]+)")
@@ -204,7 +203,7 @@ Line = tuple[int, list[bytes]]
 
 def from_dumps(data: bytes) -> Iterator[View]:
     """What lines of digits stand for: bytes or words, in hexadecimal, octal or decimal digits, and `od -c`."""
-    matches = [(match.start(), match[1] or match[2] or match[3] or match[4]) for match in _DUMP_LINE.finditer(data)]
+    matches = [(match.start(), match[1] or match[2] or match[3]) for match in _DUMP_LINE.finditer(data)]
     wide = [(start, _GROUP.findall(digits)) for start, digits in matches]
     # Two blanks are a gap in the middle, or what follows are characters that look like digits.
     narrow = [(start, _GROUP.findall(digits.partition(b"  ")[0])) for start, digits in matches]
@@ -223,7 +222,9 @@ def _dumped(data: bytes, lines: Sequence[Line], read: Callable[[list[bytes]], by
 
 
 def _hex(groups: list[bytes]) -> bytes:
-    return binascii.unhexlify(b"".join(groups)) if set(map(len, groups)) <= _HEX_GROUPS else b""
+    # What no word of a dump is as long as is an offset, and stands before the first word.
+    offset = next((number for number in reversed(range(len(groups))) if len(groups[number]) not in _HEX_GROUPS), -1)
+    return binascii.unhexlify(b"".join(groups[offset + 1 :]))
 
 
 def _swapped_hex(groups: list[bytes]) -> bytes:
