@@ -142,9 +142,9 @@ def found_of_tools(details: Mapping[str, Any]) -> dict[str, str]:
         "notApplicable": "NOT_APPLICABLE",
     }
     rules = {"followed": "FOLLOWED", "broken": "BROKEN", "notApplicable": "NOT_APPLICABLE"}
-    remarks = [(remark["tool"], word, remark) for key, word in kinds.items() for remark in details.get(key, ())]
-    remarks += [(one["rule"], rules.get(one["verdict"], ""), one) for one in details.get("rules", ())]
-    return {name: word for name, word, remark in remarks if word and not remark.get("unverified")}
+    remarks = [(remark["tool"], word) for key, word in kinds.items() for remark in details.get(key, ())]
+    remarks += [(one["rule"], rules.get(one["verdict"], "")) for one in details.get("rules", ())]
+    return {name: word for name, word in remarks if word}
 
 
 def text_of(question: JudgeQuestion) -> str:

@@ -108,8 +108,6 @@ class ToolRemark(Record):
     """Places that were looked up and found."""
     split: dict[str, int] | None = None
     """Votes by finding, where there were several and they differed; those that do not count as `notJudged`."""
-    unverified: bool = False
-    """Of older results: true where nothing of what was cited was found. Such a finding no longer counts."""
 
 
 class MissedTool(ToolRemark):
@@ -139,8 +137,6 @@ class RuleJudgement(Record):
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
     split: dict[str, int] | None = None
-    """As of tools."""
-    unverified: bool = False
     """As of tools."""
 
 

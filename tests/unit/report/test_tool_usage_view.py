@@ -50,15 +50,13 @@ def test_missed_is_yellow_broken_is_red_and_not_loaded_is_yellow() -> None:
         judge=JUDGE,
         missed=(MissedTool(tool=safe("Skill(s)"), reasoning=safe("It fits.")),),
         rules=(
-            RuleJudgement(rule=safe("r.md"), verdict=RuleVerdict.BROKEN, reasoning=safe("Broken."), unverified=True),
+            RuleJudgement(rule=safe("r.md"), verdict=RuleVerdict.BROKEN, reasoning=safe("Broken.")),
             RuleJudgement(rule=safe("q.md"), verdict=RuleVerdict.FOLLOWED, reasoning=safe("Fine.")),
         ),
         not_loaded=(SKILL.model_copy(update={"loaded": False, "reason": safe("too deep")}),),
     )
     assert [(line.text, line.tone) for line in shown["Missed"].lines] == [("Skill(s): It fits.", Tone.WARN)]
-    assert [(line.text, line.tone) for line in shown["Rules"].lines] == [
-        ("r.md: Broken. (the evidence was not found)", Tone.BAD)
-    ]
+    assert [(line.text, line.tone) for line in shown["Rules"].lines] == [("r.md: Broken.", Tone.BAD)]
     assert [(cell.text, cell.tone) for cell in shown["Rules"].cells] == [
         ("1 followed", Tone.GOOD),
         ("1 broken", Tone.BAD),

@@ -184,7 +184,7 @@ def _rule(rule: RuleJudgement, tone: Tone) -> Cell:
 def _reasoned(remark: ToolRemark | RuleJudgement) -> str:
     """Why, and where it can be looked up."""
     places = "; ".join(_place(cited) for cited in remark.evidence[:MAX_PLACES])
-    where = f" ({places})" if places else " (the evidence was not found)" if remark.unverified else ""
+    where = f" ({places})" if places else ""
     votes = ", ".join(f"{count} {visible(name)}" for name, count in (remark.split or {}).items())
     return f"{sentence(remark.reasoning, 400)}{where}{f' (votes: {votes})' if votes else ''}"
 
