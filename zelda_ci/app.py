@@ -165,11 +165,11 @@ def rejudge(
     Raises:
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
+    # The gateway is today's, whatever the run was judged through.
+    judging = judge_factory(loaded.suites[0].resolved, overrides, settings)
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(references.find_run(stored, name) for name in names)
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
-    # The gateway is today's, whatever the run was judged through.
-    judging = judge_factory(loaded.suites[0].resolved, overrides, settings)
     try:
         return anyio.run(_rejudge, runs, judging, overrides, emit)
     except BaseExceptionGroup as group:

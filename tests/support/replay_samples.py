@@ -161,7 +161,7 @@ execution: {{env: [PAUSE]}}
 """
 
 BEGINNING = {"type": "text", "text": "I begin with the sample."}
-EVIDENCE = [{"where": "task", "quote": "Do the sample called"}]
+EVIDENCE = [{"where": "README.md:1", "quote": "# Sample"}]
 FULFILLMENT = {"criteria": [{"number": 1, "reasoning": "It did.", "verdict": "PASS", "evidence": EVIDENCE}]}
 TOOL_USAGE: dict[str, dict[str, Any] | None] = {
     "CLAUDE.md": use("FOLLOWED", ("said:turn 1", BEGINNING["text"])),
