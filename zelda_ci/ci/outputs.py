@@ -20,6 +20,7 @@ from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
 from zelda_ci.report.text import json_text
 from zelda_ci.storage import run_folder
+from zelda_ci.storage.images import image_files
 from zelda_ci.storage.result_store import RUNS
 
 
@@ -167,12 +168,14 @@ def members(case: CiContext, files: Files, batch: BatchResult, origin: Provenanc
     names = [run_folder.RESULT]
     if case.settings.include_transcripts:
         names += [run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, *map(run_folder.log_name, LOGS)]
-    return contents | dict(_of_runs(case.results_dir / RUNS, batch, names))
+    with_images = case.settings.include_transcripts
+    return contents | dict(_of_runs(case.results_dir / RUNS, batch, names, with_images=with_images))
 
 
-def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str], *, with_images: bool) -> Iterator[tuple[str, Path]]:
     for run in batch.runs:
-        for name in names:
+        images = image_files(runs / run.run_id) if with_images else ()
+        for name in (*names, *images):
             path = runs / run.run_id / name
             if path.is_file() and not path.is_symlink():
                 yield f"{RUNS}/{run.run_id}/{name}", path

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.images import SessionImage
 from zelda_ci.redact import SafeJson, SafeText
 
 
@@ -49,6 +50,10 @@ class ModelUsage(Usage):
     cost_usd: float = 0.0
     cost_known: bool = True
     """False where no list price of the model is known and the cost is a guess."""
+
+
+def _is_empty(values: tuple[object, ...]) -> bool:
+    return not values
 
 
 # --- as it happens; from `ToolCall` on as a whole ---------------------------------------------------------------
@@ -130,6 +135,7 @@ class ToolReturned(_InThread):
     id: SafeText
     output: SafeText
     is_error: bool = False
+    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class UserSaid(_InThread):
@@ -227,6 +233,8 @@ class ToolCall(Record):
     input: SafeJson
     output: SafeText | None = None
     is_error: bool = False
+    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of those that it returned, the ones that were kept, in order."""
     denied: bool = False
     started_at: float
     """Seconds since the session was started."""

@@ -80,6 +80,7 @@ class _OpenCall:
             input=called.input,
             output=returned.output if returned else None,
             is_error=returned.is_error if returned else False,
+            images=returned.images if returned else (),
             denied=called.id in denied,
             started_at=called.at,
             ended_at=returned.at if returned else None,

@@ -13,6 +13,7 @@ from zelda_ci.domain.session import AssistantSaid, Ended, SessionRecord, Session
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.messages import SYNTHETIC, Translator
+from zelda_ci.execution.system_messages import KeepImage
 from zelda_ci.redact import SafeText
 
 # Called for each record at once, in order; it writes the journal and reports progress.
@@ -62,6 +63,8 @@ class SessionRequest:
     pinned: tuple[str, ...] = ()
     """Environment variables that the project sets and that are not its to set."""
     witness: Witness | None = None
+    keep_image: KeepImage | None = None
+    """Where images that tools return are kept; without it they are only named."""
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,11 @@ SYNTHETIC = "<synthetic>"
 class Translator:
     """Turns one session's messages into records, in order. Anything unknown becomes a notice."""
 
-    def __init__(self, redact: Redactor, clock: Callable[[], float]) -> None:
-        """Take the clock that gives seconds since the session's start."""
-        self._redact, self._clock = redact, clock
+    def __init__(
+        self, redact: Redactor, clock: Callable[[], float], keep_image: system_messages.KeepImage | None = None
+    ) -> None:
+        """Take the clock that gives seconds since the session's start; without `keep_image`, images are only named."""
+        self._redact, self._clock, self._keep_image = redact, clock, keep_image
         self._translations: dict[str, Callable[[Any, float], Iterator[SessionRecord]]] = {
             "AssistantMessage": self._assistant,
             "UserMessage": self._user,
@@ -114,13 +116,16 @@ class Translator:
         if type(block).__name__ not in {"ToolResultBlock", "ServerToolResultBlock"}:
             yield self.notice(type(block).__name__, system_messages.note_text(vars(block)))
             return
-        output, is_error = self._redact(system_messages.flatten(block.content)), bool(getattr(block, "is_error", False))
+        text, images = system_messages.returned(block.content, self._keep_image)
+        output, is_error = self._redact(text), bool(getattr(block, "is_error", False))
         if is_error:
             # A denial in the result has no reason; this error is the only place where it was given.
             self._errors[block.tool_use_id] = output
         self._returned.add(block.tool_use_id)
         call = self._redact(block.tool_use_id)
-        yield ToolReturned(at=seconds, parent_tool_call_id=thread, id=call, output=output, is_error=is_error)
+        yield ToolReturned(
+            at=seconds, parent_tool_call_id=thread, id=call, output=output, is_error=is_error, images=images
+        )
 
     def _stream(self, message: Any, seconds: float) -> Iterator[SessionRecord]:
         """Only the final counts of a response are taken from its stream: its blocks arrive whole besides."""

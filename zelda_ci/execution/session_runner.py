@@ -125,7 +125,7 @@ class SessionRunner:
     def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
         self._request, self._redact = request, redact
         self._began = time.monotonic()
-        translator = Translator(redact, self._clock)
+        translator = Translator(redact, self._clock, request.keep_image)
         self._recorder = Recorder(translator, listen, lambda: self._call(StopReason.RECORDING), request.witness)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()

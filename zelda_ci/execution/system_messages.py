@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
 from zelda_ci.domain import manifest
+from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -21,6 +22,39 @@ from zelda_ci.domain.session import (
 from zelda_ci.redact import Redactor, SafeText
 
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
+
+
+class KeepImage(Protocol):
+    """Keeps images that tools return."""
+
+    def __call__(self, encoded: str) -> SessionImage | str:
+        """The image, which came as base64, as it was kept; else why not, in a few words."""
+
+
+def returned(content: object, keep: KeepImage | None) -> tuple[str, tuple[SessionImage, ...]]:
+    """The text of a tool result, and its images as far as they are kept; the text says of the others why not."""
+    if keep is None or not isinstance(content, list):
+        return flatten(content), ()
+    kept: list[SessionImage] = []
+    texts: list[str] = []
+    for block in content:
+        texts.append(flatten([block]))
+        if (encoded := _encoded_image(block)) is None:
+            continue
+        image = keep(encoded)
+        if isinstance(image, SessionImage):
+            kept.append(image)
+        else:
+            texts.append(f"[the image was not kept: {image}]")
+    return "\n".join(texts), tuple(kept)
+
+
+def _encoded_image(block: object) -> str | None:
+    match block:
+        case {"type": "image", "source": {"type": "base64", "data": str(data)}}:
+            return data
+        case _:
+            return None
 
 
 def flatten(content: object) -> str:
@@ -52,12 +86,19 @@ def texts(values: object) -> Iterable[str]:
     return tuple(str(value.get("name", "")) if isinstance(value, dict) else str(value) for value in values)
 
 
+# Of what a tool calls the type of an image.
+MAX_TYPE_LENGTH = 100
+
+
 def _block(block: object) -> str:
     match block:
         case {"type": "text", "text": str(text)}:
             return text
         case {"type": str(kind), "source": {"data": str(data), "media_type": str(media_type)}}:
-            return f"[{kind}: {media_type}, {len(data) * 3 // 4} bytes]"
+            return f"[{kind}: {media_type[:MAX_TYPE_LENGTH]}, {len(data) * 3 // 4} bytes]"
+        case {"type": "image" | "document" as kind}:
+            # Whatever else it is: megabytes of base64 are no text.
+            return f"[{kind}]"
         case str():
             return block
         case _:

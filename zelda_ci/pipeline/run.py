@@ -28,6 +28,7 @@ from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
+from zelda_ci.storage.images import ImageFolder
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
@@ -79,6 +80,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             stop=meter.exhausted,
             pinned=overruled.variables,
             witness=meter.witness,
+            keep_image=ImageFolder(state.folder.path, tools.redact).keep if suite.judge.images else None,
         )
         try:
             _record_end(await tools.agent.run(request, on_record), meter, tools, state)

@@ -18,6 +18,7 @@ from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
+from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80
 
@@ -234,7 +235,12 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Remove what a finished run does not need."""
-        for leftover in [self.path / PROVISIONAL, *self.path.glob(TEMPORARY), self._journal.path]:
+        for leftover in [
+            self.path / PROVISIONAL,
+            *self.path.glob(TEMPORARY),
+            *(self.path / IMAGES).glob(TEMPORARY),
+            self._journal.path,
+        ]:
             with suppress(OSError):
                 leftover.unlink()
 

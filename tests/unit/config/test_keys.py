@@ -71,7 +71,7 @@ def test_both_files_know_the_keys_of_this_and_the_later_issues():
         "commandTimeoutSeconds", "coverageThreshold", "testReport", "coverageReport", "protectedPaths",
         "commandsSeeSuites", "historyDepth",
         "judge.model", "judge.models", "judge.votes", "judge.maxTokens", "judge.timeoutSeconds", "judge.contextTokens",
-        "judge.maxLookups", "judge.maxLookupCharacters", "judge.maxLookupCostUsd",
+        "judge.images", "judge.maxLookups", "judge.maxLookupCharacters", "judge.maxLookupCostUsd",
         "isolation.level", "isolation.require", "isolation.readPaths", "isolation.network.setup",
         "isolation.network.session", "isolation.network.build", "isolation.network.test", "gate.failOn",
         "gate.minScore.efficiency", "gate.tolerance.toolUsage",

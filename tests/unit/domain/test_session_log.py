@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from tests.builders import MODEL, records, safe, session
+from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -86,6 +87,12 @@ def test_a_result_joins_its_call() -> None:
         started_at=2,
         ended_at=5,
     )
+
+
+def test_images_of_a_result_join_its_call() -> None:
+    image = SessionImage(media_type="image/png", size_bytes=7, sha256="ab" * 32)
+    (call,) = folded(called(), returned(images=(image,))).tool_calls
+    assert call.images == (image,)
 
 
 def test_a_call_without_a_result_has_no_output() -> None:

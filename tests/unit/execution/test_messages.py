@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -339,3 +340,40 @@ def test_no_record_holds_a_secret(hear: Conversation) -> None:
     )
     assert len(records) == 9
     assert SECRET not in "".join(record.model_dump_json() for record in records)
+
+
+IMAGE = SessionImage(media_type="image/png", size_bytes=3, sha256="0" * 64)
+
+
+def image(data: object, media_type: object = "image/png") -> dict[str, Any]:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def test_images_of_a_result_are_kept_and_named_in_order() -> None:
+    given: list[str] = []
+
+    def keep(encoded: str) -> SessionImage | str:
+        given.append(encoded)
+        return IMAGE if encoded == "AAAA" else "its base64 is damaged"
+
+    translator = Translator(Redactor(), lambda: 1, keep)
+    content = [{"type": "text", "text": "Seen:"}, image("AAAA"), image("broken"), image(7), image("AAAA")]
+    (returned,) = translator.translate(UserMessage(content=[ToolResultBlock("toolu_1", content)]))
+    assert isinstance(returned, ToolReturned)
+    assert returned.images == (IMAGE, IMAGE)
+    assert given == ["AAAA", "broken", "AAAA"]
+    assert returned.output.splitlines() == [
+        "Seen:",
+        "[image: image/png, 3 bytes]",
+        "[image: image/png, 4 bytes]",
+        "[the image was not kept: its base64 is damaged]",
+        "[image]",
+        "[image: image/png, 3 bytes]",
+    ]
+
+
+def test_an_image_is_no_text_whatever_is_wrong_with_it(hear: Conversation) -> None:
+    content = [image("A" * 100_000, media_type=None), image("AAAA", media_type="x" * 100_000), {"type": "document"}]
+    (returned,) = hear(UserMessage(content=[ToolResultBlock("toolu_1", content)]))
+    assert isinstance(returned, ToolReturned)
+    assert len(returned.output) < 300
