@@ -30,7 +30,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "judgeModel": "would have chosen who judges, and through a gateway at which provider",
     "judge.model": "would have chosen who judges, and through a gateway at which provider",
     "judge.models": "would have chosen who judges, and through a gateway at which provider",
-    "judge.images": "would have kept pictures, in which no secret is masked",
+    "judge.images": "would have kept pictures and shown them to the judge, and no secret is masked in them",
     "historyDepth": "would have shown the session more of the history",
     "execution.env": "would have passed other variables to session and commands",
     "execution.requestKeys": "would have passed other keys of model requests to the API",

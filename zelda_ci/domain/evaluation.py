@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -34,6 +35,8 @@ class EvalContext:
     """What build and tests said, each as one finished text that a judge can read."""
     unready: SafeText | None = None
     """Why build and tests cannot be run, though it is the session's work that they would judge."""
+    images: Path | None = None
+    """Folder with the images that tools returned."""
     manifest: ToolsManifest | None = None
     """What the project offered, and what of it the session had; absent where nobody looked."""
 

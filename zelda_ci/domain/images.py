@@ -1,5 +1,6 @@
 """Images in what tools return: what kinds are known, by their own bytes, and how a transcript names one. Pure."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -18,9 +19,6 @@ ENDINGS: dict[MediaType, str] = {
 
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
-
-# Of the digest, in what people and judges read.
-SHORT_DIGEST = 12
 
 
 class SessionImage(Record):
@@ -48,3 +46,14 @@ def media_type_of(data: bytes) -> MediaType | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return None
+
+
+def image_line(mark: str, number: int, image: SessionImage) -> str:
+    """What stands for an image in a text; with a mark that the session does not know, it cannot forge one."""
+    return f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
+
+
+def lines_of_images(mark: str) -> re.Pattern[str]:
+    """Matches such lines; the group is the digest."""
+    told = rf"\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]"
+    return re.compile(f"^{told}$", re.MULTILINE)

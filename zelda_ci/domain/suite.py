@@ -230,7 +230,7 @@ class JudgeSettings(Setting):
     max_tokens: PositiveInt = Field(8192, description="Maximum length of the judge's answer in tokens.")
     timeout_seconds: Seconds = Field(300, description="Maximum time for one judgement in seconds, retries included.")
     context_tokens: PositiveInt = Field(200_000, description="Context window of the judge model in tokens.")
-    images: bool = Field(default=True, description="Keep images that tools return, such as screenshots, with the run.")
+    images: bool = Field(default=True, description="Keep images that tools return, and show them to the judge.")
     max_lookups: Annotated[int, Field(ge=0)] = Field(20, description="Look-ups for one question; 0 for none.")
     max_lookup_characters: PositiveInt = Field(200_000, description="Characters that it may look up for one question.")
     max_lookup_cost_usd: Positive = Field(

@@ -15,7 +15,7 @@ from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeAnswer, JudgeQuestion, estimated_tokens
-from zelda_ci.judge.conversation import OPTIONAL, Conversation, LookupLimits
+from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, LookupLimits
 from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
 
@@ -210,7 +210,7 @@ class AnthropicJudge:
             try:
                 reply = await self._reply(asking, talk)
             except AttemptFailed as problem:
-                if not self._leave_out(problem):
+                if not self._leave_out(problem, talk):
                     await self._wait(problem, asking)
                 continue
             if await anyio.to_thread.run_sync(talk.look_up, reply, tally.later_usd, abandon_on_cancel=True):
@@ -269,12 +269,14 @@ class AnthropicJudge:
         first = min(self._access.silence_seconds, self._access.timeout_seconds / 4)
         return first * 2.0**asking.tally.stalled
 
-    def _leave_out(self, problem: AttemptFailed) -> bool:
+    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any]) -> bool:
         """Whether a refusal names something that can be done without, which is left out from now on."""
         if problem.status != 400:
             return False
         said = problem.error.message.lower()
         named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - self._left_out
+        if not talk.has_images:
+            named.discard(IMAGES)
         self._left_out |= named
         return bool(named)
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
+from zelda_ci.judge.images import SessionImages
 from zelda_ci.redact import SafeText
 
 A = TypeVar("A", bound=BaseModel)
@@ -78,6 +79,8 @@ class CommonPrefix:
     """What holds for each of them, the rule for fences before all."""
     blocks: tuple[str, ...]
     """Fenced."""
+    images: SessionImages | None = None
+    """Those that the blocks name."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,9 @@ class JudgeQuestion:
     @property
     def tokens(self) -> int:
         """Estimated size."""
-        return estimated_tokens(self.common.system if self.common else "", self.system, *self.blocks, self.body)
+        images = self.common.images.tokens if self.common and self.common.images else 0
+        system = self.common.system if self.common else ""
+        return images + estimated_tokens(system, self.system, *self.blocks, self.body)
 
 
 @dataclass(frozen=True)

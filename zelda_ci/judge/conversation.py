@@ -14,7 +14,8 @@ import orjson
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion, problems_of
+from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, problems_of
+from zelda_ci.judge.images import TOKENS_OF_ONE
 from zelda_ci.judge.prompts import render
 from zelda_ci.judge.replies import ModelReply
 from zelda_ci.redact import Redactor, SafeText
@@ -25,7 +26,12 @@ MAX_CALLS_AT_ONCE = 16
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
 
 # What a gateway or a model may not know, and by which words a refusal shows it. The form is in the tool all the same.
-OPTIONAL = {"strict": ("strict", "too complex", "grammar"), "tool_choice": ("tool_choice", "tool choice")}
+IMAGES = "images"
+OPTIONAL = {
+    "strict": ("strict", "too complex", "grammar"),
+    "tool_choice": ("tool_choice", "tool choice"),
+    IMAGES: ("image", "vision", "multimodal"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Conversation(Generic[A]):
     _messages: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._images = self.question.common.images if self.question.common else None
+        self._room = self._images.later() if self._images else None
         self._messages.append({"role": "user", "content": self._opening()})
 
     def request(self, left_out: set[str]) -> dict[str, Any]:
@@ -62,7 +70,7 @@ class Conversation(Generic[A]):
         common = self.question.common
         body: dict[str, Any] = {
             "system": self.redact(common.system if common else self.question.system),
-            "messages": self._messages,
+            "messages": self._without_images() if IMAGES in left_out else self._messages,
             "tools": [*self._lookup_tools(), *self._answer_tools(is_strict="strict" not in left_out)],
         }
         if "tool_choice" not in left_out:
@@ -71,13 +79,18 @@ class Conversation(Generic[A]):
             body["tool_choice"] = {"type": "tool", "name": tool_name(self.form)} if is_forced else {"type": "any"}
         return body
 
+    @property
+    def has_images(self) -> bool:
+        """Whether the next request shows any."""
+        return any(_has_image(block) for message in self._messages for block in message["content"])
+
     def look_up(self, reply: ModelReply, spent_usd: float) -> bool:
         """Look up what the reply asks for and note it for the next request; False where it asks for nothing."""
         calls = [call for call in reply.calls if call.name in self._offered()]
         lookups = self.question.lookups
         if lookups is None or not calls or any(self._is_answer(call.name) for call in reply.calls):
             return False
-        results = [self._result(call.id, *self._found(call.name, call.input, spent_usd)) for call in reply.calls]
+        results = [self._looked_up(call.id, *self._found(call.name, call.input, spent_usd)) for call in reply.calls]
         if not self._is_open(spent_usd):
             self._refusals += 1
         # The end of what the next request shares with this one.
@@ -117,7 +130,7 @@ class Conversation(Generic[A]):
 
     def _opening(self) -> list[dict[str, Any]]:
         question = self.question
-        common = [_block(self.redact(text)) for text in question.common.blocks if text] if question.common else []
+        common = self._shown([self.redact(text) for text in question.common.blocks if text]) if question.common else []
         # Behind what is common, the task of this judge is no part of the system prompt.
         own = [question.system, *question.shared] if question.common else question.shared
         shared = [_block(self.redact(text)) for text in own if text]
@@ -129,6 +142,17 @@ class Conversation(Generic[A]):
         remark = question.lookups.remark if question.lookups else ""
         how = render("answering", tool=tool_name(self.form), offered=offered, limits=self.limits, remark=remark)
         return [*common, *shared, _block(self.redact(f"{question.body}\n\n{how}"))]
+
+    def _shown(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """Texts with the images that they name."""
+        if self._images is None:
+            return [_block(text) for text in texts]
+        return [block for blocks in self._images.blocks(texts, self._images.at_first()) for block in blocks]
+
+    def _without_images(self) -> list[dict[str, Any]]:
+        if self._images is None or not self.has_images:
+            return self._messages
+        return [{**message, "content": self._images.without(message["content"])} for message in self._messages]
 
     def _offers(self) -> Sequence[Any]:
         return self.question.lookups.tools if self.question.lookups and self.limits.calls else ()
@@ -165,6 +189,15 @@ class Conversation(Generic[A]):
         if len(found) > room:
             return self.redact("That is more than is left to be looked up: ask for less of it, or answer now."), True
         return found, False
+
+    def _looked_up(self, call_id: str, text: SafeText, is_error: bool) -> dict[str, Any]:  # noqa: FBT001
+        """A result with the images that it names."""
+        result = self._result(call_id, text, is_error)
+        if self._images and self._room:
+            (result["content"],) = self._images.blocks([text], self._room)
+            shown = sum(block["type"] == "image" for block in result["content"])
+            self._characters += int(shown * TOKENS_OF_ONE * CHARS_PER_TOKEN)
+        return result
 
     @staticmethod
     def _result(call_id: str, text: SafeText, is_error: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
@@ -224,6 +257,11 @@ def _again(reply: ModelReply, redact: Redactor) -> Iterator[dict[str, Any]]:
                 yield dict(block)
             case _:
                 pass
+
+
+def _has_image(block: Mapping[str, Any]) -> bool:
+    inner = block.get("content")
+    return block.get("type") == "image" or (isinstance(inner, list) and any(map(_has_image, inner)))
 
 
 def _block(text: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from zelda_ci.domain.characters import marked
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.globs import matches
+from zelda_ci.domain.images import image_line
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.files import untrusted
 from zelda_ci.judge.base import LookupTool, problems_of
@@ -87,6 +88,14 @@ class ReadTurn(_Request):
     column: int = Field(1, ge=1, description=f"Where long lines begin; {MAX_LINE_LENGTH} characters of each are shown.")
 
 
+class ViewImage(_Request):
+    """Shows an image that a tool call returned. Cite it as turn 7 call 2 image 1, without a quote."""
+
+    turn: int = Field(ge=1)
+    call: int = Field(ge=1)
+    image: int = Field(1, ge=1, description="Number of the image among those of the call.")
+
+
 class SearchTranscript(_Request):
     """Finds lines anywhere in the session: in what was said, in the input of tools, in what they returned."""
 
@@ -108,6 +117,8 @@ class SessionLookups:
     nonce: str
     """Of the run's fences."""
     redact: Redactor
+    has_images: bool = False
+    """Whether images can be looked up."""
 
     @property
     def remark(self) -> str:
@@ -117,13 +128,13 @@ class SessionLookups:
     @property
     def tools(self) -> tuple[LookupTool, ...]:
         """Those for files are offered only where there are any."""
-        requests = [*(_OF_FILES if self.root else ()), *_OF_THE_TRANSCRIPT]
+        requests = [*(_OF_FILES if self.root else ()), *_OF_THE_TRANSCRIPT, *(_OF_IMAGES if self.has_images else ())]
         return tuple(LookupTool(name, (kind.__doc__ or "").strip(), _schema(kind)) for name, kind in requests)
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         """One look-up; what is wrong with it is said in the answer."""
         try:
-            request = dict((*_OF_FILES, *_OF_THE_TRANSCRIPT))[name].model_validate(dict(values))
+            request = dict((*_OF_FILES, *_OF_THE_TRANSCRIPT, *_OF_IMAGES))[name].model_validate(dict(values))
             heading, text = self._answer(request)
         except KeyError:
             return self.redact(f"There is no tool {name[:100]!r}.")
@@ -149,8 +160,8 @@ class SessionLookups:
                 return self._found_in_files(request)
             case ListTurns():
                 return self._turns(request)
-            case ReadTurn():
-                return _range(self._turn(request), request.first_line, request.lines, request.column, numbered=False)
+            case ReadTurn() | ViewImage():
+                return self._of_turn(request)
             case SearchTranscript():
                 return _matches(self._transcript_lines(), _expression(request.pattern, is_regex=request.is_regex), "")
             case _:
@@ -232,6 +243,11 @@ class SessionLookups:
         shown = [turn for turn in turns if turn.index >= request.first_turn][: request.turns]
         return f"{len(turns)} turns in all.", "\n".join(line for turn in shown for line in _outline(turn))
 
+    def _of_turn(self, request: ReadTurn | ViewImage) -> tuple[str, str]:
+        if isinstance(request, ViewImage):
+            return "The image, if it can be shown.", self._image(request)
+        return _range(self._turn(request), request.first_line, request.lines, request.column, numbered=False)
+
     def _turn(self, request: ReadTurn) -> str:
         turn = self._by_number.get(request.turn)
         if turn is None:
@@ -240,6 +256,15 @@ class SessionLookups:
             raise _UnknownError(f"turn {request.turn} has {len(turn.tool_calls)} calls")
         mark = mark_of(self.nonce)
         return rendered_call(turn.tool_calls[request.call - 1], mark) if request.call else rendered_turn(turn, mark)
+
+    def _image(self, request: ViewImage) -> str:
+        """The line that stands for an image."""
+        turn = self._by_number.get(request.turn)
+        calls = turn.tool_calls if turn else ()
+        images = calls[request.call - 1].images if request.call <= len(calls) else ()
+        if request.image > len(images):
+            raise _UnknownError(f"turn {request.turn} call {request.call} has {len(images)} images")
+        return image_line(mark_of(self.nonce), request.image, images[request.image - 1])
 
     def _transcript_lines(self) -> Iterator[tuple[str, str]]:
         mark, last = mark_of(self.nonce), 0
@@ -258,7 +283,8 @@ class SessionLookups:
 def lookups_of(context: EvalContext, nonce: str, redact: Redactor) -> SessionLookups:
     """What a judge of a run may look up. Judges that share a prefix offer the same."""
     root = context.workspace.root if context.workspace else None
-    return SessionLookups(context.transcript, root, nonce, redact)
+    has_images = context.suite.judge.images and any(call.images for call in context.transcript.tool_calls)
+    return SessionLookups(context.transcript, root, nonce, redact, has_images)
 
 
 _OF_FILES: Sequence[tuple[str, type[_Request]]] = (
@@ -271,6 +297,7 @@ _OF_THE_TRANSCRIPT: Sequence[tuple[str, type[_Request]]] = (
     ("read_turn", ReadTurn),
     ("search_transcript", SearchTranscript),
 )
+_OF_IMAGES: Sequence[tuple[str, type[_Request]]] = (("view_image", ViewImage),)
 
 
 def _schema(kind: type[_Request]) -> dict[str, Any]:

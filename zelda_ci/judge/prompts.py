@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import CommonPrefix
+from zelda_ci.judge.images import SessionImages
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,9 +52,11 @@ def mark_of(nonce: str) -> str:
     return nonce[:8]
 
 
-def common_prefix(blocks: Sequence[str], nonce: str) -> CommonPrefix:
+def common_prefix(blocks: Sequence[str], nonce: str, images: SessionImages | None = None) -> CommonPrefix:
     """What all judges of a run read first: the rule for evidence, and evidence in fences."""
-    return CommonPrefix(render("judge-system", nonce=nonce, mark=mark_of(nonce)), tuple(blocks))
+    has_images = images is not None and images.can_be_shown
+    system = render("judge-system", nonce=nonce, mark=mark_of(nonce), has_images=has_images)
+    return CommonPrefix(system, tuple(blocks), images)
 
 
 def fence(kind: str, text: str, nonce: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.domain.characters import marked
+from zelda_ci.domain.images import SessionImage, image_line
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -171,6 +172,8 @@ def _pieces(entry: Turn | Aside, mark: str, max_chars: int | None) -> Iterator[s
         heading, text = _turn_heading(entry), rendered_turn(entry, mark)
     else:
         heading, text = _around(entry)
+        if isinstance(entry, ToolReturned) and entry.images:
+            text = "\n".join((text, *_image_lines(entry.images, mark)))
     piece = marked(f"[{mark} {heading}]\n{text}".rstrip())
     if max_chars is None or len(piece) <= max_chars or not isinstance(entry, Turn):
         yield piece
@@ -227,6 +230,11 @@ def _call_lines(call: ToolCall, mark: str) -> Iterator[str]:
     else:
         yield f"[{mark} returned{_error(is_error=call.is_error)}{', denied' if call.denied else ''}]"
         yield call.output
+        yield from _image_lines(call.images, mark)
+
+
+def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:
+    yield from (image_line(mark, number, image) for number, image in enumerate(images, start=1))
 
 
 def _fields(values: Mapping[str, Any]) -> Iterator[str]:

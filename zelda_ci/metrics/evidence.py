@@ -49,6 +49,8 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
         why = sources.absent(claim)
         return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
     shown = place[:MAX_NAME_LENGTH]
+    if match := _IMAGE.fullmatch(place):
+        return _of_image(sources, int(match[1]), int(match[2]), int(match[3] or 1), quote)
     is_said = _SAID.match(place)
     found = _found(place[is_said.end() :] if is_said else place, sources)
     if found is None:
@@ -64,6 +66,30 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
 # Where a criterion asks what the session says, that it was said is the fact.
 _SAID = re.compile(r"said\s*:\s*(?=turn)", re.IGNORECASE)
 _ABSENT = re.compile(r"([`\"']?)absent(?:\s*:(.*))?\1", re.IGNORECASE | re.DOTALL)
+
+
+_IMAGE = re.compile(
+    r"[\s`\"'\[]*(?:transcript[:,]?\s*)?(?:[0-9a-f]{8} )?turns?\s*[#:]?\s*(\d{1,7})"
+    r"[\s,/.;:]*(?:tool\s*)?call\s*[#:]?\s*(\d{1,7})"
+    r"[\s,/.;:]*image\s*[#:]?\s*(\d{1,4})?[\s`\"'\]]*",
+    re.IGNORECASE,
+)
+
+
+def _of_image(sources: Sources, number: int, call: int, position: int, quote: str) -> Citing:
+    """An image that is there and was seen is a fact: what it shows cannot be looked up."""
+    shown = f"turn {number} call {call} image {position}"
+    turn = sources.turns.get(number)
+    made = turn.tool_calls[call - 1] if turn and 0 < call <= len(turn.tool_calls) else None
+    if made is None or not 0 < position <= len(made.images):
+        return Citing(f"The cited place {shown!r} does not exist.")
+    if why := sources.image(made.images[position - 1]):
+        return Citing(f"The image {shown!r} cannot be cited: {why}.")
+    if quotes.plain(quote):
+        return Citing(f"The image {shown!r} has no text to quote: say in the reasoning what it shows.")
+    if made.name in citable.TALKING | citable.AGENTS:
+        return Citing(weakness=_weak(shown, Standing.WORDS.value))
+    return Citing()
 
 
 def _found(place: str, sources: Sources) -> Sequence[Passage] | None:

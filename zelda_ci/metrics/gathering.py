@@ -3,12 +3,13 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.files import untrusted
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
+from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.prompts import common_prefix, fence, mark_of
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart
@@ -86,13 +87,19 @@ UNKNOWN = "(what the session changed is not known)"
 
 @dataclass(frozen=True)
 class JudgeEvidence:
-    """Fenced blocks for questions, what can be cited, and what is missing from it, in sentences."""
+    """Fenced blocks for questions, what can be cited, and images."""
 
     blocks: tuple[str, ...]
     sources: Sources
     has_files: bool
     has_checks: bool
-    notes: tuple[str, ...]
+    images: SessionImages
+    seen: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing from it, in sentences."""
+        return (*self.seen, *self.images.notes())
 
     @property
     def context(self) -> tuple[str, ...]:
@@ -103,13 +110,13 @@ class JudgeEvidence:
         """What every judge is shown before a conclusion, and what only the one who asked for the findings is."""
         told = fence("transcript" if earlier.is_whole else "findings", earlier.text, nonce)
         if earlier.is_whole:
-            return common_prefix((*self.blocks, told), nonce), ()
+            return common_prefix((*self.blocks, told), nonce, self.images), ()
         outline = (fence("outline", earlier.outline, nonce),) if earlier.outline else ()
-        return common_prefix(self.blocks, nonce), (*outline, told)
+        return common_prefix(self.blocks, nonce, self.images), (*outline, told)
 
     def before_part(self, part: TranscriptPart, nonce: str) -> CommonPrefix:
         """What every judge is shown before it says what a part of the transcript shows."""
-        return common_prefix((*self.context, fence("transcript", part.text, nonce)), nonce)
+        return common_prefix((*self.context, fence("transcript", part.text, nonce)), nonce, self.images)
 
 
 def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens: int) -> JudgeEvidence:
@@ -128,8 +135,10 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
         *(fence("final-file", f"{name}\n{text}", nonce) for name, text in shown.items()),
         *_checks(context, int(chars * CHECKS_SHARE), nonce, notes),
     ]
-    sources = _sources(context, files, patch, blocks, redact, nonce)
-    return JudgeEvidence(tuple(blocks), sources, bool(files.texts), bool(context.checks), tuple(notes))
+    folder = context.images if context.suite.judge.images else None
+    images = SessionImages(context.transcript, folder, mark_of(nonce), context_tokens)
+    sources = replace(_sources(context, files, patch, blocks, redact, nonce), image=images.objection)
+    return JudgeEvidence(tuple(blocks), sources, bool(files.texts), bool(context.checks), images, tuple(notes))
 
 
 def _sources(

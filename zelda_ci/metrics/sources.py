@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.metrics import citable, quotes
 from zelda_ci.metrics.citable import CallSources, bare_patch_lines
@@ -41,6 +42,8 @@ class Sources:
     """What the judge was shown beside the transcript, fences and all."""
     absent: Callable[[str], str | None] = lambda _: NO_WORKSPACE
     """Why a claim `PATTERN in PATHS` of absence does not hold."""
+    image: Callable[[SessionImage], str | None] = lambda _: "no image was shown"
+    """Why an image of a call cannot be cited: nobody has seen it."""
     knows_final_state: bool = False
     """Whether what is neither in the files nor in the patch is gone; otherwise nobody knows."""
 

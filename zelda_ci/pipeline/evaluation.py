@@ -21,6 +21,7 @@ from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.tools import JudgeFactory, Tools
 from zelda_ci.redact import Redactor, SafeText, joined
 from zelda_ci.storage.history import FinishedRun
+from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.storage.run_folder import stored_manifest
 from zelda_ci.workspace.clean_checkout import CheckedOut
@@ -184,6 +185,7 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
             *remarks(run.isolation, judging.redact),
             *checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
         ),
+        images=stored.path / IMAGES,
         manifest=resolve_loaded(offered, transcript, judging.redact) if offered else None,
     )
     judge_run = judging.judge_run(run.run_id, context)

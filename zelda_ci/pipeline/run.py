@@ -28,7 +28,7 @@ from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
-from zelda_ci.storage.images import ImageFolder
+from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
@@ -254,7 +254,8 @@ class SuiteRun:
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
             transcript = await anyio.to_thread.run_sync(self.state.transcript)
-            context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes)
+            images = self.state.folder.path / IMAGES
+            context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes, images=images)
             if self.state.records:
                 had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
                 context = await protect(replace(context, manifest=had), self.tools, self.state, self.emit)

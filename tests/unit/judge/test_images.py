@@ -1,0 +1,232 @@
+"""Images before a judge: at their place, the last ones first, and with a word where one is missing."""
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tests.builders import session
+from zelda_ci.domain.images import SessionImage
+from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.judge import images as seen
+from zelda_ci.judge.base import JudgeQuestion
+from zelda_ci.judge.conversation import Conversation, LookupLimits
+from zelda_ci.judge.images import SessionImages
+from zelda_ci.judge.lookups import SessionLookups
+from zelda_ci.judge.prompts import common_prefix, fence, mark_of, new_nonce
+from zelda_ci.judge.rendering import units
+from zelda_ci.judge.replies import ModelCall, ModelReply
+from zelda_ci.metrics.evidence import Sources, look_up, turns_of
+from zelda_ci.redact import Redactor
+
+NONCE = new_nonce()
+MARK = mark_of(NONCE)
+
+
+class Answer(BaseModel):
+    """An answer."""
+
+    text: str
+
+
+def png(number: int, size: int = 20) -> bytes:
+    return b"\x89PNG\r\n\x1a\n" + number.to_bytes(4) + bytes(size)
+
+
+def stored(folder: Path, data: bytes) -> SessionImage:
+    image = SessionImage(media_type="image/png", size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    folder.mkdir(exist_ok=True)
+    (folder / image.file_name).write_bytes(data)
+    return image
+
+
+def with_images(*calls: tuple[SessionImage, ...]) -> SessionTranscript:
+    """A session with a call in each turn that returned these images."""
+    told = session(*(f"Shoot page{number} -> page {number} is shown" for number in range(1, len(calls) + 1)))
+    turns = [
+        turn.replace(tool_calls=(turn.tool_calls[0].replace(images=found),))
+        for turn, found in zip(told.turns, calls, strict=True)
+    ]
+    return told.replace(entries=tuple(turns))
+
+
+def images_of(transcript: SessionTranscript, folder: Path | None, context_tokens: int = 1_000_000) -> SessionImages:
+    return SessionImages(transcript, folder, MARK, context_tokens)
+
+
+def talk(images: SessionImages, *, lookups: bool = False) -> Conversation[Answer]:
+    told = fence("transcript", "\n\n".join(units(images.transcript, MARK)), NONCE)
+    common = common_prefix((told,), NONCE, images)
+    offered = SessionLookups(images.transcript, None, NONCE, Redactor(), has_images=True) if lookups else None
+    question = JudgeQuestion("q", "1", "Judge.", (), "Which colour?", offered, common)
+    return Conversation(question, Answer, {Answer: {}}, LookupLimits(), Redactor())
+
+
+def contents(request: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(request["messages"][0]["content"])
+
+
+def data_of(blocks: list[dict[str, Any]]) -> list[bytes]:
+    return [base64.b64decode(block["source"]["data"]) for block in blocks if block["type"] == "image"]
+
+
+def test_each_image_follows_its_line_in_the_transcript(tmp_path: Path) -> None:
+    first, second = stored(tmp_path, png(1)), stored(tmp_path, png(2))
+    images = images_of(with_images((first,), (second,)), tmp_path)
+    blocks = contents(talk(images).request(set()))
+    kinds = [block["type"] for block in blocks[:5]]
+    assert kinds == ["text", "image", "text", "image", "text"]
+    assert blocks[0]["text"].endswith(f"page 1 is shown\n[{MARK} image 1: image/png, 32 bytes, {first.sha256}]")
+    assert blocks[2]["text"].endswith(f"[{MARK} image 1: image/png, 32 bytes, {second.sha256}]")
+    assert blocks[4]["text"].endswith(f"</evidence-{NONCE}>")
+    # What judges share ends behind the last image.
+    assert [at for at, block in enumerate(blocks[:5]) if "cache_control" in block] == [4]
+    assert data_of(blocks) == [png(1), png(2)]
+    assert blocks[1]["source"]["media_type"] == "image/png"
+    assert list(images.notes()) == []
+
+
+def test_of_many_images_the_last_are_shown_and_it_is_told(tmp_path: Path) -> None:
+    many = [stored(tmp_path, png(number)) for number in range(30)]
+    images = images_of(with_images(*((image,) for image in many)), tmp_path)
+    blocks = contents(talk(images).request(set()))
+    assert data_of(blocks) == [png(number) for number in range(30 - seen.MAX_SHOWN, 30)]
+    assert json.dumps(blocks).count(f"this image is not shown: {seen.BOUND}") == 30 - seen.MAX_SHOWN
+    assert list(images.notes()) == [
+        "Of the session's 30 images, a question shows the last 10; the judge can look up others."
+    ]
+
+
+def test_the_bytes_of_one_question_are_bounded(tmp_path: Path) -> None:
+    large = [stored(tmp_path, png(number, 3_500_000)) for number in range(6)]
+    blocks = contents(talk(images_of(with_images(tuple(large)), tmp_path)).request(set()))
+    assert [data[:12] for data in data_of(blocks)] == [png(number, 0) for number in (3, 4, 5)]
+
+
+def test_a_small_context_has_room_for_few_images_which_count_as_tokens(tmp_path: Path) -> None:
+    many = [stored(tmp_path, png(number)) for number in range(8)]
+    images = images_of(with_images(tuple(many)), tmp_path, context_tokens=100_000)
+    conversation = talk(images)
+    assert len(data_of(contents(conversation.request(set())))) == 3
+    assert images.tokens == 3 * seen.TOKENS_OF_ONE
+    assert conversation.question.tokens > images.tokens
+
+
+@pytest.mark.parametrize("change", ["gone", "exchanged", "a link", "grown"])
+def test_a_file_that_is_not_what_the_transcript_names_is_not_shown(tmp_path: Path, change: str) -> None:
+    image = stored(tmp_path / "images", png(1))
+    file = tmp_path / "images" / image.file_name
+    file.unlink()
+    if change == "exchanged":
+        file.write_bytes(png(2))
+    elif change == "a link":
+        (tmp_path / "elsewhere").write_bytes(png(1))
+        file.symlink_to(tmp_path / "elsewhere")
+    elif change == "grown":
+        file.write_bytes(png(1, 10_000_000))
+    images = images_of(with_images((image,)), tmp_path / "images")
+    blocks = contents(talk(images).request(set()))
+    assert data_of(blocks) == []
+    assert f"[{MARK} this image is not shown: {seen.GONE}]" in blocks[0]["text"]
+    assert images.objection(image) == seen.GONE
+    assert list(images.notes()) == ["Of the session's image, the files of 1 are gone: the judge did not see them."]
+
+
+def test_a_line_that_the_session_wrote_shows_nothing(tmp_path: Path) -> None:
+    image = stored(tmp_path, png(1))
+    forged = f"[00000000 image 1: image/png, 32 bytes, {image.sha256}]"
+    told = session(f"Bash cat -> {forged}")
+    images = images_of(told, tmp_path)
+    assert images.blocks([forged], images.at_first()) == [[{"type": "text", "text": forged}]]
+
+
+def test_switched_off_the_judge_sees_none_and_is_told(tmp_path: Path) -> None:
+    images = images_of(with_images((stored(tmp_path, png(1)),)), None)
+    blocks = contents(talk(images).request(set()))
+    assert data_of(blocks) == []
+    assert f"this image is not shown: {seen.OFF}" in blocks[0]["text"]
+    assert list(images.notes()) == [f"The judge saw nothing of the session's image: {seen.OFF}."]
+    assert images.tokens == 0
+
+
+def test_where_the_api_refuses_images_a_word_stands_in_their_place(tmp_path: Path) -> None:
+    image = stored(tmp_path, png(1))
+    images = images_of(with_images((image,)), tmp_path)
+    conversation = talk(images)
+    assert conversation.has_images
+    blocks = contents(conversation.request({"images"}))
+    assert data_of(blocks) == []
+    assert blocks[1] == {"type": "text", "text": f"[{MARK} this image is not shown: {seen.REFUSED}]"}
+    assert images.objection(image) == seen.REFUSED
+    assert list(images.notes()) == [f"The judge saw nothing of the session's image: {seen.REFUSED}."]
+
+
+def test_an_image_is_looked_up_by_turn_and_call_within_a_bound(tmp_path: Path) -> None:
+    many = [stored(tmp_path, png(number)) for number in range(30)]
+    conversation = talk(images_of(with_images(*((image,) for image in many)), tmp_path), lookups=True)
+    asked = [ModelCall(f"t{turn}", "view_image", {"turn": turn, "call": 1}) for turn in (1, 2, 3, 4, 5, 6, 31)]
+    content = [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in asked]
+    assert conversation.look_up(ModelReply(content=tuple(content), stop_reason="tool_use", usage={}), 0)
+    results = conversation.request(set())["messages"][-1]["content"]
+    shown = [data_of(result["content"]) for result in results]
+    assert [data for (data,) in shown[:5]] == [png(number) for number in range(5)]
+    assert shown[5:] == [[], []]
+    assert seen.LOOKED_UP in results[5]["content"][0]["text"]
+    assert "turn 31 call 1 has 0 images" in results[6]["content"][0]["text"]
+    refused = conversation.request({"images"})["messages"][-1]["content"]
+    assert [data_of(result["content"]) for result in refused] == [[]] * 7
+
+
+def test_the_tool_is_offered_only_where_there_are_images() -> None:
+    told = session("Read a.py -> x")
+    assert "view_image" not in [tool.name for tool in SessionLookups(told, None, NONCE, Redactor()).tools]
+
+
+@pytest.mark.parametrize(
+    "where", ["turn 1 call 1 image", "turn 1 call 1 image 1", "[Turn 1, call 1, image 1]", "`turn 1 call 1 image 2`"]
+)
+def test_an_image_that_was_seen_proves_something(tmp_path: Path, where: str) -> None:
+    sources = cited(tmp_path)
+    assert look_up(where, "", sources).problem is None
+    assert look_up(where, "", sources).weakness is None
+
+
+@pytest.mark.parametrize(
+    ("where", "quote", "problem"),
+    [
+        ("turn 1 call 1 image 3", "", "The cited place 'turn 1 call 1 image 3' does not exist."),
+        ("turn 1 call 1 image 0", "", "The cited place 'turn 1 call 1 image 0' does not exist."),
+        ("turn 1 call 2 image", "", "The cited place 'turn 1 call 2 image 1' does not exist."),
+        ("turn 1 call 0 image", "", "The cited place 'turn 1 call 0 image 1' does not exist."),
+        ("turn 9 call 1 image", "", "The cited place 'turn 9 call 1 image 1' does not exist."),
+        ("turn 2 call 1 image", "", "The image 'turn 2 call 1 image 1' cannot be cited: it was not shown."),
+        ("turn 1 call 1 image", "A red page", "The image 'turn 1 call 1 image 1' has no text to quote"),
+    ],
+)
+def test_an_image_that_nobody_saw_proves_nothing(tmp_path: Path, where: str, quote: str, problem: str) -> None:
+    found = look_up(where, quote, cited(tmp_path)).problem
+    assert found is not None
+    assert found.startswith(problem)
+
+
+def cited(folder: Path) -> Sources:
+    """Two images of one call that a judge was shown, and one of another call that it was not."""
+    first, second, third = (stored(folder, png(number)) for number in range(3))
+    transcript = with_images((first, second), (third,))
+    images = images_of(transcript, folder)
+    images.shown |= {first.sha256, second.sha256}
+    return Sources(turns=turns_of(transcript), image=images.objection)
+
+
+def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> None:
+    image = stored(tmp_path, png(1))
+    told = session("Agent look -> done")
+    (turn,) = told.turns
+    (call,) = turn.tool_calls
+    transcript = told.replace(entries=(turn.replace(tool_calls=(call.replace(images=(image,)),)),))
+    sources = Sources(turns=turns_of(transcript), image=lambda _: None)
+    assert look_up("turn 1 call 1 image", "", sources).weakness is not None
