@@ -4,12 +4,14 @@ import base64
 import hashlib
 import json
 import struct
+import threading
 import zlib
 from pathlib import Path
 from typing import Any
 
 from tests.support.command import zelda
 from tests.support.judging import verdict
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 
@@ -17,8 +19,8 @@ SUITE = """\
 prompt: Make a red page.
 acceptanceCriteria: [The page is red.]
 judge: {timeoutSeconds: 300}
-metrics: {toolUsage: false}
 """
+RULES = "Pages are red.\n"
 SEEN = [{"where": "turn 2 call 1 image 1", "quote": ""}]
 
 
@@ -36,7 +38,7 @@ def red_page() -> bytes:
 def script(request: ApiRequest) -> Reply:
     """The session draws a page and looks at it; the judge goes by what it sees."""
     if request.answer_tool is not None:
-        return tool_call(request.answer_tool, {"criteria": [verdict(1, evidence=SEEN)]})
+        return answered(request, verdict(1, evidence=SEEN))
     drawn = base64.b64encode(red_page()).decode()
     work = [
         tool_call("Bash", {"command": f"echo {drawn} | base64 -d > page.png"}),
@@ -46,24 +48,32 @@ def script(request: ApiRequest) -> Reply:
     return work[request.index]
 
 
+def answered(request: ApiRequest, judgement: dict[str, Any]) -> Reply:
+    """What each of the two judges says: on the criterion, and on the rule, which has no bearing."""
+    if request.answer_tool == "answer_verdicts":
+        return tool_call(request.answer_tool, {"criteria": [judgement]})
+    rule = {"number": 1, "evidence": [], "reasoning": "No occasion.", "finding": "NOT_APPLICABLE", "tool": ""}
+    return tool_call(str(request.answer_tool), {"findings": [rule]})
+
+
 def images_in(request: ApiRequest) -> list[bytes]:
     """What a judge was shown at the beginning of a question."""
     content = request.messages[0]["content"]
     return [base64.b64decode(block["source"]["data"]) for block in content if block["type"] == "image"]
 
 
-def judged(project: Project) -> list[dict[str, Any]]:
+def judged(project: Project, metric: str = "requirementFulfillment") -> list[dict[str, Any]]:
     """What became of every run, the latest last."""
     files = sorted(project.results.glob("runs/page-*/result.json"))
-    return [json.loads(file.read_bytes())["evaluations"]["requirementFulfillment"] for file in files]
+    return [json.loads(file.read_bytes())["evaluations"][metric] for file in files]
 
 
 def test_a_judge_sees_the_images_of_a_session_live_replayed_and_again(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-page.yaml": SUITE})
+    project = repository(tmp_path, {"CLAUDE.md": RULES, "zelda/test-page.yaml": SUITE})
     cassettes = tmp_path / "cassettes"
     with ScriptedApi(script) as api:
         done = zelda(project, "run", "--record", str(cassettes), api=api.url)
-        (asked,) = (request for request in api.requests if request.answer_tool)
+        asked = [request for request in api.requests if request.answer_tool]
     assert done.returncode == 0, done.stdout + done.stderr
 
     (run,) = project.results.glob("runs/page-*")
@@ -77,7 +87,9 @@ def test_a_judge_sees_the_images_of_a_session_live_replayed_and_again(tmp_path: 
     assert file.name == f"{named['sha256']}.png"
     assert hashlib.sha256(file.read_bytes()).hexdigest() == named["sha256"]
     assert [call.get("images") for call in calls if call["name"] == "Bash"] == [None]
-    assert images_in(asked) == [file.read_bytes()]
+    # Both judges, at the same place.
+    assert {request.answer_tool for request in asked} == {"answer_verdicts", "answer_tool_findings"}
+    assert [images_in(request) for request in asked] == [[file.read_bytes()]] * 2
     (result,) = judged(project)
     assert result["score"] == 100.0
     assert result["details"]["criteria"][0]["evidence"] == [{"where": "turn 2 call 1 image 1"}]
@@ -93,18 +105,23 @@ def test_a_judge_sees_the_images_of_a_session_live_replayed_and_again(tmp_path: 
 
 
 def an_api_that_refuses_images_is_asked_without_them(project: Project) -> None:
+    # Both are refused before either can tell the other.
+    both = threading.Barrier(2, timeout=PATIENCE)
+
     def refuses(request: ApiRequest) -> Reply:
         if images_in(request):
+            both.wait()
             return http_error(400, "messages.0.content.1: this model does not support image input")
-        return tool_call(str(request.answer_tool), {"criteria": [verdict(1, "FAIL", evidence=[])]})
+        return answered(request, verdict(1, "FAIL", evidence=[]))
 
     with ScriptedApi(refuses) as api:
         again = zelda(project, "rejudge", "latest", api=api.url)
-    assert [len(images_in(request)) for request in api.requests] == [1, 0], again.stdout + again.stderr
-    assert "this image is not shown: the judge's API does not take images" in json.dumps(api.requests[1].messages)
-    assert judged(project)[-1]["details"]["notes"] == [
-        "The judge saw nothing of the session's image: the judge's API does not take images."
-    ]
+    assert sorted(len(images_in(request)) for request in api.requests) == [0, 0, 1, 1], again.stdout + again.stderr
+    assert "this image is not shown: the judge's API refused images" in json.dumps(api.requests[-1].messages)
+    for metric in ("requirementFulfillment", "toolUsage"):
+        assert judged(project, metric)[-1]["details"]["notes"] == [
+            "The judge saw nothing of the session's image: the judge's API refused images."
+        ]
 
 
 def an_image_that_is_gone_is_missed(project: Project) -> None:
@@ -113,13 +130,12 @@ def an_image_that_is_gone_is_missed(project: Project) -> None:
 
     def cites(request: ApiRequest) -> Reply:
         is_first = "cannot be cited" not in request.last_user_text
-        answer = verdict(1, evidence=SEEN) if is_first else verdict(1, "FAIL", evidence=[])
-        return tool_call(str(request.answer_tool), {"criteria": [answer]})
+        return answered(request, verdict(1, evidence=SEEN) if is_first else verdict(1, "FAIL", evidence=[]))
 
     with ScriptedApi(cites) as api:
         zelda(project, "rejudge", "latest", api=api.url)
-    assert [images_in(request) for request in api.requests] == [[], []]
-    assert "its file is gone" in api.requests[1].last_user_text
+    assert [images_in(request) for request in api.requests] == [[], [], []]
+    assert all("this image is not shown: its file is gone" in json.dumps(each.messages) for each in api.requests)
     assert judged(project)[-1]["details"]["notes"] == [
         "Of the session's image, the files of 1 are gone: the judge did not see them."
     ]

@@ -84,6 +84,8 @@ class _Tally:
     failed: int = 0
     stalled: int = 0
     last: JudgeError | None = None
+    left_out: frozenset[str] = frozenset()
+    """What the last request did without."""
     first_usd: float | None = None
     """Cost of the first reply, which no look-up has caused."""
 
@@ -210,7 +212,7 @@ class AnthropicJudge:
             try:
                 reply = await self._reply(asking, talk)
             except AttemptFailed as problem:
-                if not self._leave_out(problem, talk):
+                if not self._leave_out(problem, talk, tally):
                     await self._wait(problem, asking)
                 continue
             if await anyio.to_thread.run_sync(talk.look_up, reply, tally.later_usd, abandon_on_cancel=True):
@@ -243,6 +245,7 @@ class AnthropicJudge:
             import anthropic  # noqa: PLC0415 - preloaded
             import httpx2  # noqa: PLC0415 - its own client
 
+        asking.tally.left_out = frozenset(self._left_out)
         try:
             async with asking.client.messages.with_streaming_response.create(
                 model=self.model,
@@ -269,12 +272,15 @@ class AnthropicJudge:
         first = min(self._access.silence_seconds, self._access.timeout_seconds / 4)
         return first * 2.0**asking.tally.stalled
 
-    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any]) -> bool:
-        """Whether a refusal names something that can be done without, which is left out from now on."""
+    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any], tally: _Tally) -> bool:
+        """Whether a refusal names something that can be done without, which is left out from now on.
+
+        Another question may have learned it meanwhile: what counts is what this request had.
+        """
         if problem.status != 400:
             return False
         said = problem.error.message.lower()
-        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - self._left_out
+        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - tally.left_out
         if not talk.has_images:
             named.discard(IMAGES)
         self._left_out |= named

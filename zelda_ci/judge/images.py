@@ -34,7 +34,7 @@ BOUND = "only the last ones are shown at once; view_image shows it"
 LOOKED_UP = "too many were looked up for this question"
 GONE = "its file is gone"
 OFF = "judge.images is off"
-REFUSED = "the judge's API does not take images"
+REFUSED = "the judge's API refused images"
 
 
 @dataclass
