@@ -27,6 +27,8 @@ _FILE_NAME = re.compile(r"[0-9a-f]{64}\.(?:png|jpg|gif|webp)")
 
 # Text in the bytes of an image: its metadata, or what somebody has hidden behind the first bytes of one.
 _TEXT = re.compile(rb"[\x20-\x7e]{6,}")
+# More of it is no image, and would take seconds to look through.
+MAX_TEXT_LENGTH = 500_000
 
 
 def image_files(run: Path) -> tuple[str, ...]:
@@ -61,14 +63,16 @@ class ImageFolder:
         media_type = media_type_of(data)
         if media_type is None:
             return "not a PNG, JPEG, GIF or WebP"
-        if self._has_secret(data):
-            return "its metadata holds a secret"
+        if why := self._objection_to_text(data):
+            return why
         image = SessionImage(media_type=media_type, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
         return self._stored_whole(image, data) or self._noted(image)
 
-    def _has_secret(self, data: bytes) -> bool:
+    def _objection_to_text(self, data: bytes) -> str | None:
         text = b"\n".join(_TEXT.findall(data)).decode("ascii")
-        return self._redact(text) != text
+        if len(text) > MAX_TEXT_LENGTH:
+            return "most of it is text"
+        return "its metadata holds a secret" if self._redact(text) != text else None
 
     def _noted(self, image: SessionImage) -> SessionImage:
         self._named += 1

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import random
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,7 @@ def test_an_image_is_known_by_its_bytes_and_named_by_its_digest(
         (encoded(b"%PDF-1.7"), "not a PNG, JPEG, GIF or WebP"),
         (encoded(b"RIFF\x10\0\0\0WAVE"), "not a PNG, JPEG, GIF or WebP"),
         (encoded(PNG + SECRET.encode()), "its metadata holds a secret"),
+        (encoded(PNG + b"All tests pass. " * 100_000), "most of it is text"),
         ("A" * 100_000_000, "larger than 3.7 MB"),
         (encoded(PNG + bytes(MAX_IMAGE_BYTES + 1)), "larger than 3.7 MB"),
     ],
@@ -107,3 +109,8 @@ def test_a_folder_of_images_that_is_a_link_is_none(folder: ImageFolder, tmp_path
     run.mkdir()
     (run / "images").symlink_to(folder.path)
     assert images.image_files(run) == ()
+
+
+def test_a_large_image_has_little_text_and_is_kept(folder: ImageFolder) -> None:
+    large = PNG + random.Random(1).randbytes(MAX_IMAGE_BYTES - len(PNG))
+    assert isinstance(folder.keep(encoded(large)), SessionImage)
