@@ -32,6 +32,7 @@ CONTEXT_SHARE = 0.15
 
 BOUND = "only the last ones are shown at once; view_image shows it"
 LOOKED_UP = "too many were looked up for this question"
+TOO_SMALL = "the judge's context is too small for images"
 GONE = "its file is gone"
 OFF = "judge.images is off"
 REFUSED = "the judge's API refused images"
@@ -92,11 +93,11 @@ class SessionImages:
 
     def at_first(self) -> Room:
         """For what a question begins with."""
-        return Room(self.most, MAX_SHOWN_BYTES, BOUND)
+        return Room(self.most, MAX_SHOWN_BYTES, BOUND if self.most else TOO_SMALL)
 
     def later(self) -> Room:
         """For what is looked up."""
-        return Room(min(MAX_LOOKED_UP, self.most), MAX_LOOKED_UP_BYTES, LOOKED_UP)
+        return Room(min(MAX_LOOKED_UP, self.most), MAX_LOOKED_UP_BYTES, LOOKED_UP if self.most else TOO_SMALL)
 
     def blocks(self, texts: Sequence[str], room: Room) -> list[list[dict[str, Any]]]:
         """Texts as blocks, each image behind its line. Where not all fit, the last ones are shown: they tell most."""
@@ -128,8 +129,9 @@ class SessionImages:
         if not self.all:
             return
         count = f"{len(self.all)} images" if len(self.all) > 1 else "image"
-        if self.folder is None or self.is_refused:
-            yield f"The judge saw nothing of the session's {count}: {OFF if self.folder is None else REFUSED}."
+        reasons = {OFF: self.folder is None, REFUSED: self.is_refused, TOO_SMALL: not self.most}
+        if why := next((why for why, applies in reasons.items() if applies), None):
+            yield f"The judge saw nothing of the session's {count}: {why}."
             return
         if gone := sum(self._read(image) is None for image in self.all):
             yield f"Of the session's {count}, the files of {gone} are gone: the judge did not see them."

@@ -116,6 +116,15 @@ def test_a_small_context_has_room_for_few_images_which_count_as_tokens(tmp_path:
     assert conversation.question.tokens > images.tokens
 
 
+def test_a_context_without_room_for_any_shows_none_and_says_so(tmp_path: Path) -> None:
+    images = images_of(with_images((stored(tmp_path, png(1)),)), tmp_path, context_tokens=20_000)
+    blocks = contents(talk(images).request(set()))
+    assert data_of(blocks) == []
+    assert f"this image is not shown: {seen.TOO_SMALL}" in blocks[0]["text"]
+    assert list(images.notes()) == [f"The judge saw nothing of the session's image: {seen.TOO_SMALL}."]
+    assert images.tokens == 0
+
+
 @pytest.mark.parametrize("change", ["gone", "exchanged", "a link", "grown"])
 def test_a_file_that_is_not_what_the_transcript_names_is_not_shown(tmp_path: Path, change: str) -> None:
     image = stored(tmp_path / "images", png(1))
