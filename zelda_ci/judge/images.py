@@ -122,7 +122,7 @@ class SessionImages:
             return REFUSED
         if image.sha256 in self.shown:
             return None
-        return GONE if self._read(image) is None else "it was not shown"
+        return "it was not shown" if self._is_there(image) else GONE
 
     def notes(self) -> Iterator[str]:
         """What the judge did not see, in sentences."""
@@ -133,7 +133,7 @@ class SessionImages:
         if why := next((why for why, applies in reasons.items() if applies), None):
             yield f"The judge saw nothing of the session's {count}: {why}."
             return
-        if gone := sum(self._read(image) is None for image in self.all):
+        if gone := sum(not self._is_there(image) for image in self.all):
             yield f"Of the session's {count}, the files of {gone} are gone: the judge did not see them."
         if len(self.all) > self.most:
             yield f"Of the session's {count}, a question shows the last {self.most}; the judge can look up others."
@@ -149,11 +149,13 @@ class SessionImages:
     def _shown(self, digest: str, room: Room) -> dict[str, Any]:
         """The block that follows a line: the image, or a word about it."""
         image = self._known.get(digest)
-        data = self._read(image) if image else None
-        if image is None or data is None:
+        if image is None or not self._is_there(image):
             return self._missing(OFF if self.folder is None else GONE)
         if not room.take(image):
             return self._missing(room.why_not)
+        data = self._read(image)
+        if data is None:
+            return self._missing(GONE)
         self.shown.add(digest)
         source = {"type": "base64", "media_type": image.media_type, "data": base64.b64encode(data).decode()}
         return {"type": "image", "source": source}
@@ -182,6 +184,16 @@ class SessionImages:
             told = ""
         if rest := told + text[start:]:
             yield {"type": "text", "text": rest}
+
+    @cached_property
+    def _there(self) -> dict[SessionImage, bool]:
+        return {}
+
+    def _is_there(self, image: SessionImage) -> bool:
+        """Whether the file of an image can be shown; each is looked at once, however often it is named."""
+        if image not in self._there:
+            self._there[image] = self._read(image) is not None
+        return self._there[image]
 
     def _read(self, image: SessionImage) -> bytes | None:
         """The bytes of an image, if its file still holds what the transcript names."""

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,15 @@ def test_a_file_that_is_not_what_the_transcript_names_is_not_shown(tmp_path: Pat
     assert f"[{MARK} this image is not shown: {seen.GONE}]" in blocks[0]["text"]
     assert images.objection(image) == seen.GONE
     assert list(images.notes()) == ["Of the session's image, the files of 1 are gone: the judge did not see them."]
+
+
+def test_a_file_is_read_once_however_often_a_transcript_names_it(tmp_path: Path) -> None:
+    image = stored(tmp_path, png(1, 3_000_000))
+    images = images_of(with_images((image,) * 20_000), tmp_path)
+    began = time.process_time()
+    assert len(data_of(contents(talk(images).request(set())))) == 3
+    assert len(list(images.notes())) == 1
+    assert time.process_time() - began < 10
 
 
 def test_a_line_that_the_session_wrote_shows_nothing(tmp_path: Path) -> None:
