@@ -307,7 +307,7 @@ async def test_a_long_transcript_is_read_in_parts_with_little_overhead(
         return all_pass(request)
 
     with ScriptedApi(script) as api:
-        result = await fulfillment(api, told, "One.", "Two.")
+        result = await fulfillment(api, told, "One.", "Two.", max_lookups=0)
     assert result.score == 100.0
     assert parts_read["PASS"] == 1
     parts = [request for request in api.requests if is_part(request)]
@@ -327,7 +327,7 @@ async def test_a_long_transcript_is_read_in_parts_with_little_overhead(
 async def test_a_single_huge_turn_is_shown_by_head_and_tail_and_the_report_says_so() -> None:
     told = long_session("head" + "x" * 5_000_000 + "tail", 2)
     with ScriptedApi(all_pass) as api:
-        result = await fulfillment(api, told, "One.")
+        result = await fulfillment(api, told, "One.", max_lookups=0)
     shown = [said(request) for request in api.requests if is_part(request)]
     assert any("characters are left out here" in one and "tail" in one for one in shown)
     assert any("turns or calls that were too large" in note for note in details(result).notes)
@@ -343,7 +343,7 @@ async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
         return answer(finding(1, "PASS", PASSED), finding(2, second), finding(3, "NO_EVIDENCE"))
 
     with ScriptedApi(script) as api:
-        result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", "Two.", "Three.")
+        result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", "Two.", "Three.", max_lookups=0)
     assert verdicts(result) == ["PASS", "FAIL", "notJudged"]
     assert details(result).criteria[2].verdict is CriterionVerdict.NOT_JUDGED
     assert (result.score, result.failed) == (None, True)
@@ -356,7 +356,7 @@ async def test_a_part_that_nobody_could_read_leaves_no_result() -> None:
         return http_error(401) if unread else all_pass(request)
 
     with ScriptedApi(script) as api:
-        result = await fulfillment(api, long_session("x" * 20_000, 100), "One.")
+        result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", max_lookups=0)
     assert (result.score, result.failed) == (None, True)
 
 
@@ -467,7 +467,7 @@ async def test_a_copied_passage_cannot_forge_a_finding_and_false_quotes_of_parts
         return answer({**finding(1, "PASS", WRONG), "reasoning": forged})
 
     with ScriptedApi(script) as api:
-        await fulfillment(api, long_session("x" * 20_000, 100), "One.")
+        await fulfillment(api, long_session("x" * 20_000, 100), "One.", max_lookups=0)
     findings = said(api.requests[-1]).partition('kind="findings">\n')[2].partition("\n</evidence-")[0]
     parts = [json.loads(line) for line in findings.splitlines()]
     assert [part["part"] for part in parts] == list(range(1, len(parts) + 1))

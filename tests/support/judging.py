@@ -52,10 +52,12 @@ async def fulfillment(
     workspace: Workspace | None = None,
     votes: int = 1,
     undecided: str = "fail",
+    max_lookups: int = 20,
     **access: Any,
 ) -> EvalResult:
     """Evaluate a session, without a workspace unless there is one."""
-    resolved = suite(acceptanceCriteria=list(criteria), judge={"votes": votes}, undecided=undecided)
+    settings = {"votes": votes, "maxLookups": max_lookups}
+    resolved = suite(acceptanceCriteria=list(criteria), judge=settings, undecided=undecided)
     context = EvalContext(resolved, workspace, transcript, ApiUsage(), changes)
     evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
     return await run_evaluator(evaluator, context, Redactor())

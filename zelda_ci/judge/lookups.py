@@ -280,8 +280,10 @@ class SessionLookups:
                 yield from ((f"turn {last} call {number} (its line {at})", line) for at, line in lines)
 
 
-def lookups_of(context: EvalContext, nonce: str, redact: Redactor) -> SessionLookups:
-    """What a judge of a run may look up. Judges that share a prefix offer the same."""
+def lookups_of(context: EvalContext, nonce: str, redact: Redactor) -> SessionLookups | None:
+    """What a judge of a run may look up, if anything. Judges that share a prefix offer the same."""
+    if not context.suite.judge.max_lookups:
+        return None
     root = context.workspace.root if context.workspace else None
     has_images = context.suite.judge.images and any(call.images for call in context.transcript.tool_calls)
     return SessionLookups(context.transcript, root, nonce, redact, has_images)

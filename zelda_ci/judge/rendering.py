@@ -1,6 +1,7 @@
 """A transcript as text for a judge: cut between turns, and inside one only where it does not fit by itself."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,10 +69,14 @@ def windowed(text: str, budget_chars: int) -> str:
     text = marked(text)
     if len(text) <= budget_chars:
         return text
-    room = max(0, budget_chars - len(_marker(len(text))))
-    size = int(room * HEAD_SHARE)
-    head, tail = _to_line(text[:size]), _from_line(text[len(text) - (room - size) :])
+    head, tail = _ends(text, max(0, budget_chars - len(_marker(len(text)))))
     return head + _marker(len(text) - len(head) - len(tail)) + tail
+
+
+def _ends(text: str, room: int) -> tuple[str, str]:
+    """Head and tail of a text that is larger than the room for both, in whole lines where it has some."""
+    size = int(room * HEAD_SHARE)
+    return _to_line(text[:size]), _from_line(text[len(text) - (room - size) :])
 
 
 def _to_line(text: str) -> str:
@@ -98,16 +103,55 @@ def _closed(units: Sequence[str], gathered: Sequence[int]) -> list[Chunk]:
 
 Aside = ToolReturned | UserSaid | Denied | HookRan | Retried | Noticed
 
+# Characters of each text that a call was given or returned, by turn and number of the call.
+Limits = Mapping[tuple[int, int], int]
 
-def units(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> tuple[str, ...]:
+# How many times as much is shown of what a session most likely hangs on.
+TELLING_FACTOR = 4
+# The part that is shown of what went from and to files: it stands in the patch and in the final files, too.
+FILE_DIVISOR = 3
+# Of all commands of a session, those whose output says in which state it ended.
+LAST_COMMANDS = 10
+# Also as the beginning of a word: errors, FAILED, failures.
+_TROUBLE = re.compile(r"\b(?:error|fail|fatal|panic|exception|traceback)", re.IGNORECASE)
+
+
+def limits(transcript: SessionTranscript, max_chars: int) -> Limits:
+    """How much of each call is shown where the rest can be looked up: more of errors and the last ones, less of files.
+
+    Only of what commands print do words tell that something failed: in a file that is read they may stand for anything.
+    """
+    calls = {
+        (turn.index, number): call for turn in transcript.turns for number, call in enumerate(turn.tool_calls, start=1)
+    }
+    commands = [place for place, call in calls.items() if _is_command(call)]
+    last = set(commands[-LAST_COMMANDS:])
+    return {place: _limit(call, max_chars, is_last=place in last) for place, call in calls.items()}
+
+
+def _limit(call: ToolCall, max_chars: int, *, is_last: bool) -> int:
+    is_trouble = call.is_error or bool(_is_command(call) and call.output and _TROUBLE.search(call.output))
+    if is_last or is_trouble:
+        return max_chars * TELLING_FACTOR
+    return max_chars // FILE_DIVISOR if {"file_path", "notebook_path"} & call.input.keys() else max_chars
+
+
+def _is_command(call: ToolCall) -> bool:
+    return "command" in call.input
+
+
+def units(
+    transcript: SessionTranscript, mark: str, max_chars: int | None = None, shown: Limits | None = None
+) -> tuple[str, ...]:
     """The session as pieces that belong together, in order: a turn with its calls and their results is one.
 
     Args:
         transcript: Of any length.
         mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
         max_chars: A turn larger than this is told call by call, so that none of them is lost in its middle.
+        shown: Of longer texts of calls, head and tail around a line that says how to look up the rest.
     """
-    return tuple(piece for entry in transcript.entries for piece in _pieces(entry, mark, max_chars))
+    return tuple(piece for entry in transcript.entries for piece in _pieces(entry, mark, max_chars, shown or {}))
 
 
 # Characters of what a call was given, in its line of an outline.
@@ -146,7 +190,7 @@ def _ended(call: ToolCall) -> str:
 
 def rendered_turn(turn: Turn, mark: str = "") -> str:
     """One model response, its tool calls and what they returned, without the heading."""
-    return "\n".join(_turn_lines(turn, mark))
+    return "\n".join(_turn_lines(turn, mark, {}))
 
 
 def rendered_call(call: ToolCall, mark: str = "") -> str:
@@ -167,9 +211,9 @@ def _explained(state: McpServer) -> str:
     return f"{state.name}: {state.status}{f' ({error})' if error else ''}"
 
 
-def _pieces(entry: Turn | Aside, mark: str, max_chars: int | None) -> Iterator[str]:
+def _pieces(entry: Turn | Aside, mark: str, max_chars: int | None, shown: Limits) -> Iterator[str]:
     if isinstance(entry, Turn):
-        heading, text = _turn_heading(entry), rendered_turn(entry, mark)
+        heading, text = _turn_heading(entry), "\n".join(_turn_lines(entry, mark, shown))
     else:
         heading, text = _around(entry)
         if isinstance(entry, ToolReturned) and entry.images:
@@ -179,8 +223,8 @@ def _pieces(entry: Turn | Aside, mark: str, max_chars: int | None) -> Iterator[s
         yield piece
         return
     yield marked("\n".join((f"[{mark} {heading}, call by call]", *_words(entry))))
-    for number, call in enumerate(entry.tool_calls, start=1):
-        yield marked("\n".join((_call_heading(entry, number, mark), *_call_lines(call, mark))))
+    for number in range(1, len(entry.tool_calls) + 1):
+        yield marked("\n".join((_call_heading(entry, number, mark), *_shown_call(entry, number, mark, shown))))
 
 
 def _around(entry: Aside) -> tuple[str, str]:
@@ -205,11 +249,37 @@ def _turn_heading(turn: Turn) -> str:
     return f"turn {turn.index}{_thread(turn.parent_tool_call_id)}{invented}"
 
 
-def _turn_lines(turn: Turn, mark: str) -> Iterator[str]:
+def _turn_lines(turn: Turn, mark: str, shown: Limits) -> Iterator[str]:
     yield from _words(turn)
-    for number, call in enumerate(turn.tool_calls, start=1):
+    for number in range(1, len(turn.tool_calls) + 1):
         yield _call_heading(turn, number, mark)
-        yield from _call_lines(call, mark)
+        yield from _shown_call(turn, number, mark, shown)
+
+
+def _shown_call(turn: Turn, number: int, mark: str, shown: Limits) -> Iterator[str]:
+    """A call, with as much of each of its texts as may be shown."""
+    most = shown.get((turn.index, number))
+    line = 1
+    for text in _call_lines(turn.tool_calls[number - 1], mark):
+        if most is None or len(text) <= most:
+            yield text
+        else:
+            head, tail = _ends(text, max(0, most - MAX_MARK))
+            # Where a line was cut, its rest is looked up from that line on.
+            missing = line + _count(head) - (text[len(head)] != "\n")
+            where = f"read_turn shows them: turn {turn.index}, call {number}, first_line {missing}"
+            left_out = len(text) - len(head) - len(tail)
+            yield f"{head}\n[{mark} {left_out} characters are left out here; {where}]\n{tail}"
+        line += _count(text)
+
+
+# Characters of the line that says what is left out.
+MAX_MARK = 160
+
+
+def _count(text: str) -> int:
+    """Lines of a text before which and after which a line ends, as look-ups count them."""
+    return len(f"{text}\n".splitlines())
 
 
 def _words(turn: Turn) -> Iterator[str]:

@@ -1,14 +1,16 @@
 """The one way in which an evaluator reads a transcript, whatever its length: it never sees a chunk.
 
-A transcript that fits is told whole. A longer one is read in parts, in parallel, each part giving a finding whose
-quotes are looked up at once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's
+A short transcript is told whole. Of the long texts of a large one, head and tail are told to a judge that can look up
+the rest: most of what is paid for is files that were read, and every judge and vote pays for it. One that does not fit
+even so is read in parts, in parallel and without look-ups, each part giving a finding whose quotes are looked up at
+once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's
 API says that a question is too long after all, the room is halved. Where the judge cannot conclude from the findings,
 a conservative rule of the metric does.
 """
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,9 +19,9 @@ from pydantic import BaseModel
 from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, tokens_within
+from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, estimated_tokens, tokens_within
 from zelda_ci.judge.prompts import mark_of, render
-from zelda_ci.judge.rendering import SEPARATOR, Chunk, chunked, outline, preface, units, windowed
+from zelda_ci.judge.rendering import SEPARATOR, Chunk, Limits, chunked, limits, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
@@ -30,7 +32,15 @@ OUTLINE_SHARE = 0.1
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
 
-# Into which the room of a part is counted.
+# By the estimate: a transcript up to this size is told whole, whatever is in it.
+MAX_WHOLE_TOKENS = 25_000
+
+# Of one text in a larger transcript, see `rendering.limits`: the first of these with which the transcript fits. In real
+# sessions (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all
+# that is returned.
+MAX_TEXT_CHARS = (3000, 2000, 1000)
+
+# Into which the room of a part, and of a transcript with head and tail, is counted.
 PART_STEPS = 20
 
 # How often the room is halved: an estimate that is wrong by more than this is no estimate.
@@ -91,6 +101,8 @@ class TranscriptQuery(Generic[F, R]):
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
+    can_look_up: bool = False
+    """Whether the judge that concludes can look up what it is not shown."""
     check: Callable[[F], CheckedFinding[F]] = unchecked
     """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
 
@@ -123,18 +135,33 @@ class _Reading(Generic[F, R]):
         self._cuts = 0
 
     async def result(self) -> QueryResult[R]:
-        whole = SEPARATOR.join(self._pieces())
-        left = self._room - self._query.fixed_tokens
-        if await tokens_within(self._judge, whole, left) <= left:
-            try:
-                return QueryResult(await self._query.finish(EarlierFindings(whole, is_whole=True)))
-            except JudgeError as problem:
-                self._cut(problem)
+        for text, notes in self._tellings():
+            left = self._room - self._query.fixed_tokens
+            # What is left for judges with different questions is about as much: they shall read the same text.
+            left = self._in_steps(left) if notes else left
+            if await tokens_within(self._judge, text, left) <= left:
+                try:
+                    return QueryResult(await self._query.finish(EarlierFindings(text, is_whole=True)), notes=notes)
+                except JudgeError as problem:
+                    self._cut(problem)
+                    break
         return await self._in_parts()
 
-    def _pieces(self, max_chars: int | None = None) -> tuple[str, ...]:
+    def _tellings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The transcript in one piece, with what limits it: as much of it as a judge needs, then less."""
+        whole = SEPARATOR.join(self._pieces())
+        if not self._query.can_look_up or estimated_tokens(whole) <= MAX_WHOLE_TOKENS:
+            yield whole, ()
+            return
+        for most in MAX_TEXT_CHARS:
+            text = SEPARATOR.join(self._pieces(shown=limits(self._transcript, most)))
+            yield text, (HEAD_AND_TAIL,) if text != whole else ()
+            if text == whole:
+                return
+
+    def _pieces(self, max_chars: int | None = None, shown: Limits | None = None) -> tuple[str, ...]:
         mark = mark_of(self._query.nonce)
-        return (*preface(self._transcript, mark), *units(self._transcript, mark, max_chars))
+        return (*preface(self._transcript, mark), *units(self._transcript, mark, max_chars, shown))
 
     @property
     def _room(self) -> int:
@@ -183,9 +210,13 @@ class _Reading(Generic[F, R]):
             hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
             message = "The judge's context is too small for its question."
             raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-        # In steps, so that judges whose questions are about as long read the same parts, which are then paid once.
-        step = self._room // PART_STEPS
-        return _chars(max(budget // step * step, MIN_TOKENS) if step else budget)
+        # So that judges whose questions are about as long read the same parts, which are then paid once.
+        return _chars(max(self._in_steps(budget), MIN_TOKENS))
+
+    def _in_steps(self, tokens: int) -> int:
+        """Rounded down; less than the room of one step is nothing."""
+        step = max(1, self._room // PART_STEPS)
+        return tokens // step * step
 
     async def _findings(self, chunks: Sequence[Chunk]) -> list[F]:
         parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]
@@ -213,6 +244,10 @@ class _Reading(Generic[F, R]):
 
 
 MAX_PROBLEMS = 10
+
+HEAD_AND_TAIL = (
+    "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
+)
 
 
 def _chars(tokens: float) -> int:

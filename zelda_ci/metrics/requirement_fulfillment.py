@@ -55,6 +55,7 @@ class Panel:
             finding=PartFindings,
             finish=self._conclude,
             merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
+            can_look_up=self.lookups is not None,
             check=functools.partial(verdicts.checked_findings, sources=self.evidence.sources),
         )
 

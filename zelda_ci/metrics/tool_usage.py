@@ -65,7 +65,7 @@ class ToolPanel:
     manifest: ToolsManifest
     uses: Sequence[ToolUse]
     evidence: JudgeEvidence
-    lookups: Lookups
+    lookups: Lookups | None
     votes: int
     notes: list[str] = field(default_factory=list)
 
@@ -80,6 +80,7 @@ class ToolPanel:
             finding=ToolObservations,
             finish=self._conclude,
             merge=functools.partial(tool_claims.merged, known=self.known, sources=sources),
+            can_look_up=self.lookups is not None,
             check=functools.partial(tool_claims.checked_observations, known=self.known, sources=sources),
         )
 

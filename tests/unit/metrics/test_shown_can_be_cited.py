@@ -15,7 +15,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import units, windowed
+from zelda_ci.judge.rendering import limits, units, windowed
 from zelda_ci.metrics.evidence import Sources, look_up, problem_with
 from zelda_ci.metrics.gathering import gather
 from zelda_ci.metrics.quotes import plain
@@ -127,6 +127,19 @@ def test_what_stands_around_an_omission_holds() -> None:
     sources = Sources(turns={1: turn.model_copy(update={"tool_calls": (call,)})}, mark=MARK)
     for quote in pairs(windowed(output, 1000)):
         assert problem_with("turn 1", quote, sources) is None, quote
+
+
+def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
+    told = session(
+        *(f"Read a{at}.py -> " + "\n".join(f"line {at}.{number} of many" for number in range(300)) for at in (1, 2))
+    )
+    sources = Sources(turns={turn.index: turn for turn in told.turns}, transcript=told, mark=MARK)
+    for number, unit in enumerate(units(told, MARK, shown=limits(told, 1000)), start=1):
+        assert "characters are left out here" in unit
+        for quote in pairs(unit):
+            assert problem_with(f"turn {number} call 1", quote, sources) is None, quote
+    (mark,) = [line for line in unit.split("\n") if "left out here" in line]
+    assert look_up("turn 2 call 1", mark, sources).weakness
 
 
 @settings(max_examples=200, deadline=None)

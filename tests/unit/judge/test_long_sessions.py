@@ -1,0 +1,217 @@
+"""Large transcripts: head and tail of long texts, for judges that can look up the rest."""
+
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from tests.builders import safe, session, suite
+from tests.support.judges import ScriptedJudge
+from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
+from zelda_ci.judge.base import JudgeQuestion, estimated_tokens
+from zelda_ci.judge.lookups import SessionLookups
+from zelda_ci.judge.rendering import SEPARATOR, limits, units
+from zelda_ci.judge.transcript import (
+    MAX_TEXT_CHARS,
+    MAX_WHOLE_TOKENS,
+    EarlierFindings,
+    QueryResult,
+    TranscriptQuery,
+    query_transcript,
+)
+from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.metrics.tool_usage import ToolUsage
+from zelda_ci.redact import Redactor
+
+NONCE = "0123456789abcdef0123456789abcdef"
+MARK = NONCE[:8]
+LEFT_OUT = re.compile(
+    rf"\[{MARK} (\d+) characters are left out here; read_turn shows them: turn (\d+), call (\d+), first_line (\d+)\]"
+)
+
+
+def numbered(lines: int, what: str = "line") -> str:
+    return "\n".join(f"{what} {number} of a long text" for number in range(1, lines + 1))
+
+
+def told(transcript: SessionTranscript, most: int) -> str:
+    return SEPARATOR.join(units(transcript, MARK, shown=limits(transcript, most)))
+
+
+def with_output(output: str) -> SessionTranscript:
+    whole = session("Read a.py + Grep b.py -> x")
+    turn = whole.turns[0]
+    call = turn.tool_calls[1].model_copy(update={"output": safe(output)})
+    return whole.model_copy(update={"entries": (turn.model_copy(update={"tool_calls": (turn.tool_calls[0], call)}),)})
+
+
+def looked_up(transcript: SessionTranscript, turn: str, call: str, first_line: str, lines: int = 1) -> str:
+    lookups = SessionLookups(transcript, None, NONCE, Redactor())
+    asked = {"turn": int(turn), "call": int(call), "first_line": int(first_line), "lines": lines}
+    return str(lookups.run("read_turn", asked))
+
+
+def test_of_a_long_result_whole_lines_are_shown_and_where_the_rest_is() -> None:
+    whole = with_output(numbered(1000))
+    shown = told(whole, 1000)
+    head, count, turn, call, first, tail = LEFT_OUT.split(shown)
+    assert (turn, call) == ("1", "2")
+    last = head.rstrip().rpartition("\n")[2]
+    assert int(last.split()[1]) == head.count("of a long text")
+    assert tail.startswith("\nline ")
+    assert tail.endswith("\nline 1000 of a long text")
+    assert int(count) > 20_000
+    assert f"line {int(last.split()[1]) + 1} of a long text" in looked_up(whole, turn, call, first)
+
+
+# Nothing that is marked where it is shown.
+PLAIN = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40)
+LINES = st.lists(PLAIN | st.sampled_from(["", "x" * 300]), max_size=60)
+
+
+@settings(max_examples=100, deadline=None)
+@given(lines=LINES, most=st.integers(min_value=200, max_value=600))
+def test_nothing_but_the_middle_is_missing_and_the_look_up_begins_there(lines: list[str], most: int) -> None:
+    text = "\n".join([*lines, "the end"])
+    whole = with_output(text)
+    shown = told(whole, most)
+    if len(text) <= most:
+        assert shown.endswith(f"\n{text}")
+        return
+    before, count, turn, call, first, after = LEFT_OUT.split(shown)
+    head, tail = before.partition(f"b.py\n[{MARK} returned]\n")[2].removesuffix("\n"), after.removeprefix("\n")
+    assert len(head) + int(count) + len(tail) == len(text)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert len(shown) <= len(told(with_output(""), most)) + most
+    at = len(head) + 1 if text[len(head)] == "\n" else head.rfind("\n") + 1
+    (line, _, _) = text[at:].partition("\n")
+    assert f"\n{line}\n</evidence-" in looked_up(whole, turn, call, first)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\x0c", "\n\n"])
+def test_lines_are_counted_as_look_ups_count_them(end: str) -> None:
+    whole = with_output(end.join(f"line {number} of a long text" for number in range(1, 1000)))
+    head, _, turn, call, first, _ = LEFT_OUT.split(told(whole, 1000))
+    last = int(re.findall(r"line (\d+) of", head)[-1])
+    found = re.findall(r"line (\d+) of", looked_up(whole, turn, call, first, lines=2))
+    assert found
+    assert last <= int(found[0]) <= last + 1
+
+
+def test_a_single_long_line_is_cut_within_it_and_looked_up_from_there() -> None:
+    whole = with_output("a\n" + "word " * 2000)
+    (_, _, _, _, first, _) = LEFT_OUT.split(told(whole, 1000))
+    assert "word word" in looked_up(whole, "1", "2", first)
+
+
+def test_long_inputs_are_shortened_too_and_the_short_fields_beside_them_stay() -> None:
+    shown = told(session(f"Write {'x = 1;' * 2000}", "Read a.py"), 1000)
+    assert len(LEFT_OUT.findall(shown)) == 1
+    assert len(shown) < 2000
+
+
+def test_more_is_shown_of_errors_of_trouble_in_commands_and_of_what_ran_last_and_less_of_files() -> None:
+    long = numbered(300)
+    steps = [f"Bash make{number} -> {long}" for number in range(12)]
+    steps[0] = f"Bash make0 -> {long}\n3 FAILED tests"
+    whole = session(*steps, f"Read errors.py -> {long}\nerror", "Edit a.py", "Grep error", "Write a.py")
+    shown = limits(whole, 1000)
+    assert [shown[turn, 1] for turn in range(1, 17)] == [4000, 1000, *[4000] * 10, 333, 333, 1000, 333]
+    failed = session("Read gone.py -> error", *["Read a.py"] * 3)
+    assert limits(failed, 1000)[1, 1] == 4000
+
+
+class Finding(BaseModel):
+    """Nothing."""
+
+
+def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: int) -> tuple[QueryResult[str], int]:
+    """What the last question was told, and the number of parts that were read before."""
+    read: list[str] = []
+
+    async def finish(earlier: EarlierFindings) -> str:
+        return earlier.text
+
+    def say(question: JudgeQuestion) -> dict[str, object]:
+        read.append(question.body)
+        return {}
+
+    asked = TranscriptQuery(
+        nonce=NONCE,
+        fixed_tokens=100,
+        question=lambda part: JudgeQuestion("part", "1", "", (), part.text),
+        finding=Finding,
+        finish=finish,
+        merge=lambda _: "",
+        can_look_up=can_look_up,
+    )
+    result = anyio.run(query_transcript, transcript, ScriptedJudge(say, context_tokens=context_tokens), asked)
+    assert not any(LEFT_OUT.search(text) for text in read)
+    return result, len(read)
+
+
+LONG = session(*(f"Grep a{number} -> {numbered(200)}" for number in range(30)))
+
+
+def test_a_short_session_is_told_whole_whatever_is_in_it() -> None:
+    whole = SEPARATOR.join(units(with_output(numbered(1500)), MARK))
+    assert estimated_tokens(whole) < MAX_WHOLE_TOKENS
+    result, _ = query(with_output(numbered(1500)), can_look_up=True, context_tokens=200_000)
+    assert result == QueryResult(whole)
+
+
+def test_a_long_session_is_told_with_head_and_tail_of_long_results_where_the_rest_can_be_looked_up() -> None:
+    whole = SEPARATOR.join(units(LONG, MARK))
+    result, _ = query(LONG, can_look_up=True, context_tokens=200_000)
+    assert len(LEFT_OUT.findall(result.value)) == 30
+    assert len(result.value) < 0.7 * len(whole)
+    assert any("head and tail" in note for note in result.notes)
+    assert query(LONG, can_look_up=False, context_tokens=200_000)[0] == QueryResult(whole)
+
+
+@pytest.mark.parametrize(
+    ("context_tokens", "most"), [(60_000, MAX_TEXT_CHARS[0]), (40_000, MAX_TEXT_CHARS[1]), (20_000, MAX_TEXT_CHARS[2])]
+)
+def test_less_is_shown_only_where_it_does_not_fit_otherwise(context_tokens: int, most: int) -> None:
+    result, parts = query(LONG, can_look_up=True, context_tokens=context_tokens)
+    assert result.value == told(LONG, most)
+    assert parts == 0
+
+
+def test_parts_are_read_whole_because_their_readers_look_nothing_up() -> None:
+    _, parts = query(LONG, can_look_up=True, context_tokens=15_000)
+    assert parts > 1
+
+
+def test_a_text_too_large_for_a_part_of_its_own_is_shown_by_head_and_tail_and_the_note_says_so() -> None:
+    result, _ = query(with_output("x" * 200_000), can_look_up=False, context_tokens=60_000)
+    assert any("turns or calls that were too large" in note for note in result.notes)
+
+
+def test_results_that_are_all_short_are_told_whole_in_any_session() -> None:
+    many = session(*(f"Read a{number}.py -> {numbered(20)}" for number in range(200)))
+    result, _ = query(many, can_look_up=True, context_tokens=200_000)
+    assert result == QueryResult(SEPARATOR.join(units(many, MARK)))
+
+
+@pytest.mark.parametrize("max_lookups", [0, 20])
+def test_both_judges_are_told_the_same_and_all_where_they_may_not_look_up(max_lookups: int, tmp_path: Path) -> None:
+    rule = ManifestItem(kind=ItemKind.RULE, name=safe("r.md"), file=safe("r.md"), loaded=True, text=safe("Test it."))
+    resolved = suite(acceptanceCriteria=["It works."], judge={"maxLookups": max_lookups})
+    context = EvalContext(resolved, None, LONG, ApiUsage(), None, manifest=ToolsManifest(items=(rule,)))
+    judge = ScriptedJudge(lambda _: {"criteria": [], "findings": []})
+    for kind in (RequirementFulfillment, ToolUsage):
+        anyio.run(run_evaluator, kind(judge, NONCE, Redactor()), context, Redactor())
+    assert {question.name for question in judge.asked} == {"requirement-fulfillment", "tool-usage"}
+    (common,) = {question.common for question in judge.asked}
+    assert common
+    assert bool(LEFT_OUT.search("".join(common.blocks))) is bool(max_lookups)
+    assert {question.lookups is not None for question in judge.asked} == {bool(max_lookups)}
