@@ -25,8 +25,12 @@ class Grammar:
     """The line with which the runner begins; a run that began and has no summary never ended."""
     below: str = ""
     """The next line that is not blank, with groups of its own; without it this is no summary."""
+    above: str = ""
+    """One of the two nearest lines above that are not blank; without it this is no summary."""
     names: str = ""
     """A failing test's line, its name in the first group."""
+    listed_below: bool = False
+    """Whether failing tests are listed below the summary; else above it, or around it."""
     by_names: bool = False
     """Whether failures in the summary are assertions, so that failing tests are counted by their names."""
     repeat: str = "each"
@@ -58,6 +62,10 @@ class Grammar:
         return re2.compile(whole(self.parts))
 
     @cached_property
+    def above_pattern(self) -> "re2._Regexp[str]":
+        return re2.compile(whole(self.above))
+
+    @cached_property
     def below_pattern(self) -> "re2._Regexp[str]":
         return re2.compile(whole(self.below))
 
@@ -75,6 +83,7 @@ N = r"\d{1,9}"
 _TIME = r"[\d.:]+ ?(?:[mnu\xb5\x{3bc}]?s|m|min|sec(?:ond)?s?|milliseconds|microseconds|h)?"
 _JVM = ("ScalaTest", "Specs2", "MUnit", "ZIO Test", "Kotest", "JUnit 4", "TestNG", "utest")
 _MOCHA = ("Mocha",)
+_DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
 
 _OUTCOMES = (
     "(?i:pass|fail|succe|\\bok\\b|error|tests?\\b|specs?\\b|examples?\\b|scenarios?\\b|total|cases\\b|ran\\b|executed)"
@@ -102,6 +111,10 @@ GRAMMARS: tuple[Grammar, ...] = (
             start=r"\*+ Start testing of \S+ \*+", names=r"^(?:FAIL!|XPASS)  : (\S+?)(?:\(.*)?$"),
     Grammar("Boost.UT", rf"All tests passed \({N} asserts? in (?P<p>{N}) tests?\)"),
     Grammar("Boost.UT", rf"tests: +(?P<t>{N}) \| (?P<f>{N}) failed"),
+    Grammar("Catch2", rf"All tests passed \({N} assertions? in (?P<p>{N}) test cases?\)"),
+    Grammar("Catch2", r"(?P<p>No) tests ran", above=r"=====.*"),
+    Grammar("Catch2", rf"test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?", below=r"assertions: .*"),
+    Grammar("doctest", rf"\[doctest\] test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?", below=r"\[doctest\] assertions: .*"),
     Grammar("snitch", rf"(?:success|error): .*\((?P<t>{N}) test cases?(?:, (?P<f>{N}) failed)?.*\)"),
     Grammar("bandit", rf"Test run complete\. (?P<l>{N} tests? run\. {N} succeeded\..*)"),
     Grammar("lest", rf"[^\w]*[Aa]ll (?P<p>{N}) tests? passed\.?(?: in [\d.]+s\.)?"),
@@ -138,6 +151,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("JUnit 4", rf"OK \((?P<p>{N}) tests?\)", names=r"^\d+\) (\S.*)$"),
     Grammar("JUnit 4", rf"Tests run: (?P<t>{N}), {{1,2}}Failures: (?P<f>{N})(?:, {{1,2}}Errors: (?P<e>{N}))?", names=r"^\d+\) (\S.*)$"),
     Grammar("Ant", rf"Tests run: (?P<t>{N}), Failures: (?P<f>{N}), Errors: (?P<e>{N})(?:, Skipped: (?P<s>{N}))?, Time elapsed: .* sec"),
+    Grammar("Gradle", rf"(?P<t>{N}) tests? completed(?:, (?P<f>{N}) failed)?(?:, (?P<s>{N}) skipped)?", names=r"^(\S+ > .+) FAILED$"),
     Grammar("gradle-test-logger", rf"(?:SUCCESS|FAILURE): Executed (?P<t>{N}) tests? in .*?(?: \((?:(?P<f>{N}) failed)?(?:, )?(?:(?P<s>{N}) skipped)?\))?", holds=("Gradle",)),
     # Functional languages
     Grammar("ExUnit", rf"(?:{N} (?:doctests?|propert(?:y|ies)), )*{N} tests?, {N} failures?(?:, {N} (?:excluded|skipped|invalid))*",
@@ -194,11 +208,18 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("AUnit", rf"Total Tests Run: +(?P<t>{N})", rows=3),
     Grammar("Pester", rf"Tests Passed: {N}, Failed: {N}, Skipped: {N},? .*", start=r"Starting discovery in \d+ files\.", parts=rf"Container failed: (?P<e>{N})", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
     Grammar("Bacon", rf"(?P<t>{N}) specifications \({N} requirements\), (?P<f>{N}) failures, (?P<e>{N}) errors"),
+    Grammar("RSpec", rf"(?P<t>{N}) examples?, (?P<f>{N}) failures?(?:, (?P<s>{N}) pending)?(?:, (?P<e>{N}) errors? occurred outside of examples)?",
+            above=r"Finished in [\d.]+.*", outside="errored", names=r"^rspec \S+ # (\S.*)$", listed_below=True),
+    Grammar("test-unit", rf"(?P<t>{N}) tests, {N} assertions, (?P<f>{N}) failures, (?P<e>{N}) errors, (?P<s>{N}) pendings, (?P<s2>{N}) omissions, {N} notifications",
+            above=r"Finished in [\d.]+.*", names=r"^(?:Failure|Error): ([\w?!]+\([\w:]+\))"),
     Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", names=r"^(\b\B)$", by_names=True,
             below=rf"(?:OK|FAILED)(?: \((?:failures=(?P<f>{N}))?,?(?:skipped=(?P<s>{N}))?\))?"),
     Grammar("cram", rf"# Ran (?P<t>{N}) tests?, (?P<s>{N}) skipped, (?P<f>{N}) failed\."),
     Grammar("tcltest", rf"\S+:\s+Total\s+(?P<t>{N})\s+Passed\s+(?P<p>{N})\s+Skipped\s+(?P<s>{N})\s+Failed\s+(?P<f>{N})"),
     # Node and browsers
+    Grammar("Jasmine", rf"(?P<t>{N}) specs?, (?P<f>{N}) failures?(?:, (?P<s>{N}) pending specs?)?", below=r"Finished in [\d.]+ seconds?", names=r"^\d+\) (\S.*)$"),
+    Grammar("Jasmine", r"(?P<p>No) specs found", below=r"Finished in [\d.]+ seconds?"),
+    Grammar("node-tap", r"# \{ (?P<l>total: .*) \}", names=r"^\x{2716} (\S.*)$"),
     Grammar("Karma", rf"(?:.*: )?Executed (?P<r>{N}) of (?P<t>{N})(?: \((?P<f>{N}) FAILED\))?(?: \(skipped (?P<s>{N})\))?(?: SUCCESS)? \(.* / .*\)", repeat="progress"),
     Grammar("Karma", rf"TOTAL: (?:(?P<f>{N}) FAILED, )?(?P<p>{N}) SUCCESS", holds=("Karma",)),
     Grammar("Cypress", rf" *(?:\x{{2714}}|\x{{2716}}|\x{{221a}}|\xd7) +(?:All specs passed!|{N} of {N} failed \(\d+%\)) +[\d:]+[smh]* +(?P<t>{N}) +(?P<p>{N}|-) +(?P<f>{N}|-) +(?P<s>{N}|-) +(?P<s2>{N}|-)",
@@ -240,6 +261,11 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Nette Tester", rf"OK \((?P<l>{N} tests?.*?), [\d.]+ seconds\)"),
     Grammar("Nette Tester", rf"FAILURES! \((?P<l>{N} tests?, {N} failures?.*?), [\d.]+ seconds\)"),
     # .NET
+    Grammar(".NET", rf" *(?:Passed|Failed|Skipped|No test is available)! +- +Failed: +(?P<f>{N}), Passed: +(?P<p>{N}), Skipped: +(?P<s>{N}), Total: +(?P<t>{N}).*", names=_DOTNET_NAME),
+    Grammar(".NET", rf"Test summary: total: (?P<t>{N}), failed: (?P<f>{N}), succeeded: (?P<p>{N}), skipped: (?P<s>{N}).*", repeat="nested", names=_DOTNET_NAME),
+    Grammar(".NET", r"Test run summary: .*", repeat="nested", names=_DOTNET_NAME,
+            parts=rf" +(?:total: (?P<t>{N})|failed: (?P<f>{N})|succeeded: (?P<p>{N})|skipped: (?P<s>{N}))"),
+    Grammar(".NET", rf"Total tests: (?P<t>{N})", rows=3, repeat="nested", names=_DOTNET_NAME),
     Grammar("xUnit.net", rf".* Total: (?P<t>{N}), Errors: (?P<e>{N}), Failed: (?P<f>{N}), Skipped: (?P<s>{N}),.*", outside="errored"),
     Grammar("NUnit", rf" *Test Count: {N}, Passed: {N}, Failed: {N}, .*"),
     Grammar("NUnit", rf"Tests run: (?P<t>{N}), Errors: (?P<e>{N}), Failures: (?P<f>{N}), Inconclusive: (?P<s>{N}), Time: .*"),

@@ -130,15 +130,18 @@ def _inside(spans: Sequence[Tally], tally: Tally) -> bool:
 
 
 def _unrepeated(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
-    """Without what the table reads where a runner's own reader reads it too."""
-    own = [tally for _, tally in tallied if tally.head < 0]
-    ends = sorted((tally.last, number) for number, tally in enumerate(own))
-    lasts = [last for last, _ in ends]
+    """Without what the table reads where a runner's own reader reads it too, or where it closes a stream."""
+    own = sorted(((source, tally) for source, tally in tallied if tally.head < 0), key=lambda item: item[1].last)
+    lasts = [tally.last for _, tally in own]
 
     def repeated(tally: Tally) -> bool:
-        low, high = bisect_right(lasts, tally.head - _NEAR - 1), bisect_right(lasts, tally.last + _NEAR)
-        near = (own[number] for _, number in ends[low:high])
-        return any(_outcome(other) == _outcome(tally) or tally.head <= other.last <= tally.last for other in near)
+        near = own[bisect_right(lasts, tally.head - _NEAR - 1) : bisect_right(lasts, tally.last + _NEAR)]
+        return any(
+            # Of two runners that are told apart by their summaries, both may have the same numbers.
+            (_outcome(other) == _outcome(tally) and (source == "stream" or not tally.certain))
+            or tally.head <= other.last <= tally.last
+            for source, other in near
+        )
 
     return [(source, tally) for source, tally in tallied if tally.head < 0 or tally.doubt or not repeated(tally)]
 

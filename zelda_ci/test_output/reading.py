@@ -12,9 +12,9 @@ from zelda_ci.test_output import documents
 from zelda_ci.test_output.grammars import GENERIC
 from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
-from zelda_ci.test_output.runners import go_and_rust, jest, jvm_and_dotnet, native, node, python, ruby_and_php, tap
+from zelda_ci.test_output.runners import go_and_rust, jest, jvm, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_julia, read_marks, read_summaries
-from zelda_ci.test_output.tally import GAP, MAX_WIDTH, NAMES_KEPT, Lines, Output, Recogniser, Tally
+from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, Recogniser, Tally, first_names
 from zelda_ci.test_output.words import kind_of
 
 _LABEL = re2.compile(
@@ -89,12 +89,10 @@ FORMATS = (
     Format(jest.read_jest, "summary", ("Test Suites:",)),
     Format(jest.read_vitest, "summary", ("Test Files ",)),
     Format(node.read_mocha, "summary", (" passing (",)),
-    Format(node.read_jasmine, "summary", (" spec", "No specs found")),
     Format(node.read_ava, "summary", ("  \u2500",)),
     Format(node.read_node, "summary", ("\u2139 tests ",)),
     Format(node.read_bun, "summary", ("Ran ",)),
     Format(node.read_deno, "summary", (" passed",)),
-    Format(node.read_node_tap, "summary", ("# { total: ",)),
     Format(node.read_playwright, "summary", ("Running ",)),
     Format(go_and_rust.read_verbose, "summary", ("=== RUN ",)),
     Format(go_and_rust.read_packages, "summary", ("ok  \t", "FAIL\t", "?   \t")),
@@ -102,20 +100,13 @@ FORMATS = (
     Format(go_and_rust.read_nextest, "summary", (" run: ",)),
     Format(native.read_ctest, "summary", ("Test project ",)),
     Format(native.read_googletest, "summary", ("[====",)),
-    Format(native.read_catch2, "summary", ("test cases: ", "All tests passed (", "No tests ran")),
-    Format(ruby_and_php.read_rspec, "summary", (" example",)),
     Format(ruby_and_php.read_minitest, "summary", (" runs, ",)),
-    Format(ruby_and_php.read_test_unit, "summary", (" notifications",)),
     Format(ruby_and_php.read_phpunit, "summary", ("PHPUnit ",)),
     Format(ruby_and_php.read_pest, "summary", (" assertion",)),
     Format(tap.read_bats, "summary", (" failure",)),
     Format(tap.read_prove, "summary", ("Files=",)),
     Format(read_julia, "summary", ("Test Summary: ",)),
-    Format(jvm_and_dotnet.read_surefire, "summary", ("Tests run: ",)),
-    Format(jvm_and_dotnet.read_gradle, "summary", (" completed",)),
-    Format(
-        jvm_and_dotnet.read_dotnet, "summary", ("Failed: ", "Total tests: ", "Test summary: ", "Test run summary: ")
-    ),
+    Format(jvm.read_surefire, "summary", ("Tests run: ",)),
 )
 
 
@@ -138,7 +129,7 @@ HOW_TO_GET_COUNTS = (
 )
 MAX_NAME_LENGTH = 300
 # Runners that start one program after the other: to the user they are one run.
-_MERGED = frozenset({"Cargo"})
+_MERGED = frozenset({"Cargo", ".NET"})
 
 
 def well_known_reports() -> tuple[str, ...]:
@@ -198,7 +189,7 @@ def combine(runners: Iterable[RunnerCounts]) -> tuple[RunnerCounts, ...]:
 def _sum(first: RunnerCounts, second: RunnerCounts) -> RunnerCounts:
     parts = ("passed", "failed", "errored", "skipped", "flaky")
     total = {part: getattr(first, part) + getattr(second, part) for part in parts}
-    return first.replace(**total, failures=(*first.failures, *second.failures)[:NAMES_KEPT])
+    return first.replace(**total, failures=first_names((*first.failures, *second.failures)))
 
 
 def from_output(lines: Lines) -> tuple[Ledger, list[str]]:

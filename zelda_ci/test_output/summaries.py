@@ -9,7 +9,7 @@ from typing import Any
 import re2
 
 from zelda_ci.test_output.grammars import GRAMMARS, Grammar
-from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, preceding
 from zelda_ci.test_output.words import MAX_COUNT, counts_in, kind_of
 
 _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
@@ -70,6 +70,8 @@ def likely_lines(lines: Lines) -> Iterator[int]:
 def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
     match = grammar.pattern.match(lines[index])
     if not match or (not grammar.certain and _TITLE.match(lines[index])):
+        return None
+    if grammar.above and not any(map(grammar.above_pattern.match, preceding(lines, index, 2))):
         return None
     # A line that only begins the block of others counts nothing itself.
     begins = (grammar.parts or grammar.below) and not grammar.pattern.groupindex
@@ -232,9 +234,8 @@ def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[st
         starts[form] = [start for start in starts.get(form, ()) if start > tally.last]
         previous[form] = tally.last
         first = begun[-1] if begun else after + 1
-        named = _failures(lines[first : tally.last + MAX_LIST_LENGTH], grammar, tally)
-        if named:
-            yield replace(named, first=begun[-1] if begun else tally.head, proven=bool(begun))
+        listed = lines[tally.last if grammar.listed_below else first : tally.last + MAX_LIST_LENGTH]
+        yield replace(_failures(listed, grammar, tally), first=first, proven=bool(begun))
         yield from (_unended(form, start) for start in begun[:-1])
     for form, open_starts in starts.items():
         yield from (_unended(form, start) for start in open_starts)
@@ -299,7 +300,7 @@ def _unended(form: str, start: int) -> Tally:
     return Tally(form, first=start, last=start, head=start, doubt=f"a run of {form} began and did not end")
 
 
-def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally | None:
+def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally:
     """With the names of failing tests, which count where the summary counts assertions."""
     if not grammar.names or not tally.failed + tally.errored:
         return tally
@@ -313,4 +314,5 @@ def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally | None:
         return replace(
             tally, passed=whole - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names)
         )
-    return replace(tally, failures=first_names(names))
+    # What else is listed in the same way, pending tests say, stands below the failures.
+    return replace(tally, failures=first_names(names)[: tally.failed + tally.errored])

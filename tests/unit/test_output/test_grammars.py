@@ -217,6 +217,43 @@ SUMMARIES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
     "Dredd": ("complete: 2 passing, 1 failing, 0 errors, 1 skipped, 4 total", (2, 1, 0, 1)),
     "an unknown runner in one line": ("Results: 2 passed, 1 failed, 1 skipped (4 total) in 0.1s", (2, 1, 0, 1)),
     "an unknown runner in labelled lines": ("Tests run: 4\nPassed: 2\nFailed: 1\nSkipped: 1\n", (2, 1, 0, 1)),
+    "RSpec": (
+        "Finished in 0.01 seconds (files took 0.1 seconds to load)\n4 examples, 1 failure, 1 pending, "
+        "1 error occurred outside of examples\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # A does b",
+        (2, 1, 1, 1),
+    ),
+    "test-unit": (
+        "Failure: test_b(TestX)\nFinished in 0.1 seconds.\n------\n"
+        "4 tests, 4 assertions, 1 failures, 0 errors, 1 pendings, 0 omissions, 0 notifications",
+        (2, 1, 0, 1),
+    ),
+    "Jasmine": (
+        "Failures:\n1) A does b\n\nPending:\n\n1) A does c\n\n3 specs, 1 failure, 1 pending spec\nFinished in 0.1 seconds",
+        (1, 1, 0, 1),
+    ),
+    "Gradle": ("A > b() FAILED\n    x\n\n4 tests completed, 1 failed, 1 skipped", (2, 1, 0, 1)),
+    "Catch2": (
+        "test cases: 4 | 2 passed | 1 failed | 1 failed as expected\nassertions: 5 | 4 passed | 1 failed",
+        (2, 1, 0, 1),
+    ),
+    "doctest": (
+        "[doctest] test cases:  3 |  2 passed | 1 failed | 1 skipped\n[doctest] assertions: 5 | 4 passed | 1 failed |",
+        (2, 1, 0, 1),
+    ),
+    ".NET, two assemblies and their total": (
+        "  Failed T.A [10 ms]\nFailed!  - Failed:     1, Passed:     2, Skipped:     1, Total:     4, Duration: 10 ms - a.dll\n"
+        "  Failed T.B [10 ms]\nFailed!  - Failed:     1, Passed:     0, Skipped:     0, Total:     1, Duration: 10 ms - b.dll\n"
+        "Test summary: total: 5, failed: 2, succeeded: 2, skipped: 1, duration: 1s",
+        (2, 2, 0, 1),
+    ),
+    ".NET, VSTest": (
+        "Total tests: 4\n     Passed: 2\n     Failed: 1\n    Skipped: 1\n Total time: 1.2 Seconds",
+        (2, 1, 0, 1),
+    ),
+    ".NET, testing platform": (
+        "Test run summary: Failed!\n  total: 4\n  failed: 1\n  succeeded: 2\n  skipped: 1\n  duration: 1s 200ms",
+        (2, 1, 0, 1),
+    ),
 }
 
 
@@ -243,6 +280,22 @@ def test_the_time_that_a_log_puts_before_each_line_changes_no_number(name: str, 
     stamped = "".join(f"{stamp}{line}\n" for line in text.split("\n"))
     summary = read_tests(Output(stamped), (), 1, Redactor())
     assert [(one.passed, one.failed, one.errored, one.skipped) for one in summary.runners] == [wanted]
+
+
+def test_a_failing_test_is_named_with_its_own_run() -> None:
+    runs = [
+        f"Finished in 0.01 seconds\n3 examples, 1 failure\n\nFailed examples:\n\nrspec ./a_spec.rb:3 # {name}\n"
+        for name in ("first", "second")
+    ]
+    found = read_tests(Output("\n".join(runs)), (), 1, Redactor())
+    assert [runner.failures for runner in found.runners] == [("first",), ("second",)]
+
+
+def test_two_runners_may_have_the_same_numbers() -> None:
+    rspec, other = "Finished in 0.01 seconds\n3 examples, 0 failures", "ran\n# Running:\n\nFinished in 0.1s\n"
+    minitest = f"{other}3 runs, 3 assertions, 0 failures, 0 errors, 0 skips"
+    found = read_tests(Output(f"{rspec}\n{minitest}\n"), (), 0, Redactor())
+    assert [(runner.format, runner.passed) for runner in found.runners] == [("RSpec", 3), ("Minitest", 3)]
 
 
 def test_every_row_names_its_groups_as_the_reader_knows_them() -> None:

@@ -1,4 +1,4 @@
-"""CTest, GoogleTest, Catch2 and doctest."""
+"""CTest and GoogleTest."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
@@ -6,7 +6,7 @@ from typing import Any
 
 import re2
 
-from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, following, matches, number, numbers
+from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number
 
 _PROJECT = re2.compile(r"Test project \S")
 _PERCENT = re2.compile(r"(\d+)% tests passed, (\d+) tests? failed out of (\d+)$")
@@ -20,11 +20,6 @@ _GTEST_END = re2.compile(r"\[=+\] (\d+) tests? from \d+ test (?:suite|case)s? ra
 _GTEST_COUNT = re2.compile(r"\[  (PASSED|SKIPPED|FAILED) \s?\] (\d+) tests?(?:\.|, listed below:)$")
 _GTEST_NAME = re2.compile(r"\[  FAILED  \] ([^\s,]+)(?:, where .*)?$")
 _GTEST_OFF = re2.compile(r"  YOU HAVE (\d+) DISABLED TESTS?$")
-
-_CATCH_CASES = re2.compile(r"(\[doctest\] )?test cases: +(\d+) \| (.*?)(?: \|)?$")
-_CATCH_ALL = re2.compile(r"All tests passed \(\d+ assertions? in (\d+) test cases?\)$")
-_CATCH_NONE = re2.compile(r"No tests ran$")
-_CATCH_WORDS = "passed|failed|skipped|failed as expected"
 
 
 def read_ctest(lines: Lines) -> Iterable[Tally]:
@@ -108,33 +103,3 @@ def _googletest(lines: Lines, span: tuple[int, int], announced: int | None, ran:
         failures=first_names(names), first=span[0], last=span[1],
         announced=None if announced is None else announced + disabled,
     )  # fmt: skip
-
-
-def read_catch2(lines: Lines) -> Iterable[Tally]:
-    """One tally per closing lines of a Catch2 or doctest program."""
-    start = 0
-    for index, line in enumerate(lines):
-        tally = _catch2(lines, start, index, line) if line[:1] in "[tAN" else None
-        if tally:
-            yield tally
-            start = index + 1
-
-
-def _catch2(lines: Lines, start: int, index: int, line: str) -> Tally | None:
-    if match := _CATCH_ALL.match(line):
-        return Tally("Catch2", number(match, 1), first=start, last=index)
-    if _CATCH_NONE.match(line) and index and lines[index - 1].startswith("====="):
-        return Tally("Catch2", first=start, last=index)
-    match = _CATCH_CASES.match(line)
-    if not match:
-        return None
-    below = next((text for _, text in following(lines, index + 1, 1)), "")
-    # The line of test cases alone is one that a test may print; that of assertions below it is not.
-    if not below.removeprefix("[doctest] ").startswith("assertions:"):
-        return None
-    counts = numbers(re2.sub(r" {2,}", " ", match[3]), _CATCH_WORDS)
-    if counts is None:
-        return None
-    skipped = counts.get("skipped", 0) + counts.get("failed as expected", 0)
-    form = "doctest" if match[1] else "Catch2"
-    return Tally(form, counts.get("passed", 0), counts.get("failed", 0), skipped=skipped, first=start, last=index)

@@ -1,4 +1,4 @@
-"""node:test, Mocha, Bun, Deno, node-tap and Playwright."""
+"""node:test, Mocha, AVA, Bun, Deno and Playwright."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -22,9 +22,6 @@ _DENO = re2.compile(
     r"(?: \| (\d+) ignored(?: \(\d+ steps?\))?)?(?: \| \d+ measured)?(?: \| \d+ filtered out)? \(\d\w*\)$"
 )
 _DENO_NAME = re2.compile(r"(\S.* => (?:\./|file:|https?:)\S+)$")
-
-_NODE_TAP = re2.compile(r"# \{ total: (\d+)((?:, \w+: \d+)*) \}$")
-_NODE_TAP_FAILED = re2.compile(r"\x{2716} (\S.*)$")
 
 _PLAY_START = re2.compile(r"Running (\d+) tests? using \d+ workers?")
 _PLAY_COUNT = re2.compile(r" {2}(\d+) (passed|failed|flaky|skipped|did not run|interrupted)(?: \([^)]*\))?$")
@@ -100,20 +97,6 @@ def read_deno(lines: Lines) -> Iterable[Tally]:
             start = index + 1
 
 
-def read_node_tap(lines: Lines) -> Iterable[Tally]:
-    """One tally per closing comment of node-tap's own reporters."""
-    start = 0
-    for index, match in matches(lines, _NODE_TAP):
-        counts = {word: int(count) for word, count in re2.findall(r"(\w+): (\d{1,9})", match[2])}
-        names = (name[1] for _, name in matches(lines[start:index], _NODE_TAP_FAILED))
-        yield Tally(
-            "node-tap", counts.get("pass", 0), counts.get("fail", 0),
-            skipped=counts.get("skip", 0) + counts.get("todo", 0),
-            failures=first_names(names) if counts.get("fail") else (), first=start, last=index,
-        )  # fmt: skip
-        start = index + 1
-
-
 def read_playwright(lines: Lines) -> Iterable[Tally]:
     """One tally per `Running N tests`; of counts that stand there twice, the last."""
     starts = [*((index, number(match, 1)) for index, match in matches(lines, _PLAY_START)), (len(lines), 0)]
@@ -145,10 +128,6 @@ _FAILING = re2.compile(r" *(\d+) failing$")
 _CHECK = re2.compile(r" +[\x{2714}\x{2713}\x{221a}] ")
 _DOTS = re2.compile(r" {2}([.\x{2024}!,\x{204e}]+)$")
 _TITLE = re2.compile(r" {2}\d+\) (\S.*)$")
-
-_SPECS = re2.compile(r"(?:(\d+) specs?, (\d+) failures?(?:, (\d+) pending specs?)?|No specs found)$")
-_FINISHED = re2.compile(r"Finished in [\d.]+ seconds?$")
-_NUMBERED = re2.compile(r"\d+\) (\S.*)$")
 
 _AVA_RULE = re2.compile(r" {2}\x{2500}+$")
 _AVA_COUNT = re2.compile(
@@ -209,29 +188,6 @@ def _mocha_names(lines: Lines, start: int, count: int) -> Iterator[str]:
         if title and title[-1].endswith(":"):
             yield " ".join(title)[:-1]
             title = []
-
-
-def read_jasmine(lines: Lines) -> Iterable[Tally]:
-    """One tally per `N specs, M failures` that is followed by how long it took."""
-    start = 0
-    for index, match in matches(lines, _SPECS):
-        if any(_FINISHED.match(line) for _, line in following(lines, index + 1, 1)):
-            failed, pending = number(match, 2), number(match, 3)
-            names = _jasmine_names(lines[start:index]) if failed else ()
-            yield Tally(
-                "Jasmine", max(0, number(match, 1) - failed - pending), failed, skipped=pending,
-                failures=first_names(names), first=start, last=index,
-            )  # fmt: skip
-            start = index + 1
-
-
-def _jasmine_names(lines: Lines) -> Iterator[str]:
-    listing = False
-    for line in lines:
-        if line.startswith(("Failures:", "Pending:")):
-            listing = line.startswith("Failures:")
-        elif listing and (match := _NUMBERED.match(line)):
-            yield match[1]
 
 
 def read_ava(lines: Lines) -> Iterable[Tally]:

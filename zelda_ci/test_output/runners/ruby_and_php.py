@@ -1,27 +1,16 @@
-"""RSpec, Minitest, test-unit, PHPUnit and Pest."""
+"""Minitest, PHPUnit and Pest."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import re2
 
-from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number, numbers, preceding
+from zelda_ci.test_output.tally import Lines, Tally, first_names, matches, number, numbers
 
-_EXAMPLES = re2.compile(
-    r"(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$"
-)
 _TOOK = re2.compile(r"Finished in [\d.]+")
-_RSPEC_FAILED = re2.compile(r"rspec \S+ # (\S.*)$")
-
 _RUNS = re2.compile(r"(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips$")
 _MINITEST_HEAD = re2.compile(r" *\d+\) (?:Failure|Error):$")
 _MINITEST_NAME = re2.compile(r"(\S+#[^\s:\[]+)")
-_UNIT = re2.compile(
-    r"(\d+) tests, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) pendings, (\d+) omissions, \d+ notifications$"
-)
-_UNIT_NAME = re2.compile(r"(?:Failure|Error): ([\w?!]+\([\w:]+\))")
-
 _PHPUNIT = re2.compile(r"PHPUnit \d+\.\d+")
 _PHP_OK = re2.compile(r"OK \((\d+) tests?, \d+ assertions?\)$")
 _PHP_TESTS = re2.compile(r"Tests: (\d+), Assertions: \d+((?:, [\w ]+: \d+)*)\.$")
@@ -33,64 +22,26 @@ _PEST = re2.compile(r"  Tests: {2,}(\d.*?) \(\d+ assertions?\)$")
 _PEST_WORDS = "failed|passed|skipped|todos?|incomplete|risky|deprecated|warnings?|notices?"
 
 
-def read_rspec(lines: Lines) -> Iterable[Tally]:
-    """One tally per `N examples, M failures` right under how long it took."""
-    for first, index, match in _timed(lines, _EXAMPLES, 1):
-        failed, pending, errored = (number(match, group) for group in (2, 3, 4))
-        names = (
-            (name[1] for _, name in matches(lines[index : index + MAX_LIST_LENGTH], _RSPEC_FAILED)) if failed else ()
-        )
-        passed = max(0, number(match, 1) - failed - pending)
-        yield Tally("RSpec", passed, failed, errored, pending, failures=first_names(names), first=first, last=index)
-
-
-def _timed(lines: Lines, pattern: Any, above: int | None) -> Iterator[tuple[int, int, Any]]:
-    """Start, line and match of counts that stand under a `Finished in`; tests may print the counts alone.
-
-    Args:
-        lines: The output.
-        pattern: Of the counts.
-        above: How many lines above them it may stand; any number where it is None.
-    """
-    start, took = 0, -1
-    for index, line in enumerate(lines):
-        if line[:1] == "F" and _TOOK.match(line):
-            took = index
-        elif line[:1].isdecimal() and (match := pattern.match(line)) and _took(lines, index, took - start, above):
-            yield start, index, match
-            start = index + 1
-
-
-def _took(lines: Lines, index: int, since: int, above: int | None) -> bool:
-    return since >= 0 if above is None else any(_TOOK.match(line) for line in preceding(lines, index, above))
-
-
 def read_minitest(lines: Lines) -> Iterable[Tally]:
     """One tally per `N runs, …` somewhere after how long it took: failures stand between the two."""
-    for first, index, match in _timed(lines, _RUNS, None):
-        total, failed, errored, skipped = (number(match, group) for group in (1, 2, 3, 4))
-        names = _minitest_names(lines[first:index]) if failed or errored else ()
-        yield Tally(
-            "Minitest", max(0, total - failed - errored - skipped), failed, errored, skipped,
-            failures=first_names(names), first=first, last=index,
-        )  # fmt: skip
+    start, timed = 0, False
+    for index, line in enumerate(lines):
+        timed = timed or (line[:1] == "F" and bool(_TOOK.match(line)))
+        match = _RUNS.match(line) if timed and line[:1].isdecimal() else None
+        if match:
+            total, failed, errored, skipped = (number(match, group) for group in (1, 2, 3, 4))
+            names = _minitest_names(lines[start:index]) if failed or errored else ()
+            yield Tally(
+                "Minitest", max(0, total - failed - errored - skipped), failed, errored, skipped,
+                failures=first_names(names), first=start, last=index,
+            )  # fmt: skip
+            start, timed = index + 1, False
 
 
 def _minitest_names(lines: Lines) -> Iterator[str]:
     for index, _ in matches(lines, _MINITEST_HEAD):
         if index + 1 < len(lines) and (match := _MINITEST_NAME.match(lines[index + 1])):
             yield match[1]
-
-
-def read_test_unit(lines: Lines) -> Iterable[Tally]:
-    """One tally per `N tests, …, notifications` under how long it took."""
-    for first, index, match in _timed(lines, _UNIT, 2):
-        total, failed, errored, pending, omitted = (number(match, group) for group in (1, 2, 3, 4, 5))
-        names = (name[1] for _, name in matches(lines[first:index], _UNIT_NAME))
-        yield Tally(
-            "test-unit", max(0, total - failed - errored - pending - omitted), failed, errored, pending + omitted,
-            failures=first_names(names), first=first, last=index,
-        )  # fmt: skip
 
 
 def read_phpunit(lines: Lines) -> Iterable[Tally]:
