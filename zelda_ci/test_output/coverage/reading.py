@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 import re2
 
@@ -30,13 +29,6 @@ _TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
 _NAMES = re2.compile(r"(?:Name +Stmts|File +(?:Lines|Branches)) +")
 _GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
 _GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
-_NODE = re2.compile(r"(?:\x{2139}|#) all files +\| +([\d.]+) \| +([\d.]+) \|")
-_PHP = re2.compile(r"  Lines: +([\d.]+)% \( *(\d+)/ *(\d+)\)")
-_SIMPLECOV = re2.compile(r"(Line|Branch) [Cc]overage: ([\d.]+)% \((\d+) / (\d+)\)")
-_SIMPLECOV_LINE = re2.compile(r"Coverage report generated for .*\. (\d+) / (\d+) LOC \(")
-_LCOV = re2.compile(r" *(lines|branches)\.+: ([\d.]+)% \((\d+) of (\d+) ")
-_TARPAULIN = re2.compile(r"([\d.]+)% coverage, (\d+)/(\d+) lines covered")
-_COVERLET = re2.compile(r"\| Total +\| ([\d.]+)% +\| ([\d.]+)%")
 _PLAIN = re2.compile(r"(?i) *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%")
 
 
@@ -114,45 +106,30 @@ def _go(lines: Lines) -> Iterator[Coverage]:
         yield Coverage("Go", share)
 
 
-def _node(lines: Lines) -> Iterator[Coverage]:
-    for _, match in matches(lines, _NODE):
-        share = percent(match[1])
-        if share:
-            yield Coverage("node:test coverage", share, percent(match[2]))
+def _row(form: str, line: str) -> Callable[[Lines], Iterator[Coverage]]:
+    """A format with a line for lines: `c` of `v`, or `p` per cent.
 
+    Branches are the `b` per cent of the same line, or a line of that `kind` right below.
+    """
+    pattern = re2.compile(line)
 
-def _counted(form: str, pattern: Any, group: int = 2) -> Callable[[Lines], Iterator[Coverage]]:
-    """A format with one line that says `covered of valid`."""
+    def share(row: dict[str, str]) -> Share | None:
+        return Share.of(int(row["c"][:9]), int(row["v"][:9])) if "c" in row else percent(row["p"])
 
-    def read(lines: Lines) -> Iterator[Coverage]:
-        for _, match in matches(lines, pattern):
-            share = Share.of(int(match[group][:9]), int(match[group + 1][:9]))
-            if share:
-                yield Coverage(form, share)
-
-    return read
-
-
-def _kinds(form: str, pattern: Any) -> Callable[[Lines], Iterator[Coverage]]:
-    """A format with a line for lines, and right below it perhaps one for branches."""
+    def is_of(kind: str, row: dict[str, str]) -> bool:
+        return row.get("kind", "line").lower().startswith(kind)
 
     def read(lines: Lines) -> Iterator[Coverage]:
         for index, match in matches(lines, pattern):
-            share = Share.of(int(match[3][:9]), int(match[4][:9]))
-            if share and match[1].lower().startswith("line"):
-                below = [pattern.match(line) for _, line in following(lines, index + 1, 2)]
-                branch = next((entry for entry in below if entry and entry[1].lower().startswith("branch")), None)
-                branches = Share.of(int(branch[3][:9]), int(branch[4][:9])) if branch else None
-                yield Coverage(form, share, branches)
+            row = match.groupdict()
+            found = share(row)
+            if found and is_of("line", row):
+                below = (pattern.match(text) for _, text in following(lines, index + 1, 2))
+                rows = (entry.groupdict() for entry in below if entry)
+                branches = next((share(entry) for entry in rows if is_of("branch", entry)), None)
+                yield Coverage(form, found, branches or percent(row.get("b", "")))
 
     return read
-
-
-def _coverlet(lines: Lines) -> Iterator[Coverage]:
-    for _, match in matches(lines, _COVERLET):
-        share = percent(match[1])
-        if share:
-            yield Coverage("coverlet", share, percent(match[2]))
 
 
 def _plain(lines: Lines) -> Iterator[Coverage]:
@@ -175,13 +152,13 @@ FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
     ("Missed Lines", _llvm),
     ("TOTAL ", _coverage_py),
     ("statements", _go),
-    (" all files ", _node),
-    ("  Lines: ", _counted("PHPUnit text", _PHP)),
-    ("overage: ", _kinds("SimpleCov", _SIMPLECOV)),
-    (" LOC (", _counted("SimpleCov", _SIMPLECOV_LINE, group=1)),
-    ("...: ", _kinds("lcov summary", _LCOV)),
-    ("% coverage, ", _counted("tarpaulin", _TARPAULIN)),
-    ("| Total", _coverlet),
+    (" all files ", _row("node:test coverage", r"(?:\x{2139}|#) all files +\| +(?P<p>[\d.]+) \| +(?P<b>[\d.]+) \|")),
+    ("  Lines: ", _row("PHPUnit text", r"  Lines: +[\d.]+% \( *(?P<c>\d+)/ *(?P<v>\d+)\)")),
+    ("overage: ", _row("SimpleCov", r"(?P<kind>Line|Branch) [Cc]overage: [\d.]+% \((?P<c>\d+) / (?P<v>\d+)\)")),
+    (" LOC (", _row("SimpleCov", r"Coverage report generated for .*\. (?P<c>\d+) / (?P<v>\d+) LOC \(")),
+    ("...: ", _row("lcov summary", r" *(?P<kind>lines|branches)\.+: [\d.]+% \((?P<c>\d+) of (?P<v>\d+) ")),
+    ("% coverage, ", _row("tarpaulin", r"[\d.]+% coverage, (?P<c>\d+)/(?P<v>\d+) lines covered")),
+    ("| Total", _row("coverlet", r"\| Total +\| (?P<p>[\d.]+)% +\| (?P<b>[\d.]+)%")),
     ("%", _plain),
 )
 

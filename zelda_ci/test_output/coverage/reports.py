@@ -117,14 +117,17 @@ def cobertura(root: Element) -> Coverage | None:
     """By the numbers of lines where they are given, else by the rate."""
     if root.tag != "coverage" or root.get("line-rate") is None:
         return None
-    lines = _counted(root, "lines") or _rate(root, "line-rate")
-    branches = _counted(root, "branches") if root.get("branches-valid") else _rate(root, "branch-rate")
+    lines = _share(root, "lines-covered", "lines-valid") or _rate(root, "line-rate")
+    counted = root.get("branches-valid")
+    branches = _share(root, "branches-covered", "branches-valid") if counted else _rate(root, "branch-rate")
     return Coverage("Cobertura XML", lines, branches) if lines else None
 
 
-def _counted(root: Element, kind: str) -> Share | None:
-    covered, valid = _number(root, f"{kind}-covered"), _number(root, f"{kind}-valid")
-    return None if covered is None or valid is None else Share.of(covered, valid)
+def _share(element: Element | None, covered: str, *parts: str) -> Share | None:
+    """Of attributes: what is covered, and the parts of the whole."""
+    counts = [] if element is None else [_number(element, name) for name in (covered, *parts)]
+    known = [count for count in counts if count is not None]
+    return Share.of(known[0], sum(known[1:])) if len(known) > len(parts) else None
 
 
 def _rate(root: Element, name: str) -> Share | None:
@@ -139,15 +142,8 @@ def jacoco(root: Element) -> Coverage | None:
     if root.tag != "report":
         return None
     counters = {counter.get("type"): counter for counter in root.findall("counter")}
-    lines, branches = (_jacoco_share(counters.get(kind)) for kind in ("LINE", "BRANCH"))
+    lines, branches = (_share(counters.get(kind), "covered", "covered", "missed") for kind in ("LINE", "BRANCH"))
     return Coverage("JaCoCo XML", lines, branches) if lines else None
-
-
-def _jacoco_share(counter: Element | None) -> Share | None:
-    if counter is None:
-        return None
-    missed, covered = _number(counter, "missed"), _number(counter, "covered")
-    return None if missed is None or covered is None else Share.of(covered, missed + covered)
 
 
 def clover(root: Element) -> Coverage | None:
@@ -155,14 +151,9 @@ def clover(root: Element) -> Coverage | None:
     metrics = root.find("project/metrics")
     if root.tag != "coverage" or metrics is None:
         return None
-    lines = _clover_share(metrics, "coveredstatements", "statements")
-    branches = _clover_share(metrics, "coveredconditionals", "conditionals")
+    lines = _share(metrics, "coveredstatements", "statements")
+    branches = _share(metrics, "coveredconditionals", "conditionals")
     return Coverage("Clover XML", lines, branches) if lines else None
-
-
-def _clover_share(metrics: Element, covered: str, valid: str) -> Share | None:
-    numbers = _number(metrics, covered), _number(metrics, valid)
-    return None if numbers[0] is None or numbers[1] is None else Share.of(numbers[0], numbers[1])
 
 
 def _number(element: Element, name: str) -> int | None:
