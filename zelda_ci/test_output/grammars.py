@@ -1,7 +1,7 @@
 """The table of printed summaries: one row for each runner's closing line or block of labels and numbers."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
 import re2
 
@@ -34,7 +34,7 @@ class Grammar:
     by_names: bool = False
     """Whether failures in the summary are assertions, so that failing tests are counted by their names."""
     repeat: str = "each"
-    """What several of them are: a run `each`, or parts under a total that comes `last`."""
+    """What several of them are: a run `each`, parts that a total repeats (`nested`), or `progress`, of which the last counts."""
     holds: tuple[str, ...] = ()
     """Formats whose summaries this one adds up, or prints once more."""
     certain: bool = True
@@ -45,38 +45,15 @@ class Grammar:
     parts: str = ""
     """Lines that may stand among others below the first, each with groups of its own."""
 
-    @cached_property
-    def pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(whole(self.line))
-
-    @cached_property
-    def name_pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(self.names)
-
-    @cached_property
-    def start_pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(whole(self.start))
-
-    @cached_property
-    def parts_pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(whole(self.parts))
-
-    @cached_property
-    def above_pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(whole(self.above))
-
-    @cached_property
-    def below_pattern(self) -> "re2._Regexp[str]":
-        return re2.compile(whole(self.below))
-
 
 # What loggers and build tools put before a line: a level, a mark.
 _BEFORE = r"(?:\s*\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?)?"
 
 
-def whole(line: str) -> str:
+@cache
+def compiled(line: str) -> "re2._Regexp[str]":
     """The pattern of a whole line, with what may stand before it."""
-    return rf"^{_BEFORE}(?:{line})\s*$"
+    return re2.compile(rf"^{_BEFORE}(?:{line})\s*$")
 
 
 N = r"\d{1,9}"

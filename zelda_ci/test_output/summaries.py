@@ -8,7 +8,7 @@ from typing import Any
 
 import re2
 
-from zelda_ci.test_output.grammars import GRAMMARS, Grammar
+from zelda_ci.test_output.grammars import GRAMMARS, Grammar, compiled
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, preceding
 from zelda_ci.test_output.words import MAX_COUNT, counts_in, kind_of
 
@@ -33,10 +33,10 @@ def _index() -> tuple[Any, list[tuple[int, bool]]]:
     automaton = re2.Set.MatchSet()
     owners: list[tuple[int, bool]] = []
     for number, grammar in enumerate(GRAMMARS):
-        automaton.Add(grammar.pattern.pattern)
+        automaton.Add(compiled(grammar.line).pattern)
         owners.append((number, False))
         if grammar.start:
-            automaton.Add(grammar.start_pattern.pattern)
+            automaton.Add(compiled(grammar.start).pattern)
             owners.append((number, True))
     automaton.Compile()
     return automaton, owners
@@ -68,19 +68,19 @@ def likely_lines(lines: Lines) -> Iterator[int]:
 
 
 def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
-    match = grammar.pattern.match(lines[index])
+    match = compiled(grammar.line).match(lines[index])
     if not match or (not grammar.certain and _TITLE.match(lines[index])):
         return None
-    if grammar.above and not any(map(grammar.above_pattern.match, preceding(lines, index, 2))):
+    if grammar.above and not any(map(compiled(grammar.above).match, preceding(lines, index, 2))):
         return None
     # A line that only begins the block of others counts nothing itself.
-    begins = (grammar.parts or grammar.below) and not grammar.pattern.groupindex
+    begins = (grammar.parts or grammar.below) and not compiled(grammar.line).groupindex
     counts = _counts(match) or (Counter() if begins else None)
     last = None if counts is None else _more(grammar, lines, index, counts)
     if counts is None or last is None:
         return None
-    if grammar.start_pattern.groupindex and starts.get(grammar.format):
-        counts["total"] = int(grammar.start_pattern.match(lines[starts[grammar.format][-1]])["t"])
+    if compiled(grammar.start).groupindex and starts.get(grammar.format):
+        counts["total"] = int(compiled(grammar.start).match(lines[starts[grammar.format][-1]])["t"])
     _complete(grammar, counts)
     if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
         return None
@@ -95,8 +95,8 @@ def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | N
     last = index
     if grammar.below:
         last, line = next(_below(lines, index, 1), (index, ""))
-        under = grammar.below_pattern.match(line)
-        more = _counts(under) if under and grammar.below_pattern.groupindex else Counter()
+        under = compiled(grammar.below).match(line)
+        more = _counts(under) if under and compiled(grammar.below).groupindex else Counter()
         if not under or more is None:
             return None
         counts.update(more)
@@ -114,9 +114,9 @@ def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | N
 def _parts(grammar: Grammar, lines: Lines, first: int, counts: Counts) -> int:
     last = first
     for end in range(first + 1, min(len(lines), first + MAX_PARTS)):
-        if grammar.pattern.match(lines[end]):
+        if compiled(grammar.line).match(lines[end]):
             break
-        if part := grammar.parts_pattern.match(lines[end]):
+        if part := compiled(grammar.parts).match(lines[end]):
             counts.update(_named_counts(part))
             last = end
     return last
@@ -304,15 +304,16 @@ def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally:
     """With the names of failing tests, which count where the summary counts assertions."""
     if not grammar.names or not tally.failed + tally.errored:
         return tally
-    names = dict.fromkeys(match[1] for line in lines if (match := grammar.name_pattern.search(line)))
+    pattern = re2.compile(grammar.names)
+    names = dict.fromkeys(match[1] for line in lines if (match := pattern.search(line)))
     if grammar.by_names:
-        whole = tally.total
+        total = tally.total
         if not names and tally.failed == 1:
             return tally
-        if not names or len(names) > whole:
+        if not names or len(names) > total:
             return replace(tally, doubt=f"{grammar.format} counts failed assertions, and their tests are not named")
         return replace(
-            tally, passed=whole - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names)
+            tally, passed=total - len(names) - tally.skipped, failed=len(names), errored=0, failures=first_names(names)
         )
     # What else is listed in the same way, pending tests say, stands below the failures.
     return replace(tally, failures=first_names(names)[: tally.failed + tally.errored])
