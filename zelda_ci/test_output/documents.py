@@ -176,8 +176,7 @@ _STEPS = (
 
 def _cucumber(document: Any, first: int, last: int) -> Tally | None:
     """A list of features with scenarios with steps; the background counts with the scenario that follows it."""
-    counts: Counter[str] = Counter()
-    names: list[str] = []
+    scenarios: list[tuple[str, str]] = []
     for feature in document:
         for scenario in feature["elements"]:
             if scenario.get("type") == "background":
@@ -187,14 +186,10 @@ def _cucumber(document: Any, first: int, last: int) -> Tally | None:
             if results - {"passed"} - {word for word, _ in _STEPS}:
                 return None
             kind = next((kind for word, kind in _STEPS if word in results), "passed")
-            counts[kind] += 1
-            names += [str(scenario.get("name"))] if kind in {"failed", "errored"} else []
-    if not isinstance(document, list) or not counts:
+            scenarios.append((kind, str(scenario.get("name"))))
+    if not isinstance(document, list) or not scenarios:
         return None
-    return Tally(
-        "Cucumber JSON", counts["passed"], counts["failed"], counts["errored"], counts["skipped"],
-        failures=first_names(names), first=first, last=last,
-    )  # fmt: skip
+    return Tally.of("Cucumber JSON", scenarios, first=first, last=last)
 
 
 def read_events(lines: Lines) -> Iterator[Tally]:
@@ -208,13 +203,9 @@ def read_events(lines: Lines) -> Iterator[Tally]:
             if event and (event[1] != "passed" or outcomes.get(event[0], "errored") == "errored"):
                 first, last = (index if first < 0 else first), index
                 outcomes[event[0]] = event[1]
-        kinds = list(outcomes.values())
-        if any(kind != "errored" for kind in kinds):
-            yield Tally(
-                form, kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
-                failures=first_names(name for name, kind in outcomes.items() if kind in {"failed", "errored"}),
-                first=first, last=last, proven=True,
-            )  # fmt: skip
+        if any(kind != "errored" for kind in outcomes.values()):
+            ended = ((kind, name) for name, kind in outcomes.items())
+            yield Tally.of(form, ended, first=first, last=last, proven=True)
 
 
 Event = tuple[str, str] | None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from xml.parsers import expat
 
@@ -12,7 +13,7 @@ import re2
 
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.runners import go_and_rust, tap
-from zelda_ci.test_output.tally import Lines, Output, Tally, decode, first_names
+from zelda_ci.test_output.tally import Lines, Output, Tally, decode
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
@@ -110,7 +111,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def read_junit(root: Element) -> list[CaseOutcome]:
+def _read_junit(root: Element) -> list[CaseOutcome]:
     """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong.
 
     Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
@@ -196,9 +197,9 @@ def _read_qt(root: Element) -> list[CaseOutcome]:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[Element], list[CaseOutcome]]]] = {
-    "testsuites": ("JUnit XML", read_junit),
-    "testsuite": ("JUnit XML", read_junit),
-    "testcase": ("JUnit XML", read_junit),
+    "testsuites": ("JUnit XML", _read_junit),
+    "testsuite": ("JUnit XML", _read_junit),
+    "testcase": ("JUnit XML", _read_junit),
     "TestRun": ("TRX", _read_trx),
     "test-run": ("NUnit 3 XML", _by_attribute("test-case", "result", "fullname")),
     "test-results": ("NUnit 2 XML", _by_attribute("test-case", "result", "name")),
@@ -230,21 +231,19 @@ def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
     return form, outcomes
 
 
-def tally(outcomes: list[CaseOutcome], *, succeeded: bool) -> Tally:
+def tally(form: str, outcomes: list[CaseOutcome], *, succeeded: bool, **more: Any) -> Tally:
     """Counts of one runner's tests.
 
     Args:
+        form: Of the reports.
         outcomes: Of one or several reports of the same runner.
         succeeded: Whether the command did. Then a failed test that is listed again as passed passed on a retry;
             otherwise the two may be different tests of the same name.
+        more: What else is known of the run.
     """
     counted = _after_retries(outcomes) if succeeded else outcomes
-    kinds = [outcome.kind for outcome in counted]
-    return Tally(
-        "JUnit XML", kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
-        sum(outcome.flaky for outcome in counted),
-        first_names(outcome.name for outcome in counted if outcome.kind in {"failed", "errored"}),
-    )  # fmt: skip
+    flaky = sum(outcome.flaky for outcome in counted)
+    return Tally.of(form, ((outcome.kind, outcome.name) for outcome in counted), flaky=flaky, **more)
 
 
 def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
@@ -339,7 +338,7 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
             if not others:
                 problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
     for (form, folder), outcomes in cases.items():
-        tallies.append(replace(tally(outcomes, succeeded=succeeded), format=form, label=folder))
+        tallies.append(tally(form, outcomes, succeeded=succeeded, label=folder))
     return tallies, problems
 
 
@@ -377,7 +376,7 @@ def read_printed_xml(lines: Lines) -> Iterator[Tally]:
                 form, outcomes = read_xml(
                     "\n".join(lines[first : index + 1]).encode("utf-8", "replace"), succeeded=False
                 )
-                yield replace(tally(outcomes, succeeded=False), format=form, first=first, last=index, proven=True)
+                yield tally(form, outcomes, succeeded=False, first=first, last=index, proven=True)
             first, root = -1, ""
         elif first >= 0 and not root and index > first + 5:
             first = -1

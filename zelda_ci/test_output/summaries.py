@@ -257,13 +257,10 @@ def read_marks(lines: Lines) -> Iterator[Tally]:
     """A tally of the lines of tests, for runners that end without a summary."""
     for form, line in _MARKS:
         tests = list(matches(lines, re2.compile(line)))
-        kinds = [kind_of(match["o"]) or "errored" for _, match in tests]
-        if tests and ("passed" in kinds or len(tests) > 1):
-            yield Tally(
-                form, kinds.count("passed"), kinds.count("failed"), kinds.count("errored"), kinds.count("skipped"),
-                failures=first_names(match["n"] for _, match in tests if kind_of(match["o"]) == "failed"),
-                first=tests[0][0], last=tests[-1][0], head=tests[0][0], certain=False,
-            )  # fmt: skip
+        outcomes = [(kind_of(match["o"]) or "errored", match["n"]) for _, match in tests]
+        if outcomes and (len(outcomes) > 1 or outcomes[0][0] == "passed"):
+            first, last = tests[0][0], tests[-1][0]
+            yield Tally.of(form, outcomes, first=first, last=last, head=first, certain=False)
 
 
 _HEADING = re2.compile(r"^Test Summary: +\|((?: +(?:Pass|Fail|Error|Broken|Total|Time))+)\s*$")

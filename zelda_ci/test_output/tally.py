@@ -3,6 +3,7 @@
 import codecs
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +52,15 @@ class Tally:
     """Formats of runs that this one adds up."""
     doubt: str = ""
     """Why its numbers cannot be believed, or that there are none."""
+
+    @classmethod
+    def of(cls, form: str, outcomes: Iterable[tuple[str, str]], **more: Any) -> "Tally":
+        """Of tests that are known one by one, each by the kind of its outcome and its name."""
+        listed = list(outcomes)
+        kinds = Counter(kind for kind, _ in listed)
+        lost = first_names(name for kind, name in listed if kind in {"failed", "errored"})
+        counts = kinds["passed"], kinds["failed"], kinds["errored"], kinds["skipped"]
+        return cls(form, *counts, failures=lost, **more)
 
     @property
     def total(self) -> int:
@@ -157,12 +167,6 @@ class Output:
 
     head: str | bytes
     tail: str | bytes | None = None
-
-    @classmethod
-    def marked(cls, text: str, marker: str) -> "Output":
-        """Output in which a line containing `marker` stands for what is missing."""
-        head, separator, tail = text.partition(marker)
-        return cls(head, tail) if separator else cls(head)
 
     def lines(self) -> list[str]:
         """Visible lines; `GAP` stands where output is missing, and the cut lines beside it are left out."""

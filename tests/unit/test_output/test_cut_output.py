@@ -52,9 +52,3 @@ def test_pytest_that_ran_another_number_than_it_collected_is_not_believed() -> N
 def test_a_closing_summary_without_its_beginning_is_not_believed_since_others_may_be_missing() -> None:
     tail = "x\nTest Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\nTime: 1 s\n"
     assert not read("PASS ./a.test.js\nlog\n", tail).recognised
-
-
-def test_a_marker_in_the_text_divides_head_and_tail() -> None:
-    text = SESSION.format(total=3) + "[... 900 bytes are missing ...]\n" + CLOSING.format(passed=2)
-    summary = read_tests(Output.marked(text, "bytes are missing"), (), 1, REDACT)
-    assert summary.total == 3

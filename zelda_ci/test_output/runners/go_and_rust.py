@@ -14,6 +14,7 @@ _OUTCOME = re2.compile(r"--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
 _PACKAGE = re2.compile(r"(ok  |FAIL|\?   )\t(\S+)(?:\t(.*))?$|FAIL\t(\S+) \[(?:build|setup) failed\]$")
 _BAD_ACTION = re2.compile(r"^\{(?:[^{}]*,)?\s*\"Action\":\s*[^\"\s]")
 _FAILED = re2.compile(r"\s*--- FAIL: (\S+) \([\d.]+s\)$")
+_KINDS = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped", "RUN": "errored"}
 _BUILD = re2.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]$")
 
 
@@ -69,13 +70,10 @@ def _json_tally(
     last = {test: actions[-1] for test, actions in outcomes.items()}
     unfinished = {package for (package, _), action in last.items() if action in {"run", "fail"}}
     aborted = [name for name, action in packages.items() if action == "fail" and name not in unfinished]
-    names = [f"{package} {test}" for (package, test), action in last.items() if action in {"fail", "run"}]
-    ends = list(last.values())
-    return Tally(
-        "Go JSON", ends.count("pass"), ends.count("fail"), ends.count("run") + len(aborted) + len(broken),
-        ends.count("skip"), sum(1 for actions in outcomes.values() if actions[-1] == "pass" and "fail" in actions),
-        first_names([*names, *aborted, *sorted(broken)]), first=span[0], last=span[1],
-    )  # fmt: skip
+    tests = [(_KINDS[action.upper()], f"{package} {test}") for (package, test), action in last.items()]
+    lost = [("errored", package) for package in (*aborted, *sorted(broken))]
+    flaky = sum(1 for actions in outcomes.values() if actions[-1] == "pass" and "fail" in actions)
+    return Tally.of("Go JSON", [*tests, *lost], flaky=flaky, first=span[0], last=span[1])
 
 
 def read_verbose(lines: Lines) -> Iterable[Tally]:
@@ -89,27 +87,15 @@ def read_verbose(lines: Lines) -> Iterable[Tally]:
             running[match[1]] = None
             first = index if first < 0 else first
         elif "--- " in line and (match := _OUTCOME.search(line)) and match[2] in running:
-            ended.append((match[1], match[2]))
+            ended.append((_KINDS[match[1]], match[2]))
             del running[match[2]]
         elif first >= 0 and "\t" in line and (match := _PACKAGE.match(line)) and not (running and match[1] == "ok  "):
             last = index
-            ended.extend(_closed(match, running))
+            # What is lost when a package ends: tests that were still running, or a package that did not build.
+            ended.extend(("errored", lost) for lost in (match[4], *running) if lost)
             running.clear()
     if last >= 0:
-        kinds = [kind for kind, _ in ended]
-        names = [name for kind, name in ended if kind in {"FAIL", "LOST"}]
-        yield Tally(
-            "Go -v", kinds.count("PASS"), kinds.count("FAIL"), kinds.count("LOST"), kinds.count("SKIP"),
-            failures=first_names(names), first=first, last=last,
-        )  # fmt: skip
-
-
-def _closed(match: Any, running: dict[str, None]) -> Iterator[tuple[str, str]]:
-    """What is lost when a package ends: tests that were still running, or a package that did not build."""
-    if match[4]:
-        yield "LOST", match[4]
-    for test in running:
-        yield "LOST", test
+        yield Tally.of("Go -v", ended, first=first, last=last)
 
 
 def read_packages(lines: Lines) -> Iterable[Tally]:

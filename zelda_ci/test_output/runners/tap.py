@@ -1,7 +1,7 @@
 """The Test Anything Protocol, versions 12 to 14, with subtests; and runners of shell tests."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import re2
@@ -174,14 +174,10 @@ def _tallies(document: _Document | None) -> Iterator[Tally]:
     if document.gap is not None and document.gap < document.last:
         yield from _across_gap(document)
         return
-    kinds = [kind for kind, _ in document.outcomes]
     missing = max(int(document.bailed), (document.plan or 0) - document.levels[0].last)
-    yield Tally(
-        "TAP", kinds.count("passed"), kinds.count("failed"), missing, kinds.count("skipped"),
-        failures=first_names(name for kind, name in document.outcomes if kind == "failed"),
-        first=document.first, last=document.last, proven=True,
-        doubt="" if document.plan is not None or document.bailed else "a TAP stream ends without its plan",
-    )  # fmt: skip
+    doubt = "" if document.plan is not None or document.bailed else "a TAP stream ends without its plan"
+    span = {"first": document.first, "last": document.last}
+    yield replace(Tally.of("TAP", document.outcomes, **span, proven=True, doubt=doubt), errored=missing)
 
 
 def _across_gap(document: _Document) -> Iterator[Tally]:
