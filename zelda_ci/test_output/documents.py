@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import re2
@@ -43,11 +44,11 @@ def read_document(text: str, first: int = 0, last: int = 0) -> Iterator[Tally]:
         return
     for form in _FORMS:
         try:
-            tally = form(document, first, last)
+            tally = form(document)
         except _WRONG:
             continue
         if tally:
-            yield tally
+            yield replace(tally, first=first, last=last)
             return
 
 
@@ -66,7 +67,7 @@ def _count(value: Any) -> int:
     return value
 
 
-def _jest(document: Document, first: int, last: int) -> Tally | None:
+def _jest(document: Document) -> Tally | None:
     total = _count(document["numTotalTests"])
     suites = list(document["testResults"])
     tests = [test for suite in suites for test in _tests(suite) or ()]
@@ -81,9 +82,7 @@ def _jest(document: Document, first: int, last: int) -> Tally | None:
         return None
     suites_failed = _count(document.get("numFailedTestSuites", 0))
     errored = max(len(broken), suites_failed if not lost else 0) if not tests else len(broken)
-    return Tally(
-        "Jest JSON", passed, lost, errored, pending, flaky, first_names([*failed, *broken]), first=first, last=last
-    )
+    return Tally("Jest JSON", passed, lost, errored, pending, flaky, first_names([*failed, *broken]))
 
 
 def _tests(suite: Document) -> Any:
@@ -94,7 +93,7 @@ def _retried(test: Document) -> bool:
     return _count(test.get("invocations") or 1) > 1 or bool(test.get("retryReasons"))
 
 
-def _mocha(document: Document, first: int, last: int) -> Tally | None:
+def _mocha(document: Document) -> Tally | None:
     stats = document["stats"]
     tests = document.get("passes", ())
     flaky = sum(1 for test in tests if _count(test.get("currentRetry") or 0) > 0)
@@ -102,31 +101,31 @@ def _mocha(document: Document, first: int, last: int) -> Tally | None:
     return Tally(
         "Mocha JSON", _count(stats["passes"]), _count(stats["failures"]),
         skipped=_count(stats["pending"]) + _count(stats.get("skipped", 0) if "results" in document else 0), flaky=flaky,
-        failures=names, first=first, last=last,
+        failures=names,
     )  # fmt: skip
 
 
-def _rspec(document: Document, first: int, last: int) -> Tally | None:
+def _rspec(document: Document) -> Tally | None:
     summary = document["summary"]
     total, failed, pending = (_count(summary[f"{part}_count"]) for part in ("example", "failure", "pending"))
     names = (str(test.get("full_description")) for test in document["examples"] if test["status"] == "failed")
     return Tally(
         "RSpec JSON", _count(total - failed - pending), failed,
         _count(summary.get("errors_outside_of_examples_count", 0)), pending,
-        failures=first_names(names), first=first, last=last,
+        failures=first_names(names),
     )  # fmt: skip
 
 
-def _playwright(document: Document, first: int, last: int) -> Tally | None:
+def _playwright(document: Document) -> Tally | None:
     stats = document["stats"]
     flaky = _count(stats["flaky"])
     return Tally(
         "Playwright JSON", _count(stats["expected"]) + flaky, _count(stats["unexpected"]),
-        len(document.get("errors", ())), _count(stats["skipped"]), flaky, first=first, last=last,
+        len(document.get("errors", ())), _count(stats["skipped"]), flaky,
     )  # fmt: skip
 
 
-def _pytest(document: Document, first: int, last: int) -> Tally | None:
+def _pytest(document: Document) -> Tally | None:
     summary = document["summary"]
     counts = Counter({word: _count(count) for word, count in summary.items() if word not in {"total", "collected"}})
     if not {"total", "collected"} <= summary.keys():
@@ -134,11 +133,11 @@ def _pytest(document: Document, first: int, last: int) -> Tally | None:
     names = (str(test["nodeid"]) for test in document.get("tests", ()) if test["outcome"] in {"failed", "error"})
     return Tally(
         "pytest JSON", counts["passed"] + counts["xpassed"], counts["failed"], counts["error"],
-        counts["skipped"] + counts["xfailed"], failures=first_names(names), first=first, last=last,
+        counts["skipped"] + counts["xfailed"], failures=first_names(names),
     )  # fmt: skip
 
 
-def _ctrf(document: Document, first: int, last: int) -> Tally | None:
+def _ctrf(document: Document) -> Tally | None:
     summary = document["results"]["summary"]
     tests = document["results"].get("tests", ())
     parts = {part: _count(summary.get(part, 0)) for part in ("passed", "failed", "skipped", "pending", "other")}
@@ -147,21 +146,21 @@ def _ctrf(document: Document, first: int, last: int) -> Tally | None:
     return Tally(
         "CTRF", parts["passed"], parts["failed"], parts["other"], parts["skipped"] + parts["pending"],
         sum(1 for test in tests if test.get("flaky") is True),
-        first_names(str(test["name"]) for test in tests if test["status"] == "failed"), first=first, last=last,
+        first_names(str(test["name"]) for test in tests if test["status"] == "failed"),
     )  # fmt: skip
 
 
-def _newman(document: Document, first: int, last: int) -> Tally | None:
+def _newman(document: Document) -> Tally | None:
     stats = document["run"]["stats"]["assertions"]
     total, failed, pending = (_count(stats[part]) for part in ("total", "failed", "pending"))
-    return Tally("Newman JSON", _count(total - failed - pending), failed, skipped=pending, first=first, last=last)
+    return Tally("Newman JSON", _count(total - failed - pending), failed, skipped=pending)
 
 
-def _testcafe(document: Document, first: int, last: int) -> Tally | None:
+def _testcafe(document: Document) -> Tally | None:
     if "fixtures" not in document:
         return None
     total, passed, skipped = (_count(document[part]) for part in ("total", "passed", "skipped"))
-    return Tally("TestCafe JSON", passed, _count(total - passed), skipped=skipped, first=first, last=last)
+    return Tally("TestCafe JSON", passed, _count(total - passed), skipped=skipped)
 
 
 # Worst first: a scenario is what the worst of its steps is.
@@ -174,7 +173,7 @@ _STEPS = (
 )
 
 
-def _cucumber(document: Any, first: int, last: int) -> Tally | None:
+def _cucumber(document: Any) -> Tally | None:
     """A list of features with scenarios with steps; the background counts with the scenario that follows it."""
     scenarios: list[tuple[str, str]] = []
     for feature in document:
@@ -189,7 +188,7 @@ def _cucumber(document: Any, first: int, last: int) -> Tally | None:
             scenarios.append((kind, str(scenario.get("name"))))
     if not isinstance(document, list) or not scenarios:
         return None
-    return Tally.of("Cucumber JSON", scenarios, first=first, last=last)
+    return Tally.of("Cucumber JSON", scenarios)
 
 
 def read_events(lines: Lines) -> Iterator[Tally]:
@@ -211,7 +210,8 @@ def read_events(lines: Lines) -> Iterator[Tally]:
 Event = tuple[str, str] | None
 
 
-def _event(line: str) -> Document:
+def read_event(line: str) -> Document:
+    """The object that a line is; empty for any other line."""
     try:
         event = json.loads(line) if line.startswith("{") else None
     except (ValueError, RecursionError):
@@ -224,13 +224,13 @@ _DART = {"success": "passed", "failure": "failed", "error": "errored"}
 
 
 def _libtest(line: str) -> Event:
-    event = _event(line) if '"type"' in line and '"event"' in line else {}
+    event = read_event(line) if '"type"' in line and '"event"' in line else {}
     kind = _LIBTEST.get(str(event.get("event")))
     return (str(event.get("name")), kind) if event.get("type") == "test" and kind else None
 
 
 def _dart(line: str) -> Event:
-    event = _event(line) if '"testStart"' in line or '"testDone"' in line else {}
+    event = read_event(line) if '"testStart"' in line or '"testDone"' in line else {}
     test = event.get("test")
     if event.get("type") == "testStart" and isinstance(test, dict) and not str(test.get("name")).startswith("loading "):
         return str(test.get("id")), "errored"
@@ -249,6 +249,6 @@ def _teamcity(line: str) -> Event:
     return (match[2], _MESSAGES[match[1]]) if match else None
 
 
-_FORMS: tuple[Callable[[Any, int, int], Tally | None], ...] = (
+_FORMS: tuple[Callable[[Any], Tally | None], ...] = (
     _jest, _mocha, _rspec, _playwright, _pytest, _ctrf, _newman, _testcafe, _cucumber,
 )  # fmt: skip

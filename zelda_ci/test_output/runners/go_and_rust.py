@@ -1,12 +1,12 @@
 """`go test` (JSON, verbose, packages only) and `cargo test`."""
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import re2
 
+from zelda_ci.test_output.documents import read_event
 from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, number
 
 _RUN = re2.compile(r"=== RUN   (\S+)$")
@@ -55,13 +55,9 @@ def _note(outcomes: dict[tuple[str, str], list[str]], test: tuple[str, str], eve
 
 def _events(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
     for index, line in enumerate(lines):
-        if line.startswith("{") and '"Action":' in line:
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict) and isinstance(event.get("Action"), str):
-                yield index, event
+        event = read_event(line) if '"Action":' in line else {}
+        if isinstance(event.get("Action"), str):
+            yield index, event
 
 
 def _json_tally(

@@ -1,5 +1,6 @@
 """pytest and unittest: a closing line counts only where a session was under way that it can close."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -255,7 +256,11 @@ _KNOWN = {"failures", "errors", "skipped", "expected failures", "unexpected succ
 
 def _reasons(match: Any) -> dict[str, int]:
     pairs = (part.rpartition("=") for part in (match[1] or "").split(", "))
-    return {_REASONS.get(word, word): int(count) for word, _, count in pairs if count.isdecimal() and len(count) < 10}
+    counts: Counter[str] = Counter()
+    for word, _, count in pairs:
+        if count.isdecimal() and len(count) < 10:
+            counts[_REASONS.get(word, word)] += int(count)
+    return counts
 
 
 def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tuple[int, dict[str, int]]) -> Tally:
@@ -271,9 +276,7 @@ def _unittest_tally(lines: Lines, span: tuple[int, int], last: int, counts: tupl
     else:
         failures, errors = len(failed), len(errored)
     unexpected = reasons.get("unexpected successes", 0)
-    skipped = sum(
-        reasons.get(word, 0) for word in ("skipped", "skips", "expected failures", "expectedFailures", "todos")
-    )
+    skipped = reasons.get("skipped", 0) + reasons.get("expected failures", 0)
     return Tally(
         "Django" if _is_django(lines, span[0], last) else "unittest",
         passed=max(0, ran - failures - errors - unexpected - skipped),
