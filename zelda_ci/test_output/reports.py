@@ -257,22 +257,11 @@ def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
 # Globs of well-known places, for files written after the command started.
 TEST_REPORTS = (
     # JUnit XML under the names that runners, their reporters and their manuals use
-    "junit.xml",
-    "report.xml",
-    "test-results.xml",
-    "test-report.xml",
     "test-results/*.xml",
     "test-reports/*.xml",
     "reports/*.xml",
-    "nose2-junit.xml",
-    "**/junit.xml",
-    "**/junit-*.xml",
     "**/TEST-*.xml",
-    "**/target/surefire-reports/TEST-*.xml",
-    "**/target/failsafe-reports/TEST-*.xml",
-    "**/target/nextest/*/junit.xml",
     "**/build/test-results/*/*.xml",
-    "**/test_detail.xml",
     # Any other name that says what it is: the content decides.
     "*.xml",
     "**/*test*.xml",

@@ -121,7 +121,7 @@ def test_without_a_workspace_there_is_no_score() -> None:
 def test_well_known_places_are_watched_unless_the_suite_names_its_own() -> None:
     bench = Bench()
     evaluated(bench, testCommand="t")
-    assert "junit.xml" in bench.orders[0].reports["test"]
+    assert "**/*junit*.xml" in bench.orders[0].reports["test"]
     assert "coverage.xml" in bench.orders[0].reports["coverage"]
     evaluated(bench, testCommand="t", testReport="a.xml", coverageReport=["b.xml", "c.xml"])
     assert bench.orders[1].reports == {"test": ("a.xml",), "coverage": ("b.xml", "c.xml")}
