@@ -13,11 +13,6 @@ from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_name
 from zelda_ci.test_output.words import MAX_COUNT, counts_in, kind_of
 
 _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
-# Lines without one of these words are no summary, no start and no label of a count.
-_LIKELY = re2.compile(
-    r"(?i:.*(?:pass|fail|succe|ok\b|ok:|error|test|spec|example|scenario|total|check|propert|executed|done|goss|count|running"
-    r"|synthesis|module|cases|ran\b|ran:|assertions|did|perfect|doctest|skip|ignored|request|suites|containers))"
-)
 # A tick, a progress mark or a number: the line of a test, whose title may be anything.
 _TITLE = re2.compile(
     r"^(?: {4,}|\d+ [Ss]cenarios? \(|\s*(?:"
@@ -48,8 +43,8 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
     found: list[tuple[Grammar, Tally]] = []
     starts: dict[str, list[int]] = {}
     done = -1
-    for index in likely_lines(lines):
-        rows = sorted(owners[number] for number in automaton.Match(lines[index]) or ())
+    for index, line in enumerate(lines):
+        rows = sorted(owners[number] for number in automaton.Match(line) or ())
         for number, begins in rows:
             if begins:
                 begun = starts.setdefault(GRAMMARS[number].format, [])
@@ -60,11 +55,6 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
             found.append(read)
             done = read[1].last
     yield from _named(lines, _joined(found), starts)
-
-
-def likely_lines(lines: Lines) -> Iterator[int]:
-    """Numbers of the lines that may be part of a summary, found by one pass over all of them."""
-    return (number for number, _ in matches(lines, _LIKELY))
 
 
 def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
