@@ -101,11 +101,10 @@ def _one(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
+# Words that may stand between counts, beside those of units and outcomes.
 _JOINING = (
-    "and with of which in after took time duration elapsed wall total seconds second secs sec s ms us ns m min"
-    " mins minutes h milliseconds microseconds no overall unit final all the end tests test specs spec results"
-    " result summary run case cases totals done finished success failure ok error errors failures complete"
-    " status outcome info es"
+    "and which in after took elapsed wall secs sec s ms us ns m min mins minutes h milliseconds microseconds"
+    " no overall final end summary done complete status outcome info es"
 )
 _VOCABULARY = frozenset(_JOINING.split()) | _UNITS | {word for phrase in _WORDS for word in phrase.split()}
 
