@@ -8,6 +8,8 @@ from xml.etree.ElementTree import Element
 
 import re2
 
+from zelda_ci.test_output.reports import attribute_count
+
 
 @dataclass(frozen=True)
 class Share:
@@ -125,7 +127,7 @@ def cobertura(root: Element) -> Coverage | None:
 
 def _share(element: Element | None, covered: str, *parts: str) -> Share | None:
     """Of attributes: what is covered, and the parts of the whole."""
-    counts = [] if element is None else [_number(element, name) for name in (covered, *parts)]
+    counts = [] if element is None else [attribute_count(element, name) for name in (covered, *parts)]
     known = [count for count in counts if count is not None]
     return Share.of(known[0], sum(known[1:])) if len(known) > len(parts) else None
 
@@ -154,8 +156,3 @@ def clover(root: Element) -> Coverage | None:
     lines = _share(metrics, "coveredstatements", "statements")
     branches = _share(metrics, "coveredconditionals", "conditionals")
     return Coverage("Clover XML", lines, branches) if lines else None
-
-
-def _number(element: Element, name: str) -> int | None:
-    text = element.get(name) or ""
-    return int(text) if text.isdecimal() and len(text) < 12 else None
