@@ -32,7 +32,7 @@ class Grammar:
     listed_below: bool = False
     """Whether failing tests are listed below the summary; else above it, or around it."""
     by_names: bool = False
-    """Whether failures in the summary are assertions, so that failing tests are counted by their names."""
+    """Whether failures in the summary are assertions, so that failing tests are counted by name; without them in doubt."""
     repeat: str = "each"
     """What several of them are: a run `each`, parts that a total repeats (`nested`), or `progress`, of which the last counts."""
     holds: tuple[str, ...] = ()
@@ -189,7 +189,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             above=r"Finished in [\d.]+.*", outside="errored", names=r"^rspec \S+ # (\S.*)$", listed_below=True),
     Grammar("test-unit", rf"(?P<t>{N}) tests, {N} assertions, (?P<f>{N}) failures, (?P<e>{N}) errors, (?P<s>{N}) pendings, (?P<s2>{N}) omissions, {N} notifications",
             above=r"Finished in [\d.]+.*", names=r"^(?:Failure|Error): ([\w?!]+\([\w:]+\))"),
-    Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", names=r"^(\b\B)$", by_names=True,
+    Grammar("shUnit2", rf"Ran (?P<t>{N}) tests?\.", by_names=True,
             below=rf"(?:OK|FAILED)(?: \((?:failures=(?P<f>{N}))?,?(?:skipped=(?P<s>{N}))?\))?"),
     Grammar("cram", rf"# Ran (?P<t>{N}) tests?, (?P<s>{N}) skipped, (?P<f>{N}) failed\."),
     Grammar("tcltest", rf"\S+:\s+Total\s+(?P<t>{N})\s+Passed\s+(?P<p>{N})\s+Skipped\s+(?P<s>{N})\s+Failed\s+(?P<f>{N})"),

@@ -289,10 +289,10 @@ def _unended(form: str, start: int) -> Tally:
 
 def _failures(lines: Lines, grammar: Grammar, tally: Tally) -> Tally:
     """With the names of failing tests, which count where the summary counts assertions."""
-    if not grammar.names or not tally.failed + tally.errored:
+    if not (grammar.names or grammar.by_names) or not tally.failed + tally.errored:
         return tally
-    pattern = re2.compile(grammar.names)
-    names = dict.fromkeys(match[1] for line in lines if (match := pattern.search(line)))
+    found = map(re2.compile(grammar.names).search, lines) if grammar.names else ()
+    names = dict.fromkeys(match[1] for match in found if match)
     if grammar.by_names:
         total = tally.total
         if not names and tally.failed == 1:
