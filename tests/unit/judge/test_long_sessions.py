@@ -211,7 +211,6 @@ def test_both_judges_are_told_the_same_and_all_where_they_may_not_look_up(max_lo
     for kind in (RequirementFulfillment, ToolUsage):
         anyio.run(run_evaluator, kind(judge, NONCE, Redactor()), context, Redactor())
     assert {question.name for question in judge.asked} == {"requirement-fulfillment", "tool-usage"}
-    (common,) = {question.common for question in judge.asked}
-    assert common
-    assert bool(LEFT_OUT.search("".join(common.blocks))) is bool(max_lookups)
+    (blocks,) = {question.common.blocks for question in judge.asked if question.common}
+    assert bool(LEFT_OUT.search("".join(blocks))) is bool(max_lookups)
     assert {question.lookups is not None for question in judge.asked} == {bool(max_lookups)}
