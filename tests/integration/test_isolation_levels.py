@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ WEAKER = {
     "mode": "chmod +x {project}/README.md",
     "time": "touch -d 2001-01-01 {project}/README.md",
     "look": "stat {project}/.env",
-    "signal": "kill -0 {pid}",
+    "signal": "kill -URG {pid}",
     "abstract socket": "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")'",
     "socket": "cd {project} && python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"door\")'",
 }  # fmt: skip
@@ -102,6 +103,8 @@ def test_what_a_level_promises_it_keeps(project: Project) -> None:
         script = script.replace(name, value)
     keeper, terminal = os.openpty()
     script = script.replace("{terminal}", os.ttyname(terminal))
+    arrived: list[int] = []
+    usual = signal.signal(signal.SIGURG, lambda number, _: arrived.append(number))
     with socket.socket(socket.AF_UNIX) as hidden, socket.socket(socket.AF_UNIX) as door, contextlib.chdir(project.path):
         hidden.bind(f"\0{abstract}")
         door.bind("door")
@@ -110,8 +113,11 @@ def test_what_a_level_promises_it_keeps(project: Project) -> None:
         result = run(project, f"{script}\ntrue")
     os.close(keeper)
     os.close(terminal)
+    signal.signal(signal.SIGURG, usual)
     assert result.exit_code == 0
-    assert set(result.output.splitlines()) == HOLES[project.level]
+    # In a namespace of its own another process may have the number.
+    found = set(result.output.splitlines()) - (set() if arrived else {"signal"})
+    assert found == HOLES[project.level]
 
 
 KNOCK = "cd /var/run && python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{name}\")'"
