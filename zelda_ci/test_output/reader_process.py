@@ -93,6 +93,7 @@ def _order(
     # Without a spool, or where there was no room for it: what the result has kept.
     printed = [part.encode() for part in result.output.split(result.gap, 1)] if result.gap else [result.output.encode()]
     about = {
+        "asker": os.getpid(),
         "spool": whole.descriptor if whole else None,
         "parts": whole.parts if whole else [[(0, len(part))] for part in printed],
         "exit_code": result.exit_code,

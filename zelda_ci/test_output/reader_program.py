@@ -8,6 +8,8 @@ import json
 import os
 import secrets
 import sys
+import threading
+import time
 from contextlib import suppress
 from typing import IO, Any
 
@@ -19,6 +21,8 @@ from zelda_ci.test_output.tally import Output
 
 # Address space: an output of the largest size, as lines and as what readers make of them.
 MAX_MEMORY = 4 << 30
+# Between two looks at whether whoever asked is still there.
+PARENT_SECONDS = 0.5
 
 
 class HeldTexts(Redactor):
@@ -79,8 +83,16 @@ def limit(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def follow(parent: int) -> None:
+    """End with the process that asked: killed, it could not end this one, which would read on for minutes."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
 def main() -> None:
     order = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=follow, args=(order["asker"],), daemon=True).start()
     limit(order["seconds"])
     read(order, sys.stdin.buffer, sys.stdout)
 

@@ -1,5 +1,6 @@
 """Output is read whole, in a process of its own, and whatever happens to that process is no pass and no crash."""
 
+import contextlib
 import json
 import os
 import signal
@@ -156,6 +157,34 @@ with spooled(pathlib.Path({str(tmp_path)!r})) as spool:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "1000000\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def readers_of(pid: int) -> list[Path]:
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and os.fsencode(reader_process.PROGRAM) in (process / "cmdline").read_bytes():
+                parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[1]
+                found += [process] if int(parent) == pid else []
+    return found
+
+
+def test_a_reader_ends_with_a_zelda_that_was_killed() -> None:
+    """It would go on for half a minute: 30 MB in which every line looks like a summary."""
+    line = b"12:00:01 INFO 3 passed something 5 failed logins\\n"
+    words = f"from {__name__} import read; read(b'{line.decode()}' * 600_000)"
+    asking = subprocess.Popen([sys.executable, "-c", words], cwd=Path(__file__).parents[3])
+    try:
+        while not (readers := readers_of(asking.pid)):
+            assert asking.poll() is None
+            time.sleep(0.05)
+    finally:
+        asking.kill()
+        asking.wait()
+    killed = time.monotonic()
+    while any((reader / "exe").exists() for reader in readers):
+        assert time.monotonic() - killed < 10
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("share", [-0.5, 101.0])
