@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 
@@ -32,10 +31,10 @@ from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
-from zelda_ci.pipeline import evaluation
+from zelda_ci.pipeline import access, evaluation
 from zelda_ci.pipeline.batch import Interruption, recover, run_batch
 from zelda_ci.pipeline.confinement import in_one_line
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
@@ -46,8 +45,6 @@ from zelda_ci.storage import references
 from zelda_ci.storage.history import FinishedRun, RunHistory
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
-
-JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
 
 
 @dataclass(frozen=True)
@@ -183,7 +180,7 @@ def judge_factory(suite: ResolvedSuite, overrides: Overrides, settings: Environm
         ConfigError: There is no key, or an override cannot be used.
     """
     today = apply(suite, overrides.above(_of_environment(settings)))
-    return _judging(LiveMode(_judge_upstream(today.gateway_url, settings)), Redactor(settings.secrets()))
+    return _judging(LiveMode(access.of_judge(today.gateway_url, settings)), Redactor(settings.secrets()))
 
 
 async def _rejudge(runs: Sequence[FinishedRun], judging: JudgeFactory, overrides: Overrides, emit: Emit) -> BatchResult:
@@ -245,36 +242,8 @@ def _mode(order: RunOrder, settings: EnvironmentSettings) -> Mode:
         raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
     if order.replay:
         return ReplayMode(order.replay)
-    upstream = _direct(settings, "a session")
+    upstream = access.direct(settings, "a session")
     return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
-
-
-def _direct(settings: EnvironmentSettings, who: str) -> Upstream:
-    if settings.anthropic_api_key is None:
-        raise ConfigError(
-            f"ANTHROPIC_API_KEY is not set, and {who} needs it.",
-            hint="Set it in the environment: export ANTHROPIC_API_KEY=... "
-            "(`zelda demo` and `zelda run --replay` work without a key.)",
-            code="API_KEY_MISSING",
-        )
-    return Upstream.with_api_key(settings.anthropic_api_key, settings.anthropic_base_url or API_URL, settings.environ)
-
-
-def _judge_upstream(gateway: str | None, settings: EnvironmentSettings) -> Upstream:
-    """The gateway where one is configured, with its own key; the key of sessions never goes there."""
-    if gateway is None:
-        return _direct(settings, "the judge")
-    host = urlsplit(gateway).hostname or ""
-    if settings.gateway_hosts is not None and host not in settings.gateway_hosts:
-        raise ConfigError(
-            f"The judge's gateway is {host}, which is none of ZELDA_GATEWAY_HOSTS.",
-            hint="Nothing was run. Set gatewayUrl to an allowed one, or add the host to the variable.",
-            code="GATEWAY_REFUSED",
-        )
-    if settings.portkey_api_key is None:
-        hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
-        raise ConfigError(JUDGE_KEY_MISSING, hint=hint, code="JUDGE_KEY_MISSING")
-    return Upstream.with_portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings) -> Mode:
@@ -282,7 +251,7 @@ def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], settings: Envi
         return ReplayMode(order.replay)
     wanted = [suite for suite in suites if metrics.ask_judge(suite.metrics)]
     gateway = wanted[0].gateway_url if wanted else None
-    upstream = _judge_upstream(gateway, settings) if wanted else _direct(settings, "a session")
+    upstream = access.of_judge(gateway, settings) if wanted else access.direct(settings, "a session")
     return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
 
 

@@ -269,7 +269,7 @@ def _whose(settings: ActionSettings) -> str:
 
 
 def _can_run(settings: ActionSettings) -> bool:
-    return settings.anthropic_api_key is not None or settings.replay is not None
+    return settings.has_credential or settings.replay is not None
 
 
 def _need_key(settings: ActionSettings, decision: Decision) -> None:
@@ -277,7 +277,8 @@ def _need_key(settings: ActionSettings, decision: Decision) -> None:
         raise ConfigError(
             f"{decision.sentence} But the input anthropic-api-key is empty, and no session can run without a key.",
             hint="Store the key as a secret of the repository and pass it: "
-            "anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}",
+            "anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }} "
+            "(other credentials are variables of the step, such as CLAUDE_CODE_OAUTH_TOKEN).",
             code="API_KEY_MISSING",
         )
 

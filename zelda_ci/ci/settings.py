@@ -9,6 +9,7 @@ from typing import Any
 
 from zelda_ci.ci import inputs
 from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode
+from zelda_ci.config.credentials import find_credential
 from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
@@ -80,6 +81,8 @@ class ActionSettings:
     replay: Path | None
     context: Context
     event: Mapping[str, Any]
+    has_credential: bool = False
+    """Whether there is something to ask the models with, as an input or a variable."""
 
     def secrets(self) -> tuple[Secret, ...]:
         """The credentials that were passed in."""
@@ -124,11 +127,12 @@ def _settings(
     baseline = step_inputs.text("baseline")
     overrides = read("input", step_inputs.text)
     step_inputs.problems += overrides.problems()
+    key = _secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY")
     return ActionSettings(
         mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
         suites=step_inputs.take("suites", words) or (),
         project=places.project(),
-        anthropic_api_key=_secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY"),
+        anthropic_api_key=key,
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
         github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
         overrides=overrides,
@@ -145,7 +149,16 @@ def _settings(
         replay=places.inside("replay", exists=True),
         context=context,
         event=event,
+        has_credential=key is not None or _has_credential(environ),
     )
+
+
+def _has_credential(environ: Mapping[str, str]) -> bool:
+    """Besides the key; in a pull request from a fork, the secrets behind the variables are empty."""
+    try:
+        return find_credential(environ, {}) is not None
+    except ConfigError:
+        return False
 
 
 def _artifact(comment_id: str) -> str:

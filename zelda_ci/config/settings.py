@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from zelda_ci.config.credentials import (
+    ADDRESSES,
+    API_TOKENS,
+    AWS_KEYS,
+    BEDROCK_TOKEN,
+    GOOGLE_TOKENS,
+    ModelCredential,
+    find_credential,
+)
 from zelda_ci.domain.suite import WEB_ADDRESS, has_port
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import untrusted
@@ -25,8 +34,6 @@ _ROUTING = {"PORTKEY_PROVIDER": "provider", "PORTKEY_VIRTUAL_KEY": "virtual-key"
 class EnvironmentSettings:
     """The environment variables that Zelda knows; absent where they are not set or empty."""
 
-    anthropic_api_key: Secret | None
-    anthropic_base_url: str | None
     portkey_api_key: Secret | None
     portkey_routing: Mapping[str, str]
     """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
@@ -37,6 +44,15 @@ class EnvironmentSettings:
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """All variables: what suites, git and proxies may ask for."""
     _secrets: tuple[Secret, ...]
+    _passed: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
+
+    def credential(self) -> ModelCredential | None:
+        """What the models are asked with.
+
+        Raises:
+            ConfigError: The one that was asked for cannot be had, or lacks something.
+        """
+        return find_credential(self.environ, self._passed)
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every value of the environment that must not appear anywhere, known to Zelda or not."""
@@ -60,14 +76,13 @@ def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | 
             "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
         )
     return EnvironmentSettings(
-        anthropic_api_key=passed.get("ANTHROPIC_API_KEY") or _secret(environ, "ANTHROPIC_API_KEY"),
-        anthropic_base_url=_address(environ, "ANTHROPIC_BASE_URL"),
         portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
         portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
         gateway_hosts=_hosts(environ.get("ZELDA_GATEWAY_HOSTS", "")),
         unsafe=environ.get("ZELDA_UNSAFE") == "1",
         environ=environ,
         _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
+        _passed=passed,
     )
 
 
@@ -77,10 +92,6 @@ def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
 
 def _hosts(text: str) -> frozenset[str] | None:
     return frozenset(filter(None, re.split(r"[\s,]+", text.lower()))) if text else None
-
-
-def _address(environ: Mapping[str, str], name: str) -> str | None:
-    return environ.get(name, "").rstrip("/") or None
 
 
 def key_problem(value: str) -> str | None:
@@ -109,8 +120,8 @@ def _folder_problem(value: str) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[str], str | None]] = {
-    "ANTHROPIC_API_KEY": key_problem,
-    "ANTHROPIC_BASE_URL": _address_problem,
+    **dict.fromkeys((*API_TOKENS, BEDROCK_TOKEN, *AWS_KEYS, *GOOGLE_TOKENS), key_problem),
+    **dict.fromkeys(ADDRESSES, _address_problem),
     "PORTKEY_API_KEY": key_problem,
     "PORTKEY_GATEWAY_URL": _address_problem,
     "PORTKEY_PROVIDER": key_problem,

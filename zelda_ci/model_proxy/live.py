@@ -15,6 +15,7 @@ import httpx2
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.modes import Upstream
+from zelda_ci.model_proxy.platforms import BrokenStreamError, EventStream
 from zelda_ci.model_proxy.wire import (
     AnswerSource,
     BrokenOff,
@@ -266,8 +267,8 @@ class LiveSource(AnswerSource):
                 await response.aclose()
 
     async def _send(self, call: Call) -> httpx2.Response:
-        url = self._upstream.base_url.rstrip("/") + call.path
-        request = self._client.build_request("POST", url, headers=self._headers(call), content=call.raw_body)
+        wired = self._upstream.platform.wired(self._upstream.base_url.rstrip("/"), call, self._headers(call))
+        request = self._client.build_request("POST", wired.url, headers=wired.headers, content=wired.body)
         began = time.monotonic()
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
@@ -300,16 +301,20 @@ class LiveSource(AnswerSource):
         if 300 <= response.status_code < 400:
             raise self._moved(response)
         headers = _end_to_end(response.headers.raw)
+        events = self._upstream.platform.events(response.headers.get("content-type", ""))
         if response.status_code >= 400:
             await self._pass_on_error(response, headers, sink)
             return
         # It was decoded on the way, so that neither the encoding nor the length is true any more.
         if encoding:
             headers = _without(headers, b"content-encoding", b"content-length")
+        if events:
+            headers = [*_without(headers, b"content-type", b"content-length"), (b"content-type", b"text/event-stream")]
         await sink.start(response.status_code, headers)
         async with aclosing(_chunks(response, decoded=bool(encoding))) as chunks:
             async for chunk in chunks:
-                await sink.chunk(chunk)
+                for piece in _translated(events, chunk):
+                    await sink.chunk(piece)
 
     def _moved(self, response: httpx2.Response) -> Unreachable:
         # A client that followed it would leave the proxy, with the conversation and past every limit.
@@ -321,7 +326,8 @@ class LiveSource(AnswerSource):
 
     async def _pass_on_error(self, response: httpx2.Response, headers: Headers, sink: Sink) -> None:
         # Errors are short, and some gateways quote the key in them: the session must not read it there.
-        body = self._masked((await self._error(response)).decode("utf-8", "surrogateescape"))
+        said = self._upstream.platform.error(await self._error(response))
+        body = self._masked(said.decode("utf-8", "surrogateescape"))
         remaining = _without(headers, b"content-encoding", b"content-length")
         safe = [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in remaining]
         await send_whole(sink, response.status_code, safe, body.encode("utf-8", "surrogateescape"))
@@ -344,7 +350,7 @@ class LiveSource(AnswerSource):
         return bytes(body)
 
     def _masked(self, text: str) -> str:
-        for secret in self._upstream.headers.values():
+        for secret in self._upstream.secrets:
             text = secret.mask(text)
         return text
 
@@ -352,6 +358,21 @@ class LiveSource(AnswerSource):
 async def _chunks(response: httpx2.Response, *, decoded: bool) -> AsyncGenerator[bytes, None]:
     async for chunk in response.aiter_bytes() if decoded else response.aiter_raw():
         yield chunk
+
+
+def _translated(events: EventStream | None, chunk: bytes) -> Iterator[bytes]:
+    """A piece of an answer as server-sent events.
+
+    Raises:
+        BrokenOff: It is no piece of one.
+    """
+    if events is None:
+        yield chunk
+        return
+    try:
+        yield from events.feed(chunk)
+    except BrokenStreamError:
+        raise BrokenOff("the answer is no event stream") from None
 
 
 def _end_to_end(headers: Headers) -> Headers:

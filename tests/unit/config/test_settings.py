@@ -13,7 +13,7 @@ ADDRESS = "is not an http:// or https:// address without user name, query and fr
 
 def test_an_empty_environment_has_nothing():
     read = settings.read_environment({})
-    assert (read.anthropic_api_key, read.portkey_api_key, read.anthropic_base_url) == (None, None, None)
+    assert (read.credential(), read.portkey_api_key) == (None, None)
     assert (read.unsafe, read.secrets()) == (False, ())
 
 
@@ -31,17 +31,17 @@ def test_values_are_read():
             "ZELDA_UNSAFE": "1",
         }
     )
-    assert read.anthropic_api_key is not None
-    assert read.anthropic_api_key.reveal() == KEY
+    assert (found := read.credential())
+    assert found.secrets["ANTHROPIC_API_KEY"].reveal() == KEY
     assert read.portkey_api_key is not None
     assert read.portkey_api_key.reveal() == "pk-fake-1234"
-    assert (read.anthropic_base_url, read.unsafe) == ("http://127.0.0.1:8080", True)
+    assert (found.base_url, read.unsafe) == ("http://127.0.0.1:8080", True)
 
 
 def test_a_credential_that_came_in_another_way_stands_for_its_variable():
     read = settings.read_environment({"ANTHROPIC_API_KEY": "'old-key-1234'"}, {"ANTHROPIC_API_KEY": Secret(KEY)})
-    assert read.anthropic_api_key is not None
-    assert read.anthropic_api_key.mask(f"{KEY} is sent") == "*** is sent"
+    assert (found := read.credential())
+    assert found.secrets["ANTHROPIC_API_KEY"].mask(f"{KEY} is sent") == "*** is sent"
     assert Redactor(read.secrets())(f"{KEY} 'old-key-1234'") == "*** ***"
 
 
