@@ -19,11 +19,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.support.loopback import POLL_SECONDS, Loopback
+from tests.support.scripted_clouds import BedrockWire, as_messages
 from tests.support.scripted_replies import (
     ApiRequest,
     Message,
     Reply,
     Tokens,
+    Wire,
     cut_after,
     hang,
     http_error,
@@ -157,6 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(headers, body)
             case "/v1/messages/count_tokens":
                 self._small(200, json.dumps({"input_tokens": self.server.api.count(body)}).encode())
+            case path if cloud := as_messages(path, json.loads(body or b"{}")):
+                self._answer(headers, json.dumps(cloud).encode(), BedrockWire(self) if "/model/" in path else self)
             case _:
                 self.do_GET()
 
@@ -164,10 +168,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.api.others.append(f"{self.command} {self.path}")
         self._small(404, b"{}")
 
-    def _answer(self, headers: Mapping[str, str], body: bytes) -> None:
+    def _answer(self, headers: Mapping[str, str], body: bytes, wire: Wire | None = None) -> None:
         request, reply = self.server.api.receive(self.path, headers, body)
         try:
-            reply.send(request, self)
+            reply.send(request, wire or self)
         except ConnectionError:
             self.server.api.disconnects += 1
             self.close_connection = True

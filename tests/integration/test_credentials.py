@@ -1,0 +1,139 @@
+"""The credentials that people have, each through the real command against an endpoint of its form."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_judge_command import is_judge
+from tests.support.command import environment, results, run
+from tests.support.judging import answer, verdict
+from tests.support.projects import repository
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.support.scripted_clouds import chunk, frame
+from zelda_ci.model_proxy.platforms import AwsKeys, BrokenStreamError, EventStream
+from zelda_ci.redact import Secret
+
+SUITE = """\
+prompt: Look around.
+acceptanceCriteria: [It is done.]
+execution: {model: MODEL}
+judgeModel: MODEL
+metrics: {toolUsage: false}
+"""
+TOKEN = "fake-token-of-the-developer-0123456789"
+AWS = {"AWS_ACCESS_KEY_ID": "AKIAFAKEFAKEFAKEFAKE", "AWS_SECRET_ACCESS_KEY": TOKEN, "AWS_SESSION_TOKEN": f"{TOKEN}-2"}
+BEDROCK = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1"}
+VERTEX = {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "us-east5", "ANTHROPIC_VERTEX_PROJECT_ID": "p-1"}
+ON_BEDROCK = "eu.anthropic.claude-sonnet-5-5-20260101-v1:0"
+
+WAYS = {
+    "key": ({"ANTHROPIC_API_KEY": TOKEN}, "ANTHROPIC_BASE_URL", "claude-sonnet-5-5"),
+    "token": ({"ANTHROPIC_AUTH_TOKEN": TOKEN}, "ANTHROPIC_BASE_URL", "claude-sonnet-5-5"),
+    "subscription": ({"CLAUDE_CODE_OAUTH_TOKEN": TOKEN}, "ANTHROPIC_BASE_URL", "claude-sonnet-5-5"),
+    "bedrock": ({"AWS_BEARER_TOKEN_BEDROCK": TOKEN, **BEDROCK}, "ANTHROPIC_BEDROCK_BASE_URL", ON_BEDROCK),
+    "signed": ({**AWS, **BEDROCK}, "ANTHROPIC_BEDROCK_BASE_URL", ON_BEDROCK),
+    "vertex": (
+        {"CLOUDSDK_AUTH_ACCESS_TOKEN": TOKEN, **VERTEX},
+        "ANTHROPIC_VERTEX_BASE_URL",
+        "claude-sonnet-5-5@20260101",
+    ),
+}
+
+
+def script(request: ApiRequest) -> Reply:
+    if is_judge(request):
+        return answer(verdict(1, evidence=[{"where": "turn 2", "quote": "Done."}]))
+    return text("Done.") if request.tool_results else tool_call("Bash", {"command": "env; cat /proc/$PPID/environ; true"})
+
+
+def is_proven(way: str, request: ApiRequest, host: str) -> bool:
+    """Whether a request carries the credential as that endpoint wants it, and no other."""
+    headers = dict(request.headers)
+    key, authorization = headers.get("x-api-key"), headers.get("authorization")
+    if way == "key":
+        return (key, authorization) == (TOKEN, None)
+    if way == "signed":
+        assert authorization
+        moment = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        keys = AwsKeys(AWS["AWS_ACCESS_KEY_ID"], Secret(TOKEN), Secret(f"{TOKEN}-2"))
+        sent = json.loads(request.raw_body)
+        # What was signed is the body that the endpoint got: the test's server has added model and stream.
+        body = {key: value for key, value in sent.items() if key not in {"model", "stream"}}
+        compact = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        again = dict(keys.sign(f"http://{host}{request.path}", compact, "eu-west-1", at=moment))
+        return again[b"authorization"].decode() == authorization and headers["x-amz-security-token"] == f"{TOKEN}-2"
+    is_beta = "oauth-2025-04-20" in headers.get("anthropic-beta", "").split(",")
+    return (key, authorization) == (None, f"Bearer {TOKEN}") and is_beta == (way == "subscription")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_and_its_judge_are_paid_with_it_and_the_session_never_sees_it(tmp_path: Path, way: str) -> None:
+    variables, address, model = WAYS[way]
+    project = repository(tmp_path, {"zelda/test-look.yaml": SUITE.replace("MODEL", f"'{model}'")})
+    with ScriptedApi(script) as api:
+        url = api.url + ("/v1" if way == "vertex" else "")
+        done = run(["run"], project.path, environment(project, **{address: url}, **variables))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert {is_judge(request) for request in api.requests} == {True, False}
+        assert all(is_proven(way, request, api.url.partition("//")[2]) for request in api.requests)
+        assert {request.body["model"] for request in api.requests} == {model}
+    (result,) = results(project)
+    assert result["api"]["models"][model]["costUsd"] > 0
+    stored = "".join(file.read_text("utf-8", "replace") for file in project.results.rglob("*") if file.is_file())
+    assert TOKEN not in stored + done.stdout + done.stderr
+    assert "ZELDA_SESSION" in stored
+
+
+REFUSED = {
+    "nothing": ({}, "ANTHROPIC_API_KEY is not set, and a session needs it.", "CLAUDE_CODE_OAUTH_TOKEN"),
+    "no region": ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "but not AWS_REGION", "Set AWS_REGION"),
+    "a profile": (
+        {**BEDROCK, "AWS_PROFILE": "work"},
+        "but neither AWS_BEARER_TOKEN_BEDROCK nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
+        'eval "$(aws configure export-credentials --format env)"',
+    ),
+    "half a key": ({**BEDROCK, "AWS_ACCESS_KEY_ID": "AKIAFAKEFAKEFAKEFAKE"}, "but neither", "profiles, SSO or roles"),
+    "a file": (
+        {**VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "/tmp/key.json"},
+        "but not CLOUDSDK_AUTH_ACCESS_TOKEN",
+        "gcloud auth print-access-token",
+    ),
+    "no project": ({"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "global"}, "ANTHROPIC_VERTEX_PROJECT_ID", "Set "),
+    "another cloud": ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, "does not know that platform", "CLAUDE_CODE_USE_BEDROCK=1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp_path: Path, case: str) -> None:
+    variables, message, hint = REFUSED[case]
+    project = repository(tmp_path, {"zelda/test-look.yaml": SUITE.replace("MODEL", "claude-sonnet-5-5")})
+    done = run(["run"], project.path, environment(project, **variables))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert hint in done.stderr
+    assert not list(project.results.glob("runs/*"))
+
+
+def test_a_signature_is_that_of_amazons_own_example() -> None:
+    """`post-vanilla` of Amazon's test suite for signatures."""
+    keys = AwsKeys("AKIDEXAMPLE", Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
+    moment = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
+    headers = dict(keys.sign("https://example.amazonaws.com/", b"", "us-east-1", service="service", at=moment))
+    assert headers[b"authorization"].endswith(b"5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b")
+    assert hashlib.sha256(b"").hexdigest().startswith("e3b0c442")
+
+
+def test_a_failure_inside_amazons_stream_becomes_an_event_and_broken_bytes_are_refused() -> None:
+    failure = frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message": "Slow."}')
+    event = chunk(b'{"type": "ping"}')
+    whole = frame({":message-type": "event"}, event) + failure
+    stream = EventStream()
+    written = b"".join(piece for at in range(len(whole)) for piece in stream.feed(whole[at : at + 1]))
+    assert written.count(b"event: ") == 2
+    assert b'"rate_limit_error","message":"Slow."' in written
+    for broken in (b"HTTP/1.1 500 Oops, an error page", whole[:20] + b"x" + whole[21:]):
+        with pytest.raises(BrokenStreamError):
+            list(EventStream().feed(broken))
