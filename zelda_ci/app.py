@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,14 +14,16 @@ import anyio
 
 from zelda_ci import __version__, metrics
 from zelda_ci.config import project, secret_files
+from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject, select
 from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
+from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, ExecutionError
+from zelda_ci.errors import ConfigError, ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.files import locks
@@ -36,12 +39,14 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, evaluation
 from zelda_ci.pipeline.batch import Interruption, recover, run_batch
+from zelda_ci.pipeline.checking import Checker, CheckTools, refuse, sentence_of, uncommitted
 from zelda_ci.pipeline.confinement import in_one_line
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
+from zelda_ci.storage.checks import CheckMemory
 from zelda_ci.storage.history import FinishedRun, RunHistory
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -65,6 +70,10 @@ class RunOrder:
     """Whether the project is Zelda's own, so that nobody need accept weak isolation for it."""
     conclusion_seconds: float = 60
     """Most that changes and evaluation may take once a run was interrupted."""
+    check: bool = True
+    """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
+    working_tree: bool = False
+    """Whether files that are not committed are tested, too."""
 
 
 def load(folder: Path) -> LoadedProject:
@@ -82,20 +91,64 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    suites = _ordered(loaded, order, settings)
+    selected = _selected(loaded, order, settings)
+    suites = [suite.resolved for suite in selected]
     _heed_weakness(suites, order, settings, emit)
-    tools = _tools(loaded, order, suites, settings, emit)
+    ground = _ground(loaded, order, suites, settings, emit)
+    tools = _tools(loaded, order, suites, settings, emit, ground)
+    checker = None
+    if order.check and not order.replay and settings.environ.get("ZELDA_NO_CHECK") != "1":
+        checker = Checker(selected, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
-        return anyio.run(_run, tools, _plan(suites, order), order.jobs, emit, preload)
+        return anyio.run(_run, tools, _plan(suites, order), order.jobs, emit, preload, checker)
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
 
-def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
+def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> CheckReport:
+    """Try everything that runs of what was ordered need, without a session.
+
+    Raises:
+        ZeldaError: The order cannot be used, or the project not be run here at all.
+    """
+    selected = _selected(loaded, order, settings)
+    suites = [suite.resolved for suite in selected]
+    _heed_weakness(suites, order, settings, emit)
+    ground = _ground(loaded, order, suites, settings, emit)
+    session = _proxy(lambda: _mode(order, settings), ground.redact)
+    judge = _proxy(lambda: _judge_mode(order, suites, settings), ground.redact)
+    checker = Checker(selected, ground.for_checks(session, judge, settings, emit), fresh=True)
+    try:
+        return anyio.run(_checked, checker)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _proxy(mode: Callable[[], Mode], redact: Redactor) -> ModelProxy | ZeldaError:
+    try:
+        return ModelProxy(mode(), redact)
+    except ZeldaError as problem:
+        return problem
+
+
+async def _checked(checker: Checker) -> CheckReport:
+    async with AsyncExitStack() as stack:
+        for proxy in (checker.tools.session, checker.tools.judge):
+            if isinstance(proxy, ModelProxy):
+                await stack.enter_async_context(proxy)
+        return await checker.report()
+
+
+def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
     overrides = order.overrides.above(_of_environment(settings))
-    return [apply(suite.resolved, overrides) for suite in select(loaded.suites, order.names, order.tags)]
+    chosen = select(loaded.suites, order.names, order.tags)
+    return [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
+
+
+def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
+    return [suite.resolved for suite in _selected(loaded, order, settings)]
 
 
 @dataclass(frozen=True)
@@ -289,22 +342,64 @@ def _price(model: str, usage: Mapping[str, Any]) -> float:
     return pricing.cost_usd(model, pricing.from_usage(usage))
 
 
-def _tools(
+@dataclass(frozen=True)
+class _Ground:
+    """What runs and checks stand on."""
+
+    workspaces: Workspaces
+    redact: Redactor
+    isolation: Isolation
+    results_dir: Path
+
+    def for_checks(
+        self,
+        session: ModelProxy | ZeldaError,
+        judge: ModelProxy | ZeldaError,
+        settings: EnvironmentSettings,
+        emit: Emit,
+    ) -> CheckTools:
+        """What checks need beside it."""
+        return CheckTools(
+            workspaces=self.workspaces,
+            redact=self.redact,
+            isolation=self.isolation,
+            memory=CheckMemory(self.results_dir),
+            environ=settings.environ,
+            session=session,
+            judge=judge,
+            identity="\n".join(secret.reveal() for secret in settings.secrets()),
+            emit=emit,
+        )
+
+
+def _ground(
     loaded: LoadedProject,
     order: RunOrder,
     suites: Sequence[ResolvedSuite],
     settings: EnvironmentSettings,
     emit: Emit,
-) -> Tools:
+) -> _Ground:
     environ = settings.environ
     lying = secret_files.find_secrets(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
     if lying.left_out:
         emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
     redact = Redactor([*settings.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, settings)
-    reasons = isolation.offered.reasons
     own = OwnFiles.of(loaded, [order.record, order.replay])
     workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation, own)
+    return _Ground(workspaces, redact, isolation, loaded.results_dir)
+
+
+def _tools(
+    loaded: LoadedProject,
+    order: RunOrder,
+    suites: Sequence[ResolvedSuite],
+    settings: EnvironmentSettings,
+    emit: Emit,
+    ground: _Ground,
+) -> Tools:
+    workspaces, redact, isolation = ground.workspaces, ground.redact, ground.isolation
+    reasons = isolation.offered.reasons
     store = ResultStore(loaded.results_dir)
     bench = WorkspaceCommandRunner(workspaces, store, emit)
     return Tools(
@@ -329,7 +424,12 @@ def _tools(
 
 
 async def _run(
-    tools: Tools, plan: Sequence[PlannedRun], jobs: int, emit: Emit, preload: threading.Thread
+    tools: Tools,
+    plan: Sequence[PlannedRun],
+    jobs: int,
+    emit: Emit,
+    preload: threading.Thread,
+    checker: Checker | None,
 ) -> BatchResult:
     # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
     # what the event loop imports by itself is no import of ours, and would not wait.
@@ -341,6 +441,8 @@ async def _run(
         group.start_soon(interruption.hasten)
         await _prepare(tools, interruption, emit)
         async with tools.proxy, tools.judging.proxy:
+            if checker:
+                await _check_first(checker, interruption, emit)
             batch = await run_batch(plan, tools, emit, jobs=jobs, interruption=interruption)
         group.cancel_scope.cancel()
     return batch
@@ -350,6 +452,26 @@ async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None
     """Look at what is tested and clean up after the dead, unless interrupted."""
     async with anyio.create_task_group() as group:
         group.start_soon(interruption.cancel, group.cancel_scope)
-        await tools.workspaces.inspect()
+        source = await tools.workspaces.inspect()
+        if source.changed and not source.parent:
+            emit(Warned(uncommitted(source)))
         await recover(tools, emit)
         group.cancel_scope.cancel()
+
+
+async def _check_first(checker: Checker, interruption: Interruption, emit: Emit) -> None:
+    """Try what the runs need, unless interrupted.
+
+    Raises:
+        ConfigError: No run could go well.
+    """
+    report = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(interruption.cancel, group.cancel_scope)
+        report = await checker.report()
+        group.cancel_scope.cancel()
+    if report:
+        refuse(report)
+        # Of the files that are not committed, and of the isolation, it is said in any case.
+        for check in (check for check in report.warnings if check.subject not in {"git", "isolation"}):
+            emit(Warned(sentence_of(check)))

@@ -33,6 +33,13 @@ class BatchStarted:
 
 
 @dataclass(frozen=True)
+class Checking:
+    """What is being tried before anything is spent; nothing once that is over."""
+
+    about: str | None = None
+
+
+@dataclass(frozen=True)
 class RunStarted:
     """A run begins; `label` is the suite's name, with the trial where there are several."""
 
@@ -71,7 +78,7 @@ class RunFinished:
     result: RunResult
 
 
-Event = BatchStarted | RunStarted | PhaseStarted | SessionProgressed | Warned | RunFinished
+Event = BatchStarted | Checking | RunStarted | PhaseStarted | SessionProgressed | Warned | RunFinished
 Emit = Callable[[Event], None]
 
 

@@ -92,6 +92,7 @@ class World:
             "GITHUB_TOKEN": self.canaries["github"],
             "ANTHROPIC_API_KEY": self.canaries["apikey"],
             "SSH_AUTH_SOCK": str(self.place("run/daemon.sock")),
+            "ZELDA_NO_CHECK": "1",
             "COLUMNS": "100",
             "LANG": "C.UTF-8",
         }

@@ -46,7 +46,9 @@ WAYS = {
 def script(request: ApiRequest) -> Reply:
     if is_judge(request):
         return answer(verdict(1, evidence=[{"where": "turn 2", "quote": "Done."}]))
-    return text("Done.") if request.tool_results else tool_call("Bash", {"command": "env; cat /proc/$PPID/environ; true"})
+    return (
+        text("Done.") if request.tool_results else tool_call("Bash", {"command": "env; cat /proc/$PPID/environ; true"})
+    )
 
 
 def is_proven(way: str, request: ApiRequest, host: str) -> bool:

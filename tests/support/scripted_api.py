@@ -51,6 +51,8 @@ __all__ = [
     "tool_calls",
 ]
 
+CHECK = "zelda-ci (check)"
+
 Script = Sequence[Reply] | Callable[[ApiRequest], Reply]
 """Replies in the order of the requests, or a function that chooses them."""
 
@@ -59,10 +61,19 @@ class ScriptedApi:
     """The server, as a context manager; everything it was sent is in `requests`."""
 
     def __init__(
-        self, script: Script, *, agents: Sequence[Script] = (), count: Callable[[bytes], int] = lambda _: 42
+        self,
+        script: Script,
+        *,
+        agents: Sequence[Script] = (),
+        check: Reply | None = None,
+        count: Callable[[bytes], int] = lambda _: 42,
     ) -> None:
         self.count = count
         """Tokens of a request that asks for no more than their number."""
+        self.check = check or text("!")
+        """What those get who only ask whether they would be answered."""
+        self.checks: list[ApiRequest] = []
+        """Their requests."""
         self.requests: list[ApiRequest] = []
         """Model requests in order of arrival; token counts and probes are not among them."""
         self.failures: list[str] = []
@@ -104,6 +115,9 @@ class ScriptedApi:
     def receive(self, path: str, headers: Mapping[str, str], raw_body: bytes) -> tuple[ApiRequest, Reply]:
         """Note a request and choose its reply."""
         with self._lock:
+            if headers.get("user-agent") == CHECK:
+                self.checks.append(ApiRequest(path, headers, json.loads(raw_body), raw_body, None, len(self.checks)))
+                return self.checks[-1], self.check
             agent = self._ordinal(headers.get("x-claude-code-agent-id"))
             index = sum(request.agent == agent for request in self.requests)
             request = ApiRequest(path, headers, json.loads(raw_body), raw_body, agent, index)
@@ -160,7 +174,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/v1/messages/count_tokens":
                 self._small(200, json.dumps({"input_tokens": self.server.api.count(body)}).encode())
             case path if cloud := as_messages(path, json.loads(body or b"{}")):
-                self._answer(headers, json.dumps(cloud).encode(), BedrockWire(self) if "/model/" in path else self)
+                wire: Wire = BedrockWire(self) if "/model/" in path else self
+                self._answer(headers, json.dumps(cloud).encode(), wire)
             case _:
                 self.do_GET()
 

@@ -5,6 +5,7 @@ import json
 import re
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -36,7 +37,7 @@ class BedrockWire:
     inner: Wire
     _framed: bool = False
 
-    def start(self, status: int, headers: dict[str, str], *, chunked: bool) -> None:
+    def start(self, status: int, headers: Mapping[str, str], *, chunked: bool) -> None:
         self._framed = "event-stream" in headers.get("content-type", "")
         kind = {"content-type": "application/vnd.amazon.eventstream"} if self._framed else {}
         self.inner.start(status, {**headers, **kind}, chunked=chunked)

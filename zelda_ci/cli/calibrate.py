@@ -39,6 +39,7 @@ ENOUGH = 10
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder.")
 @options.overrides("calibrate")
 @options.unsafe
+@options.no_check
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
 def calibrate(  # noqa: PLR0913 - its options
     overrides: Overrides,
@@ -50,6 +51,7 @@ def calibrate(  # noqa: PLR0913 - its options
     jobs: int,
     replay: Path | None,
     unsafe: bool,
+    no_check: bool,
     as_json: bool,
 ) -> None:
     """Measure how much a suite varies when nothing changes.
@@ -68,7 +70,7 @@ def calibrate(  # noqa: PLR0913 - its options
         runs = stored_trials(RunHistory(results_dir), suite)
     else:
         overrides = replace(overrides, trials=Given(trials or ENOUGH, "option", "--trials"))
-        order = RunOrder([suite], overrides=overrides, jobs=jobs, replay=replay, unsafe=unsafe)
+        order = RunOrder([suite], overrides=overrides, jobs=jobs, replay=replay, unsafe=unsafe, check=not no_check)
         suite, results_dir, runs = _run(project, order, as_json=as_json)
     calibration = calibrate_suite(suite, runs)
     path = Calibrations(results_dir).save(calibration)

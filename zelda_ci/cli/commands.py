@@ -11,6 +11,7 @@ from zelda_ci import __version__
 # Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name.
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
+    "check": "Try everything that a run needs, without a session.",
     "run": "Run suites, each in a real Claude Code session, and print a report.",
     "list": "List stored runs, the newest first.",
     "show": "Show a stored run: its report, transcript or patch.",

@@ -24,6 +24,14 @@ project = click.option(
 unsafe = click.option("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
 
 
+no_check = click.option(
+    "--no-check", is_flag=True, help="Do not try commands, models and credentials before anything is spent."
+)
+working_tree = click.option(
+    "--working-tree", is_flag=True, help="Test the files as they are, with what is not committed yet."
+)
+
+
 def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of a command that go above the suites; its function takes them as one `Overrides`."""
 

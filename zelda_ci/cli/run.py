@@ -28,6 +28,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @options.overrides("run")
 @options.unsafe
+@options.no_check
+@options.working_tree
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
@@ -39,17 +41,30 @@ def run(  # noqa: PLR0913 - its options
     record: Path | None,
     replay: Path | None,
     unsafe: bool,
+    no_check: bool,
+    working_tree: bool,
     as_json: bool,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
     SUITE is the name of a suite or the path of its file. Without SUITE, all suites run. Each session works in a private
-    copy of the last commit, so commit first what you want tested. Results are stored under .zelda/runs/.
+    copy of the last commit; --working-tree tests what is not committed, too. Results are stored under .zelda/runs/.
 
-    A session needs ANTHROPIC_API_KEY and costs money; --replay needs neither.
+    A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
+    spent, everything that the runs need is tried as `zelda check` does it.
     """
     loaded = app.load(project)
-    order = RunOrder(names, tags, overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe)
+    order = RunOrder(
+        names,
+        tags,
+        overrides,
+        jobs=jobs,
+        record=record,
+        replay=replay,
+        unsafe=unsafe,
+        check=not no_check,
+        working_tree=working_tree,
+    )
     settings = read_environment(os.environ)
     report.ask_about_isolation(loaded, order, settings)
     with report.progress(as_json=as_json) as emit:

@@ -35,6 +35,8 @@ class TestedSource(Record):
     commit: str | None = None
     branch: str | None = None
     dirty: bool = False
+    parent: str | None = None
+    """The user's last commit, where what differed from it was tested too: the commit is one of Zelda's own then."""
 
 
 class ChangeSummary(Record):

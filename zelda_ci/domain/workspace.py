@@ -69,6 +69,15 @@ class WorkspaceSource:
     commit: str | None
     branch: str | None
     dirty: bool
+    changed: tuple[str, ...] = ()
+    """The files that differed, a new folder as one."""
+    parent: str | None = None
+    """The user's last commit, where those files are tested too: the commit is one of Zelda's own then."""
+
+    @property
+    def shown(self) -> str:
+        """The commit that the user knows, in short."""
+        return (self.parent or self.commit or "")[:12]
 
 
 @dataclass(frozen=True)

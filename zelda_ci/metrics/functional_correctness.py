@@ -216,12 +216,31 @@ class FunctionalCorrectness:
         return Scored(score, reasoning(details), details)
 
     async def _gather(self, suite: ResolvedSuite, workspace: Workspace) -> CommandEvidence:
-        build: CommandResult | None = None
-        if suite.build_command is not None:
-            order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
-            build = (await self._bench.run(workspace, order)).result.in_brief(self._redact)
-            check_usable("buildCommand", build, workspace.confinement.environment)
+        build = await self.build(suite, workspace)
         if suite.test_command is None or (build and build.exit_code != 0):
+            return CommandEvidence(build)
+        return await self.test(suite, workspace, build)
+
+    async def build(self, suite: ResolvedSuite, workspace: Workspace) -> CommandResult | None:
+        """Run the build, where the suite has one.
+
+        Raises:
+            ConfigError: It cannot be run here.
+        """
+        if suite.build_command is None:
+            return None
+        order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
+        build = (await self._bench.run(workspace, order)).result.in_brief(self._redact)
+        check_usable("buildCommand", build, workspace.confinement.environment)
+        return build
+
+    async def test(self, suite: ResolvedSuite, workspace: Workspace, build: CommandResult | None) -> CommandEvidence:
+        """Run the tests, where the suite has some, and read what they say.
+
+        Raises:
+            ConfigError: They cannot be run here.
+        """
+        if suite.test_command is None:
             return CommandEvidence(build)
         with spooled(workspace.base) as spool:
             order = replace(_test_order(suite, suite.test_command), spool=spool)

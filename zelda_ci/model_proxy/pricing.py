@@ -180,13 +180,13 @@ class Models:
     @classmethod
     def of(cls, main: str, more: Iterable[str] = ()) -> "Models":
         """The models in the spelling of requests, where the mark of a long context does not appear."""
-        return cls(_plain(main), frozenset(map(_plain, more)))
+        return cls(plain(main), frozenset(map(plain, more)))
 
     def allow(self, name: object) -> bool:
         """Whether a request may name this model."""
         if not isinstance(name, str):
             return False
-        model = _plain(name)
+        model = plain(name)
         return model == self.main or model in self.more or self._is_smaller(model)
 
     def _is_smaller(self, model: str) -> bool:
@@ -195,7 +195,8 @@ class Models:
         return same_provider and costs_no_more(model, self.main)
 
 
-def _plain(model: str) -> str:
+def plain(model: str) -> str:
+    """A model's name as requests spell it: without the mark of a long context."""
     return model.removesuffix("[1m]")
 
 

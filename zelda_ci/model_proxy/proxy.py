@@ -18,7 +18,8 @@ from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import MAX_READING, Limits, MemoryLimit
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
-from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.pricing import Models, plain
+from zelda_ci.model_proxy.probe import Probe, probe
 from zelda_ci.model_proxy.run import Allowed, ProxyRun
 from zelda_ci.model_proxy.server import socket_folder
 from zelda_ci.model_proxy.wire import AnswerSource
@@ -123,6 +124,16 @@ class ModelProxy:
             finally:
                 del self._runs[token]
                 run.close()
+
+    @property
+    def address(self) -> str:
+        """Whom it asks; nobody where it replays."""
+        return "" if isinstance(self._mode, ReplayMode) else self._mode.upstream.base_url
+
+    async def probe(self, model: str) -> Probe:
+        """Ask a model for one token; a recording does not notice."""
+        meter = Meter(self._base_url, "", None, self._started())
+        return await probe(ProxyRun(meter, self._started(), limits=self._limits, memory=self._memory), plain(model))
 
     @contextmanager
     def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:

@@ -15,7 +15,7 @@ from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
 from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
@@ -134,6 +134,16 @@ def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
     return [f"the replay was not exactly what was recorded: {text}" for text in differences[:MAX_DIFFERENCES]]
 
 
+def _tested(source: WorkspaceSource) -> TestedSource:
+    return TestedSource(
+        kind=source.kind,
+        commit=source.commit,
+        branch=source.branch,
+        dirty=source.dirty,
+        parent=source.parent,
+    )
+
+
 class SuiteRun:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
 
@@ -162,7 +172,7 @@ class SuiteRun:
                 confined = confinement.isolation_report(
                     self.planned, workspace.confinement, self.tools.isolation_reasons
                 )
-                self.state.update(source=TestedSource(**asdict(workspace.source)), isolation=confined)
+                self.state.update(source=_tested(workspace.source), isolation=confined)
                 await self._look(workspace)
                 self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)
                 await self._work(workspace)

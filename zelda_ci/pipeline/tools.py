@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -21,7 +22,7 @@ from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Step, run_eval
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.process.spool import Spool
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
@@ -31,10 +32,17 @@ PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
 WALLS: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
 
 
+class LogKeeper(Protocol):
+    """Keeps what commands print."""
+
+    def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
+        """Keep the output of a step of a run."""
+
+
 class WorkspaceCommandRunner:
     """Runs commands in workspaces, and tells of it."""
 
-    def __init__(self, workspaces: Workspaces, store: ResultStore, emit: Emit) -> None:
+    def __init__(self, workspaces: Workspaces, store: LogKeeper, emit: Emit) -> None:
         self._workspaces, self._store, self._emit = workspaces, store, emit
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:

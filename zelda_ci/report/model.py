@@ -284,6 +284,15 @@ class CalibrationView:
 
 
 @dataclass(frozen=True)
+class CheckView:
+    """A row for each check, what is to be said of those that did not pass, and the result in a sentence."""
+
+    table: Table
+    details: tuple[tuple[Cell, tuple[Cell, ...]], ...]
+    summary: Cell
+
+
+@dataclass(frozen=True)
 class HistoryView:
     """A table of runs, and what else is to be said."""
 

@@ -113,6 +113,16 @@ def weakness(level: IsolationLevel, offered: Offered) -> str:
     return f"At isolation level {level} {WEAK[level]}.{raised}"
 
 
+def remark(level: IsolationLevel, offered: Offered) -> str | None:
+    """What is to be known of a level before a run, and how to raise it; nothing where it is a strong one."""
+    if level in WEAK:
+        return weakness(level, offered)
+    if level != "none":
+        return None
+    how = f" To raise the level: {offered.remedy}" if offered.remedy else "".join(f" {why}" for why in offered.reasons)
+    return f"At isolation level none nothing is confined: code of the tested repository runs with all your rights.{how}"
+
+
 def _unavailable(sentence: str, offered: Offered) -> ConfigError:
     hint = " ".join(offered.reasons) or f"Available: {', '.join(name for name in STRENGTH if offered.offers(name))}."
     return ConfigError(sentence, hint=hint, code="ISOLATION_UNAVAILABLE")

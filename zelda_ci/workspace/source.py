@@ -133,10 +133,24 @@ async def _source(repository: Repository, results_dir: Path, ask: Git) -> Worksp
             hint="Commit the project first: it needs one commit.",
             code="NO_COMMIT",
         )
-    dirty = any(line and not line.startswith(b"# ") for line in lines)
+    changed = tuple(filter(None, map(_changed, lines)))
     return WorkspaceSource(
-        kind="worktree", commit=commit, branch=None if branch == "(detached)" else branch, dirty=dirty
+        kind="worktree",
+        commit=commit,
+        branch=None if branch == "(detached)" else branch,
+        dirty=bool(changed),
+        changed=changed,
     )
+
+
+# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
+FIELDS = {b"1": 8, b"u": 10, b"?": 1}
+
+
+def _changed(line: bytes) -> str | None:
+    """The file that a line is about."""
+    number = FIELDS.get(line[:1])
+    return os.fsdecode(line.split(b" ", number)[number]) if number else None
 
 
 async def _without_commands(ask: Git) -> Git:

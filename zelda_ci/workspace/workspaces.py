@@ -80,6 +80,11 @@ class Workspaces:
     def _base(self) -> Path:
         return location.choose_location(self._project, self._environ, passable=self._isolation.offered.level == "uid")
 
+    @property
+    def location(self) -> Path:
+        """The folder below which workspaces are made."""
+        return self._base
+
     @cached_property
     def _plumbing(self) -> Git:
         return git.prepare(self._base, self._environ, self._redact)

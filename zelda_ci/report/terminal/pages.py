@@ -9,6 +9,7 @@ from rich.text import Text
 from zelda_ci.report.model import (
     CalibrationView,
     Cell,
+    CheckView,
     ComparisonView,
     HistoryView,
     MetricRow,
@@ -158,6 +159,20 @@ def print_calibration(console: Console, view: CalibrationView) -> None:
     page.blank()
     for remark in view.remarks:
         page.beside(Text("    "), (remark,))
+    page.show()
+
+
+def print_checks(console: Console, view: CheckView) -> None:
+    """Print the table, and below it what is to be done."""
+    page = Page(console)
+    page.line(Text())
+    print_table(page, view.table, indent=2)
+    for label, lines in view.details:
+        page.blank()
+        page.line(Text("  ") + page.style.cell(label))
+        page.beside(Text("    "), lines[:1], lines=lines[1:])
+    page.blank()
+    page.beside(Text("  "), (view.summary,))
     page.show()
 
 

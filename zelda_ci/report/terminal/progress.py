@@ -16,7 +16,17 @@ from rich.text import Text
 from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.events import BatchStarted, Event, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
+from zelda_ci.events import (
+    BatchStarted,
+    Checking,
+    Event,
+    Phase,
+    PhaseStarted,
+    RunFinished,
+    RunStarted,
+    SessionProgressed,
+    Warned,
+)
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.model import Cell, RunFiles, Tone
@@ -47,6 +57,10 @@ def _finished(page: Page, event: RunFinished, label: str) -> None:
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
+
+
+# Stands where the label of a run does.
+CHECK = "check"
 
 
 @dataclass
@@ -101,6 +115,8 @@ class ProgressState:
         match event:
             case BatchStarted():
                 self.planned, self.jobs = len(event.runs), event.jobs
+            case Checking():
+                self._check(event.about, now)
             case RunStarted():
                 self.running[event.run_id] = Activity(visible(event.label, 60), now)
             case PhaseStarted():
@@ -113,8 +129,13 @@ class ProgressState:
             case RunFinished():
                 self.finished += 1
                 self.running.pop(event.result.run_id, None)
-            case Warned():
+            case _:
                 pass
+
+    def _check(self, about: str | None, now: float) -> None:
+        self.running.pop(CHECK, None)
+        if about:
+            self.running[CHECK] = Activity(CHECK, now, visible(about))
 
     def label(self, run_id: str) -> str:
         """The run's label, or its id where it is not known."""
@@ -304,6 +325,8 @@ class PlainProgress:
                     self._say("", Cell(self._state.plan()))
                     if event.isolation:
                         self._say("", Cell(sentence(event.isolation), Tone.DIM))
+                case Checking(about=str(about)):
+                    self._say(CHECK, Cell(sentence(about)))
                 case PhaseStarted():
                     self._heard[event.run_id] = now
                     self._say(self._state.label(event.run_id), Cell(str(event.phase)))

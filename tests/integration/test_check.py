@@ -1,0 +1,210 @@
+"""`zelda check`, and the same before a run: what is wrong is said before anything is spent, and said once."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import KEY, environment, gone, results, run
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, hang, http_error, text
+from zelda_ci.model_proxy.probe import MAX_SECONDS
+from zelda_ci.pipeline.trying import missing_program
+
+COUNTED = "python3 -c \"import os,sys;open(os.environ['TALLY'],'a').write(sys.argv[1]+'\\\\n')\" "
+OWN = "execution: {env: [TALLY]}\nisolation: {level: none}\n"
+
+
+def suite(**keys: str) -> str:
+    return "prompt: Look around.\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def project_with(tmp_path: Path, **suites: str) -> Project:
+    return repository(tmp_path, {"README.md": "#\n", **{f"zelda/test-{name}.yaml": suites[name] for name in suites}})
+
+
+def zelda(project: Project, *arguments: str, api: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    return run(arguments, project.path, environment(project, api, **{"ZELDA_NO_CHECK": "", **more}))
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
+    return found
+
+
+def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_pays_nothing(tmp_path: Path) -> None:
+    """Until the commit, the configuration or the credential is another; setup and tests of sessions count as well."""
+    setup, tests = f"{COUNTED}setup", f"{COUNTED}test"
+    same = suite(setupCommand=setup, testCommand=tests) + OWN
+    project = project_with(tmp_path, one=same, two=same, three=same)
+    tally = tmp_path / "tally"
+
+    def tried(*arguments: str, **more: str) -> tuple[list[str], int, subprocess.CompletedProcess[str]]:
+        tally.write_text("")
+        before = len(api.checks)
+        done = zelda(project, *arguments, api=api.url, TALLY=str(tally), **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return tally.read_text().split(), len(api.checks) - before, done
+
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        commands, requests, done = tried("check", "--json")
+        assert (commands, requests) == (["setup", "test"], 1)
+        found = {row["subject"]: row for row in rows(done)}
+        assert list(found) == ["git", "disk", "isolation", "model", "setupCommand", "testCommand"]
+        assert found["model"]["costUsd"] > 0
+        assert found["testCommand"]["suites"] == ["one", "three", "two"]
+        assert found["testCommand"]["seconds"] > 0
+        assert gone(project)
+        assert not results(project)
+        # A session of each suite runs setup twice and the tests once, and nothing is left to check.
+        session = ["setup", "setup", "test"]
+        assert tried("run", "one")[:2] == (session, 0)
+        assert tried("run", "one", ANTHROPIC_API_KEY="sk-ant-fake-another-one")[:2] == (session, 1)
+        project.write({"README.md": "# Other\n"})
+        project.commit()
+        assert tried("run", "one")[:2] == (["setup", "test", *session], 0)
+        assert tried("run", "one", PATH=f"{os.environ['PATH']}:/nowhere")[:2] == (["setup", "test", *session], 0)
+        assert tried("run", "one", "--no-check", ANTHROPIC_API_KEY="sk-ant-fake-third")[:2] == (session, 0)
+
+
+MISSING = {
+    "setupCommand": ("no-such-tool install", "no-such-tool: command not found"),
+    "buildCommand": ("./build.sh", "Permission denied"),
+    "testCommand": ("make test", "no-such-runner is missing"),
+}
+
+
+@pytest.mark.parametrize("key", MISSING)
+def test_a_program_that_is_not_there_ends_a_run_before_it_begins(tmp_path: Path, key: str) -> None:
+    command, why = MISSING[key]
+    project = project_with(tmp_path, one=suite(**{key: command}), other=suite(**{key: command}))
+    project.write({"build.sh": "#!/bin/sh\n", "Makefile": "test:\n\tno-such-runner --all\n"})
+    project.commit()
+    with ScriptedApi([]) as api:
+        done = zelda(project, "run", api=api.url)
+        table = zelda(project, "check", api=api.url, COLUMNS="4000")
+    assert (done.returncode, table.returncode) == (2, 2)
+    assert done.stderr.count("cannot be run") == 1
+    for output in (done.stderr, table.stdout):
+        assert f"zelda/test-one.yaml:2: {key}" in output or f"zelda/test-one.yaml:2\n    {key}" in output
+        assert command in output
+        assert why in output
+        assert f"PATH in the run: {os.environ['PATH'].split(':')[-1]}" in output or "PATH in the run: /" in output
+    assert "Nothing was run and nothing spent." in done.stderr
+    assert not results(project)
+    assert gone(project)
+
+
+def test_tests_that_fail_already_are_a_warning_with_their_last_lines_and_the_run_goes_on(tmp_path: Path) -> None:
+    project = project_with(tmp_path, red=suite(testCommand="echo one; echo boom; exit 3"))
+    with ScriptedApi([text("Done.")]) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 1
+    assert "zelda/test-red.yaml:2: on the tested commit, before any session: testCommand ended with" in done.stdout
+    assert "boom" in done.stdout
+    assert len(results(project)) == 1
+
+
+def test_a_setup_that_fails_is_an_error_since_no_session_could_begin(tmp_path: Path) -> None:
+    project = project_with(tmp_path, bad=suite(setupCommand="echo no network; exit 1", testCommand="true"))
+    with ScriptedApi([]) as api:
+        done = zelda(project, "check", "--json", api=api.url)
+    assert done.returncode == 2
+    setup, tests = rows(done)[-2:]
+    assert (setup["status"], setup["output"], tests["status"]) == ("failed", "no network", "skipped")
+
+
+REFUSALS = {
+    401: ("invalid x-api-key", "the credential is not accepted"),
+    403: ("not allowed", "the credential may not use this model"),
+    404: ("model: nope", "there is no such model"),
+    400: ("Your credit balance is too low", "the request is refused"),
+}
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_an_api_that_refuses_is_one_error_before_anything_is_made(tmp_path: Path, status: int) -> None:
+    said, meaning = REFUSALS[status]
+    project = project_with(tmp_path, **{f"s{number}": suite(setupCommand="exit 1") for number in range(5)})
+    with ScriptedApi([], check=http_error(status, f"{said} {KEY}")) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 2
+    assert len(api.checks) == 1
+    assert f"model claude-sonnet-5-5: {meaning} (HTTP {status}: {said}" in done.stderr
+    assert KEY not in done.stderr
+    # What costs time is not tried where it is clear that nothing can be run.
+    assert "setupCommand" not in done.stdout + done.stderr
+    assert not results(project)
+
+
+def test_an_api_that_is_busy_stops_nothing(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite())
+    with ScriptedApi([text("Done.")], check=http_error(529, "Overloaded")) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 0
+    assert "model claude-sonnet-5-5: no answer now (HTTP 529: Overloaded)" in done.stdout
+
+
+def test_a_refused_connection_is_told_at_once_with_the_address_that_the_user_gave(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite(setupCommand="exit 1"))
+    began = time.monotonic()
+    done = zelda(project, "check", "--json", api="http://127.0.0.1:9")
+    (model,) = [row for row in rows(done) if row["subject"] == "model"]
+    assert (done.returncode, model["status"]) == (2, "failed")
+    assert model["message"] == "could not reach http://127.0.0.1:9: connection refused."
+    assert model["seconds"] < 3
+    assert "setupCommand" in {row["subject"] for row in rows(done)}
+    assert time.monotonic() - began < 60
+
+
+def test_an_api_that_keeps_silent_is_waited_for_ten_seconds(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite())
+    with ScriptedApi([], check=hang()) as api:
+        done = zelda(project, "check", "--json", api=api.url)
+    (model,) = [row for row in rows(done) if row["subject"] == "model"]
+    assert model["message"] == "there was no answer within 10 s."
+    assert MAX_SECONDS <= model["seconds"] < MAX_SECONDS + 5
+
+
+def test_the_judge_is_asked_where_it_answers_and_each_model_once(tmp_path: Path) -> None:
+    judged = suite(judgeModel="claude-opus-5-5") + "acceptanceCriteria: [It is done.]\n"
+    project = project_with(tmp_path, one=judged, two=judged)
+    with ScriptedApi([]) as api, ScriptedApi([], check=http_error(401, "bad portkey key")) as gateway:
+        done = zelda(
+            project, "check", "--json", api=api.url, PORTKEY_API_KEY="pk-fake-1234", PORTKEY_GATEWAY_URL=gateway.url
+        )
+    assert [request.body["model"] for request in api.checks] == ["claude-sonnet-5-5"]
+    assert [request.body["model"] for request in gateway.checks] == ["claude-opus-5-5"]
+    assert gateway.checks[0].headers["x-portkey-api-key"] == "pk-fake-1234"
+    assert done.returncode == 2
+    assert [(row["subject"], row["status"]) for row in rows(done)][-2:] == [("model", "passed"), ("judge", "failed")]
+
+
+def test_without_a_credential_the_rest_is_checked_all_the_same(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite(testCommand="true"))
+    done = zelda(project, "check", "--json")
+    found = {row["subject"]: row for row in rows(done)}
+    assert done.returncode == 2
+    assert found["model"]["message"] == "ANTHROPIC_API_KEY is not set, and a session needs it."
+    assert found["testCommand"]["status"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("output", "program"),
+    [
+        ("sh: 1: pytest: not found", "pytest"),
+        ("/usr/bin/bash: line 1: jest: command not found\nnpm ERR!", "jest"),
+        ("zsh: command not found: cargo", "cargo"),
+        ("make: go: No such file or directory\nmake: *** [Makefile:2: test] Error 127", "go"),
+        ("/usr/bin/python3: No module named pytest", "pytest"),
+        ("E   ModuleNotFoundError: No module named 'shop'\n1 failed", None),
+        ("FAILED test_user.py: user not found\n1 failed in 0.1s", None),
+        ("", None),
+    ],
+)
+def test_a_missing_program_is_known_by_the_words_of_whoever_missed_it(output: str, program: str | None) -> None:
+    assert missing_program(output) == program

@@ -1,0 +1,50 @@
+"""`zelda check`: would a run go well? Found out in seconds, before anything is spent."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from zelda_ci import app
+from zelda_ci.app import RunOrder
+from zelda_ci.cli import options, report
+from zelda_ci.config.settings import read_environment
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.checks import check_view
+from zelda_ci.report.terminal.pages import print_checks
+
+
+@click.command(
+    epilog="Examples: `zelda check` looks at everything; `zelda check rest-endpoint --json` looks at one suite, for "
+    "programs. Exit codes: 0 a run can begin, 2 something has to be mended first."
+)
+@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@options.project
+@click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
+@options.unsafe
+@options.working_tree
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
+def check(
+    *, names: tuple[str, ...], project: Path, tags: tuple[str, ...], unsafe: bool, working_tree: bool, as_json: bool
+) -> int:
+    """Try everything that a run needs, without a session.
+
+    Setup, build and test commands run on the tested commit, in the sandbox and environment that they have after a
+    session; each model gets the smallest request (a fraction of a cent); Git, disk and isolation are looked at. What is
+    the same in many suites is tried once.
+
+    `zelda run`, `zelda calibrate` and `zelda ci` do the same before they spend anything, and remember what went well.
+    """
+    loaded = app.load(project)
+    order = RunOrder(names, tags, unsafe=unsafe, working_tree=working_tree)
+    settings = read_environment(os.environ)
+    report.ask_about_isolation(loaded, order, settings)
+    with report.progress(as_json=as_json) as emit:
+        found = app.check(loaded, order, settings, emit)
+    if as_json:
+        report.print_json(found)
+    else:
+        print_checks(terminal.open_console(sys.stdout), check_view(found))
+    sys.stdout.flush()
+    return found.exit_code

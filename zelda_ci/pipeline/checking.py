@@ -1,0 +1,296 @@
+"""Before anything is spent: everything that a run needs is tried once, without a session."""
+
+import json
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio
+
+from zelda_ci import __version__, metrics
+from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.domain import numbers
+from zelda_ci.domain.check import Check, CheckReport, Status
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import WorkspaceSource
+from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.events import Checking, Emit
+from zelda_ci.model_proxy.probe import Probe
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.trying import CommandTrial
+from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
+from zelda_ci.storage.checks import CheckMemory
+from zelda_ci.workspace.workspaces import Workspaces
+
+SKIP = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
+MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
+MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
+MAX_NAMED = 10
+
+
+@dataclass(frozen=True)
+class CheckTools:
+    """What checks work with; built by `app`."""
+
+    workspaces: Workspaces
+    redact: Redactor
+    isolation: Isolation
+    memory: CheckMemory
+    environ: Mapping[str, str]
+    session: ModelProxy | ZeldaError
+    judge: ModelProxy | ZeldaError
+    identity: str = field(repr=False)
+    """What the answers of models depend on: the credentials. It becomes part of a digest."""
+    emit: Emit
+
+
+@dataclass
+class Checker:
+    """The checks of one invocation."""
+
+    suites: Sequence[LoadedSuite]
+    tools: CheckTools
+    fresh: bool = False
+    """Whether to try everything, whatever earlier checks found; and to go on where one fails."""
+    checks: list[Check] = field(default_factory=list)
+
+    async def report(self) -> CheckReport:
+        """Try everything, the cheapest first; without `fresh`, only until something fails."""
+        began = time.monotonic()
+        try:
+            source = await self._git()
+            if source:
+                self.checks += [self._disk(), *self._isolation()]
+            await self._models()
+            if source and (self.fresh or not self._has_failed()):
+                await self._commands(source)
+        finally:
+            self.tools.emit(Checking())
+        checks = tuple(check.replace(seconds=round(check.seconds, 3)) for check in self.checks)
+        return CheckReport(checks=checks, seconds=round(time.monotonic() - began, 3))
+
+    def _has_failed(self) -> bool:
+        return any(check.status == "failed" for check in self.checks)
+
+    async def _git(self) -> WorkspaceSource | None:
+        redact, began = self.tools.redact, time.monotonic()
+        try:
+            source = await self.tools.workspaces.inspect()
+        except ZeldaError as problem:
+            self.checks.append(failure("git", redact("the project"), problem, redact))
+            return None
+        self.checks.append(_of_source(source, redact).replace(seconds=time.monotonic() - began))
+        return source
+
+    def _disk(self) -> Check:
+        redact = self.tools.redact
+        place = self.tools.workspaces.location
+        free = shutil.disk_usage(place).free
+        about = redact(f"{free / (1 << 30):,.1f} GiB free in {place}")
+        status: Status = "failed" if free < MIN_FREE_BYTES else "warning" if free < FEW_FREE_BYTES else "passed"
+        hint = None if status == "passed" else "Make room, or set ZELDA_WORKSPACES to a folder on another disk."
+        return Check(subject="disk", about=about, status=status, hint=hint)
+
+    def _isolation(self) -> Iterable[Check]:
+        redact, isolation = self.tools.redact, self.tools.isolation
+        for level, suites in grouped(self.suites, lambda suite: isolation.of(suite.resolved)).items():
+            message = levels.remark(level, isolation.offered)
+            yield Check(
+                subject="isolation",
+                about=redact(f"level {level}"),
+                status="warning" if message else "passed",
+                message=redact(message) if message else None,
+                suites=names(suites),
+            )
+
+    async def _models(self) -> None:
+        wanted: dict[tuple[str, str], tuple[str, ModelProxy | ZeldaError, set[str]]] = {}
+        for suite in (each.resolved for each in self.suites):
+            models = [("model", self.tools.session, model) for model in _session_models(suite)]
+            models += [("judge", self.tools.judge, suite.judge_model)] if metrics.ask_judge(suite.metrics) else []
+            for subject, proxy, model in models:
+                address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
+                wanted.setdefault((address, model), (subject, proxy, set()))[2].add(suite.name)
+        found: dict[tuple[str, str], Check] = {}
+
+        async def ask(key: tuple[str, str], subject: str, proxy: ModelProxy | ZeldaError) -> None:
+            found[key] = await self._model(subject, key[1], proxy)
+
+        async with anyio.create_task_group() as group:
+            for key, (subject, proxy, _) in wanted.items():
+                group.start_soon(ask, key, subject, proxy)
+        self.checks += [found[key].replace(suites=tuple(sorted(wanted[key][2]))) for key in wanted]
+
+    async def _model(self, subject: str, model: str, proxy: ModelProxy | ZeldaError) -> Check:
+        redact = self.tools.redact
+        if isinstance(proxy, ZeldaError):
+            return failure(subject, redact(model), proxy, redact)
+
+        async def ask() -> Check:
+            self.tools.emit(Checking(f"{subject} {model}"))
+            return _of_probe(subject, redact(model), await proxy.probe(model), redact)
+
+        key = ["model", proxy.address, model, self.tools.identity]
+        return await self._recalled(key, MODEL_SECONDS, ask)
+
+    async def _recalled(self, key: Sequence[object], seconds: float, attempt: Callable[[], Awaitable[Check]]) -> Check:
+        """An earlier result that still holds, or else a new one."""
+        text = json.dumps([__version__, *key], sort_keys=True, default=str)
+        if not self.fresh and (known := self.tools.memory.recall(text, seconds)):
+            return known
+        check = await attempt()
+        self.tools.memory.remember(text, check)
+        return check
+
+    async def _commands(self, source: WorkspaceSource) -> None:
+        for key, suites in grouped(self.suites, lambda suite: _surroundings(suite.resolved)).items():
+            trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit)
+            memory = [
+                "commands",
+                source.commit,
+                key,
+                self._variables(suites[0].resolved),
+                [(each.key, each.command) for each in trial.planned],
+            ]
+            text = json.dumps([__version__, *memory], sort_keys=True, default=str)
+            known = [] if self.fresh or not source.commit else self._known(text, len(trial.planned))
+            found = known or await trial.checks()
+            self.checks += found
+            if source.commit and not any(check.status in {"failed", "skipped"} for check in found):
+                for number, check in enumerate(found):
+                    self.tools.memory.remember(f"{text} {number}", check)
+
+    def _known(self, text: str, number: int) -> list[Check]:
+        found = [self.tools.memory.recall(f"{text} {each}", COMMAND_SECONDS) for each in range(number)]
+        return [check for check in found if check] if all(found) else []
+
+    def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
+        environ = self.tools.environ
+        return {name: environ.get(name) for name in ("PATH", *suite.execution.env)} | {
+            "isolation": self.tools.isolation.of(suite)
+        }
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def grouped(suites: Sequence[LoadedSuite], key: Callable[[LoadedSuite], K]) -> dict[K, list[LoadedSuite]]:
+    """Suites by what they have in common, in their order."""
+    found: dict[K, list[LoadedSuite]] = {}
+    for suite in suites:
+        found.setdefault(key(suite), []).append(suite)
+    return found
+
+
+def names(suites: Iterable[LoadedSuite]) -> tuple[str, ...]:
+    """The names of suites."""
+    return tuple(suite.resolved.name for suite in suites)
+
+
+def failure(subject: str, about: SafeText, problem: ZeldaError, redact: Redactor) -> Check:
+    """A check that ended with an error."""
+    return Check(subject=subject, about=about, status="failed", message=redact(problem.message), hint=problem.hint)
+
+
+def _session_models(suite: ResolvedSuite) -> Iterable[str]:
+    return dict.fromkeys([suite.execution.model, *suite.execution.extra_models])
+
+
+def _surroundings(suite: ResolvedSuite) -> str:
+    """What the result of a command depends on beside the command; setup is one of them."""
+    return json.dumps(
+        [
+            suite.setup_command,
+            suite.shell,
+            suite.execution.env,
+            suite.isolation.model_dump(mode="json"),
+            suite.history_depth,
+            suite.commands_see_suites,
+            suite.command_timeout_seconds,
+        ]
+    )
+
+
+def _of_source(source: WorkspaceSource, redact: Redactor) -> Check:
+    if source.commit is None:
+        message = "There is no Git repository, so the folder is copied: ignored files and credentials stay behind."
+        return Check(subject="git", about=redact("no repository"), status="passed", message=redact(message))
+    on = f" ({source.branch})" if source.branch else ""
+    about = redact(f"{'working tree on' if source.parent else 'commit'} {source.shown}{on}")
+    if source.parent or not source.changed:
+        return Check(subject="git", about=about, status="passed")
+    return Check(subject="git", about=about, status="warning", message=redact(uncommitted(source)))
+
+
+def uncommitted(source: WorkspaceSource) -> str:
+    """What will not be tested, and how it would be."""
+    more = len(source.changed) - MAX_NAMED
+    listing = ", ".join(source.changed[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    count = numbers.format_count(len(source.changed), "uncommitted file")
+    return f"{count} will not be tested: {listing}. Commit them, or test them too with --working-tree."
+
+
+# Of the API's answers: what a wait may mend.
+BUSY = {408, 409, 429}
+ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
+MEANINGS = {
+    401: (
+        "the credential is not accepted",
+        "Check the key or token in the environment, and the address it belongs to.",
+    ),
+    402: ("nothing is left to pay with", "Look at the account's credit."),
+    403: ("the credential may not use this model", "Ask for access to the model, or choose another."),
+    404: (
+        "there is no such model",
+        "Check execution.model and judgeModel; clouds and gateways have names of their own.",
+    ),
+}
+
+
+def _of_probe(subject: str, model: SafeText, probe: Probe, redact: Redactor) -> Check:
+    check = Check(subject=subject, about=model, status="passed", seconds=probe.seconds, cost_usd=probe.cost_usd)
+    if probe.status == 200:
+        return check
+    if probe.status is None:
+        message = probe.message.replace("Zelda's model proxy could not reach", "could not reach")
+        hint = "Check ANTHROPIC_BASE_URL (or gatewayUrl), the network and HTTPS_PROXY."
+        return check.replace(status="failed", message=redact(f"{message}."), hint=hint)
+    said = f"HTTP {probe.status}: {probe.message}"
+    if probe.status in BUSY or probe.status >= 500:
+        message = f"no answer now ({said}); a session would try again for a while."
+        return check.replace(status="warning", message=redact(message))
+    if ONLY_CLAUDE_CODE in probe.message and subject == "model":
+        message = f"the token is for Claude Code alone, so it cannot be tried without a session ({said})."
+        return check.replace(status="warning", message=redact(message))
+    meaning, hint = MEANINGS.get(probe.status, ("the request is refused", "Nothing can be asked of it like this."))
+    if ONLY_CLAUDE_CODE in probe.message:
+        hint = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
+    return check.replace(status="failed", message=redact(f"{meaning} ({said})."), hint=hint)
+
+
+def refuse(report: CheckReport) -> None:
+    """End here where a run could not go well.
+
+    Raises:
+        ConfigError: With everything that failed.
+    """
+    if not report.failures:
+        return
+    lines = [sentence_of(check) for check in report.failures]
+    hints = list(dict.fromkeys(check.hint for check in report.failures if check.hint))
+    raise ConfigError(
+        "\n".join(lines), hint="\n".join([*hints, f"Nothing was run and nothing spent. {SKIP}"]), code="CHECK_FAILED"
+    )
+
+
+def sentence_of(check: Check) -> str:
+    """A check that did not go well: where, what, why, and the last lines that were printed."""
+    # A command's message names it already.
+    what = "" if check.origin else f"{check.subject} {check.about}: "
+    where = f"{check.origin}: " if check.origin else ""
+    printed = f"\n{check.output}" if check.output else ""
+    return f"{where}{what}{check.message or 'failed'}{printed}"

@@ -1,0 +1,199 @@
+"""The commands of suites on the tested commit, in the sandbox, checkout and environment of a session's end."""
+
+import re
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.domain.check import Check
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.events import Checking, Emit, ignore
+from zelda_ci.metrics.functional_correctness import (
+    CommandEvidence,
+    FunctionalCorrectness,
+    check_usable,
+    reasoning,
+    weigh,
+)
+from zelda_ci.pipeline.tools import WorkspaceCommandRunner
+from zelda_ci.redact import EMPTY, Redactor, SafeText
+from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.workspaces import Workspaces
+
+SETUP, BUILD, TEST = "setupCommand", "buildCommand", "testCommand"
+# Of what a command printed: the lines that say why it ended.
+LAST_LINES = 4
+NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
+# How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
+MISSING = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
+        rf"command not found: {NAME}$",
+        rf"^make(?:\[\d+\])?: {NAME}: No such file or directory$",
+        rf"^\S*python\S*: No module named {NAME}$",
+        rf"^env: {NAME}: No such file or directory$",
+    )
+)
+
+
+@dataclass
+class Planned:
+    """One command, and who has it."""
+
+    key: str
+    command: Command
+    suite: ResolvedSuite
+    """The first that has it."""
+    origin: str | None
+    suites: list[str] = field(default_factory=list)
+
+    @property
+    def shown(self) -> str:
+        return self.command if isinstance(self.command, str) else shlex.join(self.command)
+
+
+class NoLogs:
+    """For commands whose last lines are enough."""
+
+    def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
+        """Keep nothing."""
+
+
+class CommandTrial:
+    """The commands of suites whose sandbox and setup are the same; each is tried once."""
+
+    def __init__(self, suites: Sequence[LoadedSuite], workspaces: Workspaces, redact: Redactor, emit: Emit) -> None:
+        self._workspaces, self._redact, self._emit = workspaces, redact, emit
+        self.planned = list(_planned(suites))
+        self._bench = WorkspaceCommandRunner(workspaces, NoLogs(), ignore)
+        self._metric = FunctionalCorrectness(self._bench, redact)
+        self._builds: dict[Command, CommandResult | None] = {}
+        self._unready = False
+
+    async def checks(self) -> list[Check]:
+        """Try all of them, setup first, in a workspace of their own."""
+        if not self.planned:
+            return []
+        try:
+            async with self._workspaces.open(f"check-{secrets.token_hex(6)}", self.planned[0].suite) as workspace:
+                checked = await self._workspaces.check_out_again(workspace)
+                return [await self._check(planned, checked) for planned in self.planned]
+        except ZeldaError as problem:
+            about, message = self._redact("a copy of the project"), self._redact(problem.message)
+            return [Check(subject="workspace", about=about, status="failed", message=message, hint=problem.hint)]
+
+    async def _check(self, planned: Planned, checked: CheckedOut) -> Check:
+        redact = self._redact
+        check = Check(
+            subject=planned.key,
+            about=redact(planned.shown),
+            status="passed",
+            origin=planned.origin,
+            suites=tuple(planned.suites),
+        )
+        build = self._builds.get(planned.suite.build_command) if planned.suite.build_command is not None else None
+        if self._unready or (planned.key == TEST and build and build.exit_code != 0):
+            reason = f"not tried, since {SETUP if self._unready else BUILD} did not succeed"
+            return check.replace(status="skipped", message=redact(reason))
+        self._emit(Checking(f"{planned.key} {planned.shown}"))
+        try:
+            found = await self._tried(planned, checked, check)
+        except ConfigError as problem:
+            found = check.replace(status="failed", message=redact(problem.message), hint=problem.hint)
+        self._unready |= planned.key == SETUP and found.status == "failed"
+        return found
+
+    async def _tried(self, planned: Planned, checked: CheckedOut, check: Check) -> Check:
+        workspace, environment = checked.workspace, checked.workspace.confinement.environment
+        match planned.key:
+            case "setupCommand":
+                return self._of_setup(check, await self._set_up(planned, checked), environment)
+            case "buildCommand":
+                # Later tests are to know, also where it cannot be run at all.
+                self._builds[planned.command] = CommandResult(command=EMPTY, seconds=0, output=EMPTY, output_bytes=0)
+                build = await self._metric.build(planned.suite, workspace)
+                self._builds[planned.command] = build
+                evidence = CommandEvidence(build)
+                return self._of_evidence(planned.suite.replace(test_command=None), evidence, check, environment)
+            case _:
+                evidence = await self._metric.test(planned.suite, workspace, None)
+                return self._of_evidence(planned.suite.replace(build_command=None), evidence, check, environment)
+
+    async def _set_up(self, planned: Planned, checked: CheckedOut) -> CommandResult:
+        limit = planned.suite.command_timeout_seconds
+        done = await self._bench.command(checked.workspace, "setup-again", planned.command, limit)
+        if done.exit_code == 0 and checked.update:
+            updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
+            return done if updated.exit_code == 0 else updated
+        return done.in_brief(self._redact)
+
+    def _of_setup(self, check: Check, done: CommandResult, environment: Mapping[str, str]) -> Check:
+        """Without it no session begins."""
+        check_usable(SETUP, done, environment)
+        check = check.replace(seconds=done.seconds)
+        if done.exit_code == 0:
+            return check
+        how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+        hint = "Correct setupCommand, or what it needs: no session can begin without it."
+        message = self._redact(f"{SETUP} `{check.about}` {how}. {_path(environment)}")
+        return check.replace(status="failed", message=message, output=done.output, hint=hint)
+
+    def _of_evidence(
+        self, suite: ResolvedSuite, evidence: CommandEvidence, check: Check, environment: Mapping[str, str]
+    ) -> Check:
+        """That the project's own tests fail may be what the suite is about."""
+        done = evidence.test or evidence.build
+        if done is None:
+            return check
+        check = check.replace(seconds=done.seconds)
+        _, details = weigh(suite, evidence)
+        missing = missing_program(done.output)
+        if missing and done.exit_code != 0:
+            message = f"{check.subject} `{check.about}` cannot be run: {missing} is missing. {_path(environment)}"
+            hint = "Install what is missing where PATH leads, or let setupCommand do it."
+            return check.replace(status="failed", message=self._redact(message), output=done.output, hint=hint)
+        if details.passed and not missing:
+            return check.replace(message=self._redact(reasoning(details)))
+        why = reasoning(details) if not details.passed else f"{check.subject} succeeded, but {missing} is missing."
+        message = f"on the tested commit, before any session: {why} That is right only where a suite is about it."
+        return check.replace(status="warning", message=self._redact(message), output=done.output)
+
+
+def missing_program(output: str) -> str | None:
+    """The program that the last lines of an output call missing."""
+    for line in reversed(output.rstrip().splitlines()[-LAST_LINES:]):
+        if found := next(filter(None, (pattern.search(line.strip()) for pattern in MISSING)), None):
+            return found["name"]
+    return None
+
+
+def _path(environment: Mapping[str, str]) -> str:
+    return f"PATH in the run: {environment.get('PATH', '')}"
+
+
+def _planned(suites: Sequence[LoadedSuite]) -> Iterator[Planned]:
+    """Each distinct command, setup first and tests last."""
+    found: dict[tuple[str, Command], Planned] = {}
+    for key in (SETUP, BUILD, TEST):
+        for suite in suites:
+            command = _commands(suite.resolved)[key]
+            if command is not None:
+                origin = suite.provenance.get(key)
+                first = Planned(key, command, suite.resolved, str(origin) if origin else None)
+                found.setdefault((key, command), first).suites.append(suite.resolved.name)
+    yield from found.values()
+
+
+def _commands(suite: ResolvedSuite) -> Mapping[str, Command | None]:
+    judged = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
+    return {
+        SETUP: suite.setup_command,
+        BUILD: suite.build_command if judged else None,
+        TEST: suite.test_command if judged else None,
+    }

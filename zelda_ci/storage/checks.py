@@ -1,0 +1,55 @@
+"""Checks that went well, so that a second run on the same commit need not pay for them again."""
+
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from zelda_ci.domain.check import Check
+from zelda_ci.errors import StorageError
+from zelda_ci.files import ownership, untrusted
+from zelda_ci.files.atomic import storage_errors, write_whole
+
+FOLDER = "checks"
+MAX_BYTES = 100_000
+KEPT_SECONDS = 7 * 86_400.0
+
+
+class CheckMemory:
+    """Files in the project's results, each named by a digest of all that the check depends on."""
+
+    def __init__(self, results_dir: Path) -> None:
+        self._folder = results_dir / FOLDER
+
+    def recall(self, key: str, max_seconds: float) -> Check | None:
+        """What an earlier check of the same found, unless that is too long ago."""
+        file = self._file(key)
+        try:
+            if time.time() - file.lstat().st_mtime > max_seconds:
+                return None
+            found = Check.model_validate_json(untrusted.read(file, MAX_BYTES))
+        except (OSError, ValidationError):
+            return None
+        return found.replace(remembered=True, cost_usd=0.0)
+
+    def remember(self, key: str, check: Check) -> None:
+        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
+        if check.status not in {"passed", "warning"}:
+            return
+        try:
+            with storage_errors(self._folder):
+                ownership.make_folder(self._folder)
+                self._forget_old()
+            text = check.model_dump_json(by_alias=True, exclude_none=True)
+            write_whole(self._file(key), [text.encode()], durable=False)
+        except StorageError:
+            return
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+
+    def _forget_old(self) -> None:
+        for file in self._folder.glob("*.json"):
+            if time.time() - file.lstat().st_mtime > KEPT_SECONDS:
+                file.unlink(missing_ok=True)
