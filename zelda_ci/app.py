@@ -3,7 +3,6 @@
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,9 +20,9 @@ from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
-from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, ExecutionError, ZeldaError
+from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.files import locks
@@ -34,13 +33,13 @@ from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
-from zelda_ci.pipeline import access, evaluation
+from zelda_ci.pipeline import access, checking, confinement, evaluation
 from zelda_ci.pipeline.batch import Interruption, recover, run_batch
-from zelda_ci.pipeline.checking import Checker, CheckTools, refuse, sentence_of, uncommitted
-from zelda_ci.pipeline.confinement import in_one_line
+from zelda_ci.pipeline.checking import Checker, CheckTools, about_the_tree, proxy_or_problem
+from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
@@ -117,28 +116,13 @@ def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings,
     suites = [suite.resolved for suite in selected]
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
-    session = _proxy(lambda: _mode(order, settings), ground.redact)
-    judge = _proxy(lambda: _judge_mode(order, suites, settings), ground.redact)
+    session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
+    judge = proxy_or_problem(lambda: access.judge_mode(order.record, order.replay, suites, settings), ground.redact)
     checker = Checker(selected, ground.for_checks(session, judge, settings, emit), fresh=True)
     try:
-        return anyio.run(_checked, checker)
+        return anyio.run(checking.checked, checker)
     except BaseExceptionGroup as group:
         raise _first(group) from group
-
-
-def _proxy(mode: Callable[[], Mode], redact: Redactor) -> ModelProxy | ZeldaError:
-    try:
-        return ModelProxy(mode(), redact)
-    except ZeldaError as problem:
-        return problem
-
-
-async def _checked(checker: Checker) -> CheckReport:
-    async with AsyncExitStack() as stack:
-        for proxy in (checker.tools.session, checker.tools.judge):
-            if isinstance(proxy, ModelProxy):
-                await stack.enter_async_context(proxy)
-        return await checker.report()
 
 
 def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
@@ -149,15 +133,6 @@ def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSetti
 
 def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
     return [suite.resolved for suite in _selected(loaded, order, settings)]
-
-
-@dataclass(frozen=True)
-class WeakIsolation:
-    """A level that somebody must accept first."""
-
-    level: IsolationLevel
-    meaning: str
-    """What it means, and what raises it, in sentences."""
 
 
 def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:
@@ -176,31 +151,18 @@ def _is_unsafe(order: RunOrder, settings: EnvironmentSettings) -> bool:
 def _weak_isolation(
     suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings
 ) -> WeakIsolation | None:
-    isolation = _isolation(suites, order, settings)
     given = order.overrides.above(_of_environment(settings))
     # What the files of the project say is not the user's word.
     words = [word.value for word in (given.accept_isolation, given.isolation) if word]
-    for suite in suites:
-        level = isolation.of(suite)
-        if all(levels.unaccepted(level, word) for word in (*words, accepted_isolation(settings.environ))):
-            return WeakIsolation(level, levels.weakness(level, isolation.offered))
-    return None
+    isolation = _isolation(suites, order, settings)
+    return confinement.weak_isolation(suites, isolation, [*words, accepted_isolation(settings.environ)])
 
 
 def _heed_weakness(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> None:
     if _is_unsafe(order, settings) and not order.is_own_content:
         return
-    weak = _weak_isolation(suites, order, settings)
-    if weak and order.is_own_content:
-        emit(Warned(weak.meaning))
-        emit(Warned("it goes on all the same, because the project is Zelda's own"))
-    elif weak:
-        raise ConfigError(
-            weak.meaning,
-            hint=f"To accept it on this machine: --accept-isolation {weak.level} "
-            f"(or ZELDA_ACCEPT_ISOLATION={weak.level}, or the input accept-isolation). Nothing was run.",
-            code="ISOLATION_NOT_ACCEPTED",
-        )
+    if weak := _weak_isolation(suites, order, settings):
+        confinement.heed(weak, emit, is_own_content=order.is_own_content)
 
 
 def _of_environment(settings: EnvironmentSettings) -> Overrides:
@@ -290,24 +252,6 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: Envir
     return isolation
 
 
-def _mode(order: RunOrder, settings: EnvironmentSettings) -> Mode:
-    if order.record and order.replay:
-        raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
-    if order.replay:
-        return ReplayMode(order.replay)
-    upstream = access.direct(settings, "a session")
-    return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
-
-
-def _judge_mode(order: RunOrder, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings) -> Mode:
-    if order.replay:
-        return ReplayMode(order.replay)
-    wanted = [suite for suite in suites if metrics.ask_judge(suite.metrics)]
-    gateway = wanted[0].gateway_url if wanted else None
-    upstream = access.of_judge(gateway, settings) if wanted else access.direct(settings, "a session")
-    return RecordMode(upstream, order.record) if order.record else LiveMode(upstream)
-
-
 def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
     # A replay knows no sizes, and its recording must not depend on any.
     counts_tokens = isinstance(mode, LiveMode)
@@ -367,7 +311,7 @@ class _Ground:
             environ=settings.environ,
             session=session,
             judge=judge,
-            identity="\n".join(secret.reveal() for secret in settings.secrets()),
+            identity="".join(secret.fingerprint() for secret in settings.secrets()),
             emit=emit,
         )
 
@@ -386,7 +330,9 @@ def _ground(
     redact = Redactor([*settings.secrets(), *lying.secrets])
     isolation = _isolation(suites, order, settings)
     own = OwnFiles.of(loaded, [order.record, order.replay])
-    workspaces = Workspaces(loaded.root, loaded.results_dir, environ, redact, isolation, own)
+    workspaces = Workspaces(
+        loaded.root, loaded.results_dir, environ, redact, isolation, own, working_tree=order.working_tree
+    )
     return _Ground(workspaces, redact, isolation, loaded.results_dir)
 
 
@@ -405,11 +351,11 @@ def _tools(
     return Tools(
         workspaces=workspaces,
         bench=bench,
-        proxy=ModelProxy(_mode(order, settings), redact),
+        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact),
         agent=claude_code.ClaudeCode(redact),
         store=store,
         evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
-        judging=_judging(_judge_mode(order, suites, settings), redact),
+        judging=_judging(access.judge_mode(order.record, order.replay, suites, settings), redact),
         redact=redact,
         versions=Versions(
             zelda=__version__,
@@ -442,7 +388,7 @@ async def _run(
         await _prepare(tools, interruption, emit)
         async with tools.proxy, tools.judging.proxy:
             if checker:
-                await _check_first(checker, interruption, emit)
+                await checking.check_first(checker, interruption, emit)
             batch = await run_batch(plan, tools, emit, jobs=jobs, interruption=interruption)
         group.cancel_scope.cancel()
     return batch
@@ -453,25 +399,7 @@ async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None
     async with anyio.create_task_group() as group:
         group.start_soon(interruption.cancel, group.cancel_scope)
         source = await tools.workspaces.inspect()
-        if source.changed and not source.parent:
-            emit(Warned(uncommitted(source)))
+        for sentence in about_the_tree(source):
+            emit(Warned(sentence))
         await recover(tools, emit)
         group.cancel_scope.cancel()
-
-
-async def _check_first(checker: Checker, interruption: Interruption, emit: Emit) -> None:
-    """Try what the runs need, unless interrupted.
-
-    Raises:
-        ConfigError: No run could go well.
-    """
-    report = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(interruption.cancel, group.cancel_scope)
-        report = await checker.report()
-        group.cancel_scope.cancel()
-    if report:
-        refuse(report)
-        # Of the files that are not committed, and of the isolation, it is said in any case.
-        for check in (check for check in report.warnings if check.subject not in {"git", "isolation"}):
-            emit(Warned(sentence_of(check)))

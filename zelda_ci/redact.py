@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Any, LiteralString, NewType
 from urllib.parse import quote, quote_plus
 
@@ -104,6 +105,14 @@ class Secret:
     def reveal(self) -> str:
         """The value itself."""
         return self._value
+
+    def as_bearer(self) -> "Secret":
+        """As the value of an Authorization header."""
+        return Secret(f"Bearer {self._value}")
+
+    def fingerprint(self) -> str:
+        """What tells it from another; of a key that nobody can guess, it says nothing."""
+        return sha256(self._value.encode("utf-8", "surrogateescape")).hexdigest()
 
     def mask(self, text: str) -> str:
         """Text without the value, of which one like "Bearer x" can be quoted without its scheme."""

@@ -60,7 +60,7 @@ def is_proven(way: str, request: ApiRequest, host: str) -> bool:
     if way == "signed":
         assert authorization
         moment = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        keys = AwsKeys(AWS["AWS_ACCESS_KEY_ID"], Secret(TOKEN), Secret(f"{TOKEN}-2"))
+        keys = AwsKeys(Secret(AWS["AWS_ACCESS_KEY_ID"]), Secret(TOKEN), Secret(f"{TOKEN}-2"))
         sent = json.loads(request.raw_body)
         # What was signed is the body that the endpoint got: the test's server has added model and stream.
         body = {key: value for key, value in sent.items() if key not in {"model", "stream"}}
@@ -121,7 +121,7 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
 
 def test_a_signature_is_that_of_amazons_own_example() -> None:
     """`post-vanilla` of Amazon's test suite for signatures."""
-    keys = AwsKeys("AKIDEXAMPLE", Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
+    keys = AwsKeys(Secret("AKIDEXAMPLE"), Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
     moment = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
     headers = dict(keys.sign("https://example.amazonaws.com/", b"", "us-east-1", service="service", at=moment))
     assert headers[b"authorization"].endswith(b"5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b")

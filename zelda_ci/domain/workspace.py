@@ -74,6 +74,9 @@ class WorkspaceSource:
     parent: str | None = None
     """The user's last commit, where those files are tested too: the commit is one of Zelda's own then."""
 
+    left_out: tuple[str, ...] = ()
+    """Of those files, what may hold credentials."""
+
     @property
     def shown(self) -> str:
         """The commit that the user knows, in short."""

@@ -45,7 +45,7 @@ class Upstream:
     ) -> Self:
         """A bearer token: a gateway's, or that of a Claude subscription."""
         platform = AnthropicApi([OAUTH_BETA] if subscription else [])
-        return cls({"authorization": _bearer(token)}, base_url, environ or {}, platform=platform)
+        return cls({"authorization": token.as_bearer()}, base_url, environ or {}, platform=platform)
 
     @classmethod
     def with_bedrock(
@@ -53,7 +53,7 @@ class Upstream:
     ) -> Self:
         """Amazon Bedrock, with keys that sign or an API key of its own."""
         keys = access if isinstance(access, AwsKeys) else None
-        headers = {} if isinstance(access, AwsKeys) else {"authorization": _bearer(access)}
+        headers = {} if isinstance(access, AwsKeys) else {"authorization": access.as_bearer()}
         address = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
         return cls(headers, address, environ or {}, platform=Bedrock(region, keys))
 
@@ -68,7 +68,7 @@ class Upstream:
             "eu": "aiplatform.eu.rep.googleapis.com",
         }
         address = base_url or f"https://{hosts.get(place.region, f'{place.region}-aiplatform.googleapis.com')}/v1"
-        return cls({"authorization": _bearer(token)}, address, environ or {}, platform=place)
+        return cls({"authorization": token.as_bearer()}, address, environ or {}, platform=place)
 
     @classmethod
     def with_portkey(
@@ -79,10 +79,6 @@ class Upstream:
         address = base_url.rstrip("/").removesuffix("/v1")
         headers = {f"x-portkey-{name}": value for name, value in routing.items()}
         return cls({"x-portkey-api-key": key}, address, environ or {}, headers)
-
-
-def _bearer(token: Secret) -> Secret:
-    return Secret(f"Bearer {token.reveal()}")
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def _translated(body: bytes) -> bytes:
 class AwsKeys:
     """Signs requests by AWS Signature Version 4."""
 
-    identity: str
+    identity: Secret
     secret: Secret
     token: Secret | None = None
     """Of a session with temporary keys."""
@@ -195,7 +195,8 @@ class AwsKeys:
         for part in (moment[:8], region, service, "aws4_request"):
             key = hmac.digest(key, part.encode(), "sha256")
         signature = hmac.digest(key, text.encode(), "sha256").hex()
-        proof = f"AWS4-HMAC-SHA256 Credential={self.identity}/{scope}, SignedHeaders={names}, Signature={signature}"
+        who = f"Credential={self.identity.reveal()}/{scope}"
+        proof = f"AWS4-HMAC-SHA256 {who}, SignedHeaders={names}, Signature={signature}"
         sent = {"authorization": proof, **_less(signed, "host")}
         return [(name.encode(), str(value).encode()) for name, value in sent.items()]
 

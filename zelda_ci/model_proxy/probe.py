@@ -30,7 +30,7 @@ class Probe:
     cost_usd: float
 
 
-class _Answer:
+class _KeptAnswer:
     """A sink that keeps the answer."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Answer:
 async def probe(run: ProxyRun, model: str) -> Probe:
     """Ask a model for one token, on the way that sessions go, and wait a bounded time."""
     asked = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-    answer, began = _Answer(), time.monotonic()
+    answer, began = _KeptAnswer(), time.monotonic()
     with anyio.move_on_after(MAX_SECONDS) as limit, run.memory.share() as share:
         call = await run.call("/v1/messages", HEADERS, wire.write(asked), share)
         await run.serve(call, answer)

@@ -1,11 +1,15 @@
 """With what sessions and judges ask the models: the user's credential, or the judge's gateway."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from zelda_ci import metrics
 from zelda_ci.config.credentials import AWS_KEYS, HOW, ModelCredential
 from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
-from zelda_ci.model_proxy.modes import API_URL, Upstream
+from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
 
 JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
@@ -29,7 +33,7 @@ def _upstream(credential: ModelCredential, settings: EnvironmentSettings) -> Ups
     match credential.platform:
         case "bedrock" if variable == AWS_KEYS[0]:
             token = credential.secrets.get(AWS_KEYS[2])
-            keys = AwsKeys(secret.reveal(), credential.secrets[AWS_KEYS[1]], token)
+            keys = AwsKeys(secret, credential.secrets[AWS_KEYS[1]], token)
             return Upstream.with_bedrock(keys, credential.region, address, environ)
         case "bedrock":
             return Upstream.with_bedrock(secret, credential.region, address, environ)
@@ -61,3 +65,33 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings) -> Upstream:
         hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
         raise ConfigError(JUDGE_KEY_MISSING, hint=hint, code="JUDGE_KEY_MISSING")
     return Upstream.with_portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
+
+
+def session_mode(record: Path | None, replay: Path | None, settings: EnvironmentSettings) -> Mode:
+    """Where the answers of sessions come from: the folder of a recording, or the models.
+
+    Raises:
+        ConfigError: There is no credential, or both folders were given.
+    """
+    if record and replay:
+        raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
+    return ReplayMode(replay) if replay else _recorded(direct(settings, "a session"), record)
+
+
+def judge_mode(
+    record: Path | None, replay: Path | None, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings
+) -> Mode:
+    """Where the answers of judges come from.
+
+    Raises:
+        ConfigError: There is no credential, or the gateway cannot be used.
+    """
+    if replay:
+        return ReplayMode(replay)
+    wanted = [suite for suite in suites if metrics.ask_judge(suite.metrics)]
+    upstream = of_judge(wanted[0].gateway_url, settings) if wanted else direct(settings, "a session")
+    return _recorded(upstream, record)
+
+
+def _recorded(upstream: Upstream, record: Path | None) -> Mode:
+    return RecordMode(upstream, record) if record else LiveMode(upstream)

@@ -3,7 +3,8 @@
 import json
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -16,9 +17,11 @@ from zelda_ci.domain.check import Check, CheckReport, Status
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
-from zelda_ci.events import Checking, Emit
+from zelda_ci.events import Checking, Emit, Warned
+from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.trying import CommandTrial
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
@@ -221,17 +224,24 @@ def _of_source(source: WorkspaceSource, redact: Redactor) -> Check:
         return Check(subject="git", about=redact("no repository"), status="passed", message=redact(message))
     on = f" ({source.branch})" if source.branch else ""
     about = redact(f"{'working tree on' if source.parent else 'commit'} {source.shown}{on}")
-    if source.parent or not source.changed:
-        return Check(subject="git", about=about, status="passed")
-    return Check(subject="git", about=about, status="warning", message=redact(uncommitted(source)))
+    message = redact(" ".join(about_the_tree(source)))
+    return Check(subject="git", about=about, status="warning" if message else "passed", message=message or None)
 
 
-def uncommitted(source: WorkspaceSource) -> str:
-    """What will not be tested, and how it would be."""
-    more = len(source.changed) - MAX_NAMED
-    listing = ", ".join(source.changed[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-    count = numbers.format_count(len(source.changed), "uncommitted file")
-    return f"{count} will not be tested: {listing}. Commit them, or test them too with --working-tree."
+def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
+    """What is not tested, and how it would be."""
+    if source.changed and not source.parent:
+        count = numbers.format_count(len(source.changed), "uncommitted file")
+        listing = _listed(source.changed)
+        yield f"{count} will not be tested: {listing}. Commit what matters, or test all of it with --working-tree."
+    if source.left_out:
+        listing = _listed(source.left_out)
+        yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = len(files) - MAX_NAMED
+    return ", ".join(files[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 # Of the API's answers: what a wait may mend.
@@ -294,3 +304,39 @@ def sentence_of(check: Check) -> str:
     where = f"{check.origin}: " if check.origin else ""
     printed = f"\n{check.output}" if check.output else ""
     return f"{where}{what}{check.message or 'failed'}{printed}"
+
+
+def proxy_or_problem(mode: Callable[[], Mode], redact: Redactor) -> ModelProxy | ZeldaError:
+    """The way to the models, or why there is none: that is one finding among others."""
+    try:
+        return ModelProxy(mode(), redact)
+    except ZeldaError as problem:
+        return problem
+
+
+async def checked(checker: Checker) -> CheckReport:
+    """Check on its own, without a run to follow."""
+    async with AsyncExitStack() as stack:
+        for proxy in (checker.tools.session, checker.tools.judge):
+            if isinstance(proxy, ModelProxy):
+                await stack.enter_async_context(proxy)
+        return await checker.report()
+
+
+async def check_first(checker: Checker, interruption: Interruption, emit: Emit) -> None:
+    """Try what the runs need, unless interrupted.
+
+    Raises:
+        ConfigError: No run could go well.
+    """
+    report = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(interruption.cancel, group.cancel_scope)
+        report = await checker.report()
+        group.cancel_scope.cancel()
+    if report:
+        refuse(report)
+        # Of the files that are not committed, and of the isolation, it is said in any case.
+        for check in report.warnings:
+            if check.subject not in {"git", "isolation"}:
+                emit(Warned(sentence_of(check)))

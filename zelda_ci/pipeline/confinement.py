@@ -1,15 +1,18 @@
 """How a run was confined, for its result, and whether the user's checkout stayed as it was."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import anyio.to_thread
 
-from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import CheckoutReport, Confinement, IgnoredFiles, IsolationReport, SettingFinding
-from zelda_ci.errors import ZeldaError
+from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
@@ -18,6 +21,46 @@ def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) ->
     """For the log, before anything is spent."""
     why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
     return f"isolation: {', '.join(sorted(levels))}{why}"
+
+
+@dataclass(frozen=True)
+class WeakIsolation:
+    """A level that somebody must accept first."""
+
+    level: IsolationLevel
+    meaning: str
+    """What it means, and what raises it, in sentences."""
+
+
+def weak_isolation(
+    suites: Sequence[ResolvedSuite], isolation: Isolation, words: Sequence[str | None]
+) -> WeakIsolation | None:
+    """The first level of these suites that none of the user's words accepts.
+
+    Raises:
+        ConfigError: A level cannot be had.
+    """
+    for level in map(isolation.of, suites):
+        if all(levels.unaccepted(level, word) for word in words):
+            return WeakIsolation(level, levels.weakness(level, isolation.offered))
+    return None
+
+
+def heed(weak: WeakIsolation, emit: Emit, *, is_own_content: bool) -> None:
+    """Go on only with Zelda's own project.
+
+    Raises:
+        ConfigError: With what accepts the level.
+    """
+    if not is_own_content:
+        raise ConfigError(
+            weak.meaning,
+            hint=f"To accept it on this machine: --accept-isolation {weak.level} "
+            f"(or ZELDA_ACCEPT_ISOLATION={weak.level}, or the input accept-isolation). Nothing was run.",
+            code="ISOLATION_NOT_ACCEPTED",
+        )
+    emit(Warned(weak.meaning))
+    emit(Warned("it goes on all the same, because the project is Zelda's own"))
 
 
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.

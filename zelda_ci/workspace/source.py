@@ -34,6 +34,8 @@ class Project:
     folder: Path
     source: WorkspaceSource
     repository: Repository | None = None
+    objects: Path | None = None
+    """The repository of Zelda's own that holds the tested commit, where the user's does not."""
 
     @property
     def identity(self) -> Path:
@@ -47,7 +49,7 @@ class Project:
 
 
 async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str]) -> Project:
-    """Find out what is tested.
+    """Find out what is tested, which `check_committed` is to confirm.
 
     Raises:
         WorkspaceError: It cannot be: no commit, a bare repository, a folder that is not committed, …
@@ -61,10 +63,7 @@ async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapp
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
     source = await _source(repository, results_dir, git.for_status(ask, environ))
-    tested_project = Project(folder, source, repository)
-    if tested_project.prefix != Path():
-        await _check_committed(tested_project, ask)
-    return tested_project
+    return Project(folder, source, repository)
 
 
 def _real(path: Path) -> Path:
@@ -119,11 +118,9 @@ async def _source(repository: Repository, results_dir: Path, ask: Git) -> Worksp
     Zelda's own results do not count, nor what happened inside submodules. No command that the user has configured is
     run: a file under a content filter is compared as it is, and counts as changed if git is in doubt about it.
     """
-    pathspecs = [":(top)"]
-    if (results := _real(results_dir)).is_relative_to(repository.top):
-        pathspecs.append(f":(top,exclude,literal){results.relative_to(repository.top)}")
+    pathspecs = all_but(results_dir, repository.top)
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
-    status = await (await _without_commands(ask))("status", *options, "--", *pathspecs)
+    status = await (await without_commands(ask))("status", *options, "--", *pathspecs)
     lines = status.split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
@@ -153,21 +150,37 @@ def _changed(line: bytes) -> str | None:
     return os.fsdecode(line.split(b" ", number)[number]) if number else None
 
 
-async def _without_commands(ask: Git) -> Git:
-    """Git with every configured command overridden by none."""
+def all_but(results_dir: Path, top: Path) -> list[str]:
+    """Pathspecs of the whole tree without Zelda's own results."""
+    results = _real(results_dir)
+    inside = results.is_relative_to(top)
+    return [":(top)", *([f":(top,exclude,literal){results.relative_to(top)}"] if inside else [])]
+
+
+async def without_commands(ask: Git, more: Mapping[str, str] | None = None) -> Git:
+    """Git with every configured command overridden by none, and with more settings."""
     filters = (await ask.attempt("config", "-z", "--name-only", "--get-regexp", r"^filter\.")).stdout.split(b"\0")
     values = {os.fsdecode(name): "false" if name.endswith(b".required") else "" for name in filters if name}
-    values["core.fsmonitor"] = "false"
+    values |= {"core.fsmonitor": "false", **(more or {})}
     pairs = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(values)}
     pairs |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(values.values())}
     return ask.within(ask.cwd, GIT_CONFIG_COUNT=str(len(values)), **pairs)
 
 
-async def _check_committed(project: Project, ask: Git) -> None:
+async def check_committed(project: Project, plumbing: Git) -> None:
+    """Refuse to test a folder that the tested commit does not have.
+
+    Raises:
+        WorkspaceError: It is not in it.
+    """
+    if project.prefix == Path():
+        return
+    place = project.objects
+    ask = plumbing.within(place, GIT_DIR=str(place)) if place else plumbing.within(project.folder)
     outcome = await ask.attempt("rev-parse", "--verify", "-q", f"{project.source.commit}:{project.prefix}/")
     if outcome.exit_code != 0:
         raise WorkspaceError(
             f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",
-            hint="Commit the folder, or give it a repository of its own with git init.",
+            hint="Commit the folder, test it with --working-tree, or give it a repository of its own with git init.",
             code="NOT_COMMITTED",
         )

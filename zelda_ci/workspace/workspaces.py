@@ -22,7 +22,19 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import changes, clean_checkout, copy, environment, folder, git, ignored, location, source, store
+from zelda_ci.workspace import (
+    changes,
+    clean_checkout,
+    copy,
+    environment,
+    folder,
+    git,
+    ignored,
+    location,
+    source,
+    store,
+    working_tree,
+)
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 from zelda_ci.workspace.git import Git, check_launch, explained
 from zelda_ci.workspace.ignored import Stamps
@@ -56,7 +68,7 @@ class _Open:
 class Workspaces:
     """The workspaces of one project. All of one invocation test the commit that its first look found."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it stands between all of them
         self,
         project: Path,
         results_dir: Path,
@@ -64,7 +76,10 @@ class Workspaces:
         redact: Redactor,
         isolation: Isolation | None = None,
         finder: SuiteFinder | None = None,
+        *,
+        working_tree: bool = False,
     ) -> None:
+        self._working_tree = working_tree
         self._project = Path(os.path.realpath(project))
         results = self._project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
@@ -101,8 +116,17 @@ class Workspaces:
         async with self._lock:
             if self._inspected is None:
                 with explained():
-                    self._inspected = await source.inspect(self._project, self._results, self._plumbing, self._environ)
+                    self._inspected = await self._found()
         return self._inspected
+
+    async def _found(self) -> Project:
+        project = await source.inspect(self._project, self._results, self._plumbing, self._environ)
+        if self._working_tree:
+            home = location.project_folder(self._base, project.identity)
+            ask = git.for_status(self._plumbing, self._environ)
+            project = await working_tree.committed(project, self._results, home, self._plumbing, ask)
+        await source.check_committed(project, self._plumbing)
+        return project
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
@@ -182,6 +206,8 @@ class Workspaces:
         if repository is None or commit is None:
             order = copy.CopyOrder(project.folder, self._results, self._finder, suite.commands_see_suites)
             return await copy.make_copy(run, order, self._plumbing)
+        if project.objects:
+            repository = replace(repository, common_dir=project.objects)
         checkout = store.CheckoutOrder(repository, commit, suite.history_depth, self._finder, project.prefix)
         lent = await stack.enter_async_context(store.borrowed(home, checkout, self._plumbing))
         everything = store.borrowed(home, store.CheckoutOrder(repository, commit), self._plumbing)
@@ -314,5 +340,6 @@ class Workspaces:
             for home in location.project_folders(self._base):
                 swept += await folder.sweep(home)
                 await store.prune(home)
+                await working_tree.prune(home)
             await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)

@@ -134,9 +134,9 @@ def _tested(run: RunResult) -> Iterator[Row]:
     if source is None:
         return
     branch = f" ({visible(source.branch)})" if source.branch else ""
-    source_name = (
-        f"commit {visible(source.commit[:12])}{branch}" if source.commit else "a copy of the folder, outside git"
-    )
+    known = source.parent or source.commit
+    kind = "the working tree on commit" if source.parent else "commit"
+    source_name = f"{kind} {visible(known[:12])}{branch}" if known else "a copy of the folder, outside git"
     dirty = source.dirty and source.kind == "worktree"
     cells = [Cell(source_name)] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
     yield Row("Tested", tuple(cells))

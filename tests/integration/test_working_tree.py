@@ -1,0 +1,133 @@
+"""What is tested where something is not committed: said beforehand; or the working tree, which stays untouched."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import environment, run, the_result
+from tests.support.projects import Project, folder, repository
+from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
+
+SUITE = "prompt: Look around.\nhistoryDepth: 3\nmetrics: {toolUsage: false}\n"
+LOOK = "cat README.md; ls -A . new 2>&1; cat new/tool.sh; git status --porcelain; git log --format=%s"
+SHOWN = "CREDENTIAL-OF-THE-DEVELOPER"
+
+
+def look() -> list[Reply]:
+    return [tool_call("Bash", {"command": LOOK}), text("Done.")]
+
+
+def dirty(tmp_path: Path) -> Project:
+    """Changed, staged, deleted, renamed, new, ignored and private files."""
+    project = repository(
+        tmp_path,
+        {"README.md": "as committed\n", "old.txt": "old\n", "gone.txt": "gone\n", "new/.gitignore": "ignored.txt\n"}
+        | {"zelda/test-look.yaml": SUITE, ".gitattributes": "*.big filter=loud\n", "a.big": "pointer\n"},
+    )
+    project.git("config", "filter.loud.clean", f"touch {tmp_path}/filter-ran; cat")
+    project.git("config", "core.splitIndex", "true")
+    hook = project.path / ".git/hooks/post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hook-ran\n")
+    hook.chmod(0o755)
+    project.write({"README.md": "as it is now\n", "staged.txt": "staged\n", "new/ignored.txt": "ignored\n"})
+    project.git("add", "staged.txt")
+    project.git("mv", "old.txt", "renamed.txt")
+    (project.path / "gone.txt").unlink()
+    project.write({"new/tool.sh": "echo new\n", "new/.env.local": f"KEY={SHOWN}\n", "a.big": "bigger\n"})
+    project.write({"deploy.pem": f"-----BEGIN PRIVATE KEY-----\n{SHOWN}\n", "new/deep/id_rsa": SHOWN})
+    (project.path / "new/tool.sh").chmod(0o755)
+    (tmp_path / "hook-ran").unlink(missing_ok=True)
+    (tmp_path / "filter-ran").unlink(missing_ok=True)
+    return project
+
+
+def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_path: Path) -> None:
+    project = dirty(tmp_path)
+    before = project.fingerprint()
+    with ScriptedApi(look()) as api:
+        done = run(["run", "--working-tree"], project.path, environment(project, api.url))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.fingerprint() == before
+    assert not (tmp_path / "hook-ran").exists()
+    assert not (tmp_path / "filter-ran").exists()
+    (seen,) = [result["content"] for result in api.requests[1].tool_results]
+    printed = seen if isinstance(seen, str) else json.dumps(seen)
+    for there in ("as it is now", "staged.txt", "renamed.txt", "tool.sh", "echo new", "The working tree as it was"):
+        assert there in printed
+    for absent in ("gone.txt", "old.txt", "ignored.txt", ".env.local", "deploy.pem", "id_rsa", "bigger", " M ", "?? "):
+        assert absent not in printed
+    assert "first" in printed
+    assert SHOWN not in "".join(json.dumps(request.body) for request in api.requests)
+    assert "Left out of the working tree, since credentials may be in them: deploy.pem, new/.env.local" in done.stdout
+    head = project.git("rev-parse", "HEAD")
+    source = the_result(project)["source"]
+    assert (source["parent"], source["dirty"]) == (head, False)
+    assert source["commit"] != head
+    assert f"the working tree on commit {head[:12]} (main)" in done.stdout
+    assert "were not tested" not in done.stdout
+
+
+def test_without_it_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
+    project = dirty(tmp_path)
+    with ScriptedApi(look()) as api:
+        done = run(["run"], project.path, environment(project, api.url))
+    assert done.returncode == 0
+    told, _, rest = done.stdout.partition("look  workspace")
+    assert rest
+    assert "uncommitted files will not be tested: " in told
+    for name in ("README.md", "staged.txt", "renamed.txt", "gone.txt", "new/", "a.big"):
+        assert name in told.partition("uncommitted")[2]
+    assert "--working-tree" in told
+    assert "ignored.txt" not in told
+
+
+def test_the_same_working_tree_is_the_same_commit_and_a_clean_one_is_its_own(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "one\n", "zelda/test-look.yaml": SUITE})
+    head = project.git("rev-parse", "HEAD")
+
+    def tested() -> str:
+        with ScriptedApi(look()) as api:
+            done = run(["run", "--working-tree", "--json"], project.path, environment(project, api.url))
+        assert done.returncode == 0, done.stderr
+        commit: str = json.loads(done.stdout)["runs"][0]["source"]["commit"]
+        return commit
+
+    assert tested() == head
+    project.write({"README.md": "two\n"})
+    first = tested()
+    assert first == tested() != head
+    project.write({"README.md": "three\n"})
+    assert tested() not in {first, head}
+
+
+def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "one\n"})
+    project.write({"part/zelda/test-look.yaml": SUITE, "part/README.md": "the part\n"})
+    with ScriptedApi(look()) as api:
+        refused = run(["run"], project.path / "part", environment(project, api.url))
+        done = run(["run", "--working-tree"], project.path / "part", environment(project, api.url))
+    assert refused.returncode == 2
+    assert "--working-tree" in refused.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the part" in json.dumps(api.requests[1].tool_results)
+
+
+@pytest.mark.parametrize("name", [".env", ".env.production", "deploy.key", "credentials.json", ".netrc", "id_ed25519"])
+def test_a_folder_without_git_is_copied_without_what_is_ignored_or_may_hold_credentials(
+    tmp_path: Path, name: str
+) -> None:
+    project = folder(
+        tmp_path,
+        {"README.md": "here\n", "zelda/test-look.yaml": SUITE, ".gitignore": "*.log\n/build/\n", "a.log": "log\n"}
+        | {"build/out.txt": "built\n", "sub/.gitignore": "!keep.log\n", "sub/keep.log": "kept\n", f"sub/{name}": SHOWN},
+    )
+    with ScriptedApi([tool_call("Bash", {"command": "find . -type f -not -path './.git*'"}), text("Done.")]) as api:
+        done = run(["run"], project.path, environment(project, api.url))
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = json.dumps(api.requests[1].tool_results)
+    assert "./sub/keep.log" in seen
+    for absent in ("./a.log", "out.txt", name):
+        assert absent not in seen
+    assert name in done.stdout

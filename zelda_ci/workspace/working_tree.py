@@ -1,0 +1,134 @@
+"""The working tree as a commit of Zelda's own: tracked and untracked files as they are, in a repository of Zelda's.
+
+Nothing of the user's repository changes: git reads its objects and writes new ones elsewhere, with a copy of the index.
+"""
+
+import os
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import removal
+from zelda_ci.workspace import source, store
+from zelda_ci.workspace.copy import IDENTITY, is_private
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Project, Repository
+
+MESSAGE = "The working tree as it was found"
+# After this they are removed; they hold only what no commit of the user's holds.
+KEPT_SECONDS = 86_400.0
+# Neither hooks nor files beside the index that git would share between indexes.
+OVERRIDES = {"core.hooksPath": os.devnull, "core.splitIndex": "false", "core.untrackedCache": "false"}
+
+
+async def committed(project: Project, results_dir: Path, home: Path, plumbing: Git, ask: Git) -> Project:
+    """The project with its working tree in place of its last commit, where they differ.
+
+    Args:
+        project: As its last commit has it.
+        results_dir: Zelda's own, which is no part of it.
+        home: The project's folder among the workspaces.
+        plumbing: Git of Zelda's own.
+        ask: Git as the user has configured it, which says what is ignored.
+
+    Raises:
+        WorkspaceError: A file cannot be read, or there is no room.
+    """
+    repository, head = project.repository, project.source.commit
+    if repository is None or head is None:
+        return project
+    trees = home / "trees"
+    draft = trees / f"draft-{secrets.token_hex(4)}"
+    try:
+        await anyio.to_thread.run_sync(_create, draft, repository)
+        git = await source.without_commands(ask.within(repository.top), OVERRIDES)
+        left_out = await _stage(git, draft, repository, results_dir)
+        own = plumbing.within(draft, GIT_DIR=str(draft), GIT_INDEX_FILE=str(draft / "staged"), **IDENTITY)
+        tree = (await own("write-tree", "--missing-ok")).decode().strip()
+        # Not earlier: an object that git would write, and finds there, it gives a new time.
+        (draft / "objects" / "info" / "alternates").write_text(f"{repository.common_dir / 'objects'}\n")
+        if tree == (await own("rev-parse", f"{head}^{{tree}}")).decode().strip():
+            return replace(project, source=replace(project.source, left_out=left_out))
+        commit = (await own("commit-tree", "-p", head, "-m", MESSAGE, tree)).decode().strip()
+        tested = replace(project.source, commit=commit, parent=head, dirty=False, left_out=left_out)
+        await anyio.to_thread.run_sync(_keep, draft, trees / commit)
+        return replace(project, source=tested, objects=trees / commit)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await removal.discard(draft, home / "trash")
+
+
+async def prune(home: Path) -> None:
+    """Remove those that nobody needs any more, and what killed processes left."""
+    for tree in await anyio.to_thread.run_sync(_old, home / "trees"):
+        await removal.discard(tree, home / "trash")
+
+
+def _create(draft: Path, repository: Repository) -> None:
+    draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shallow = repository.common_dir / "shallow"
+    store.create(
+        draft,
+        object_format=repository.object_format,
+        shallow=shallow.read_bytes() if shallow.exists() else b"",
+    )
+
+
+async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Path) -> tuple[str, ...]:
+    """Fill a copy of the index with the files as they are; returns those that may hold credentials, which stay out."""
+    index = repository.top / os.fsdecode((await git("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
+    with suppress(FileNotFoundError):
+        # With its times, by which git knows what has not changed.
+        await anyio.to_thread.run_sync(shutil.copy2, index, draft / "staged")
+    variables = {
+        "GIT_INDEX_FILE": str(draft / "staged"),
+        "GIT_OBJECT_DIRECTORY": str(draft / "objects"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repository.common_dir / "objects"),
+    }
+    staging = git.within(repository.top, **variables)
+    await staging("add", "-u", "--", *source.all_but(results_dir, repository.top))
+    listed = await staging(
+        "ls-files", "-o", "-z", "--exclude-standard", "--", *source.all_but(results_dir, repository.top)
+    )
+    # A repository inside this one is none of its files.
+    untracked = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]
+    private = await anyio.to_thread.run_sync(_private, repository.top, untracked)
+    chosen = [name for name in untracked if name not in private]
+    if chosen:
+        options = ("update-index", "--add", "-z", "--stdin")
+        outcome = await staging.attempt(*options, stdin=b"".join(name + b"\0" for name in chosen))
+        if outcome.exit_code != 0:
+            raise staging.failure(options, outcome)
+    return tuple(sorted(map(os.fsdecode, private)))
+
+
+def _private(top: Path, names: list[bytes]) -> set[bytes]:
+    return {name for name in names if _may_hold_credentials(top, Path(os.fsdecode(name)))}
+
+
+def _may_hold_credentials(top: Path, path: Path) -> bool:
+    folders = [parent for parent in path.parents if parent != Path()]
+    return is_private(top / path, is_folder=False) or any(is_private(top / each, is_folder=True) for each in folders)
+
+
+def _keep(draft: Path, target: Path) -> None:
+    """In one step, so that a folder of that name is whole; another process may have been first with the same."""
+    try:
+        draft.rename(target)
+    except OSError as problem:
+        if not target.is_dir():
+            raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem
+        os.utime(target)
+
+
+def _old(trees: Path) -> list[Path]:
+    with suppress(OSError):
+        return [tree for tree in trees.iterdir() if time.time() - tree.lstat().st_mtime > KEPT_SECONDS]
+    return []
