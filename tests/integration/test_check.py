@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import KEY, environment, gone, results, run
+from tests.support.command import KEY, after, ended, environment, gone, results, run, started
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, hang, http_error, text
 from zelda_ci.model_proxy.probe import MAX_SECONDS
@@ -208,3 +209,13 @@ def test_without_a_credential_the_rest_is_checked_all_the_same(tmp_path: Path) -
 )
 def test_a_missing_program_is_known_by_the_words_of_whoever_missed_it(output: str, program: str | None) -> None:
     assert missing_program(output) == program
+
+
+def test_an_interrupted_check_leaves_nothing_behind(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite(setupCommand="touch started; sleep 600"))
+    with ScriptedApi([]) as api, started(project, "check", api=api.url, ZELDA_NO_CHECK="") as process:
+        after(lambda: bool(list(project.base.glob("*/runs/*/checked/ws/started"))))
+        os.killpg(process.pid, signal.SIGINT)
+        code, _ = ended(process)
+    assert code == 130
+    assert gone(project)

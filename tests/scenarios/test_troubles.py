@@ -177,3 +177,21 @@ def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:
         assert done.outputs["verdict"] == "cancelled"
         assert gone(stage.project)
         assert stage.stored == []
+
+
+def test_a_subscription_runs_suites_and_a_check_that_fails_ends_the_step_before_they_cost(tmp_path: Path) -> None:
+    """The check asks the model with the credential that sessions use; nothing is left of it in the repository's job."""
+    checked = {
+        "ANTHROPIC_API_KEY": None,
+        "CLAUDE_CODE_OAUTH_TOKEN": "fake-oauth-token-0123456789",
+        "ZELDA_NO_CHECK": "",
+    }
+    with Stage(tmp_path) as stage:
+        done = stage.push(GOOD, variables=checked)
+        assert done.code == 0, done.printed
+        assert "before any session: testCommand ended with exit code 1" in done.printed
+        stage.commit({"zelda/test-greeting.yaml": GREETING.replace("test -f", "no-such-tool -f")})
+        refused = stage.push([], variables=checked)
+        assert refused.code == 2
+        assert "zelda/test-greeting.yaml:4: testCommand cannot be run (not found, exit code 127)" in refused.printed
+        assert refused.outputs["verdict"] == "broken"

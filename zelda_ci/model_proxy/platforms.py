@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.wire import Call, Headers, Unreachable
+from zelda_ci.model_proxy.limits import RefusedHereError
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Call, Headers
 from zelda_ci.redact import Secret
 
 BETA = b"anthropic-beta"
@@ -49,7 +50,7 @@ class Platform(ABC):
         """The request; `headers` are those that go on, credentials included.
 
         Raises:
-            Unreachable: The platform does not offer this.
+            RefusedHereError: The platform does not offer this.
         """
 
     def events(self, content_type: str) -> "EventStream | None":
@@ -108,7 +109,8 @@ class Bedrock(Platform):
 
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         if call.counts_tokens:
-            raise Unreachable("tokens are not counted on Amazon Bedrock", again=False)
+            why = "tokens are not counted on Amazon Bedrock"
+            raise RefusedHereError(404, "not_found_error", why, [*DO_NOT_RETRY])
         betas = [beta for name, value in headers if name == BETA for beta in value.decode("latin-1").split(",")]
         more = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
         body = wire.write(
@@ -152,7 +154,7 @@ def _name(call: Call) -> str:
     """The model as one segment of a path."""
     name = str(call.body.get("model", ""))
     if name.strip(".") == "":
-        raise Unreachable("the request names no model", again=False)
+        raise RefusedHereError(400, "invalid_request_error", "model: Field required", [*DO_NOT_RETRY])
     return quote(name, safe="@")
 
 

@@ -7,7 +7,7 @@ import anyio
 
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.run import ProxyRun
-from zelda_ci.model_proxy.wire import Headers
+from zelda_ci.model_proxy.wire import BrokenOff, Headers
 
 MAX_SECONDS = 10.0
 MAX_KEPT_BYTES = 1 << 20
@@ -57,8 +57,11 @@ async def probe(run: ProxyRun, model: str) -> Probe:
     asked = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
     answer, began = _KeptAnswer(), time.monotonic()
     with anyio.move_on_after(MAX_SECONDS) as limit, run.memory.share() as share:
-        call = await run.call("/v1/messages", HEADERS, wire.write(asked), share)
-        await run.serve(call, answer)
+        try:
+            call = await run.call("/v1/messages", HEADERS, wire.write(asked), share)
+            await run.serve(call, answer)
+        except BrokenOff:
+            return Probe(None, "the answer broke off", time.monotonic() - began, run.meter.cost_usd)
     seconds, meter = time.monotonic() - began, run.meter
     if limit.cancelled_caught:
         return Probe(None, f"there was no answer within {MAX_SECONDS:g} s", seconds, meter.cost_usd)

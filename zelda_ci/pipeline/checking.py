@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -33,6 +34,8 @@ SKIP = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
 MAX_NAMED = 10
+# Of a command's last lines, beside the sentence about it.
+MAX_PRINTED = 5
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Checker:
         try:
             source = await self._git()
             if source:
-                self.checks += [self._disk(), *self._isolation()]
+                self.checks += [*self._disks(), *self._isolation()]
             await self._models()
             if source and (self.fresh or not self._has_failed()):
                 await self._commands(source)
@@ -89,10 +92,13 @@ class Checker:
         self.checks.append(_of_source(source, redact).replace(seconds=time.monotonic() - began))
         return source
 
-    def _disk(self) -> Check:
-        redact = self.tools.redact
-        place = self.tools.workspaces.location
-        free = shutil.disk_usage(place).free
+    def _disks(self) -> Iterator[Check]:
+        """Of the workspaces, and of the results where they lie on another."""
+        places = (self.tools.workspaces.location, self.tools.memory.results_dir.parent)
+        yield from (self._disk(place) for place in {place.stat().st_dev: place for place in reversed(places)}.values())
+
+    def _disk(self, place: Path) -> Check:
+        redact, free = self.tools.redact, shutil.disk_usage(place).free
         about = redact(f"{free / (1 << 30):,.1f} GiB free in {place}")
         status: Status = "failed" if free < MIN_FREE_BYTES else "warning" if free < FEW_FREE_BYTES else "passed"
         hint = None if status == "passed" else "Make room, or set ZELDA_WORKSPACES to a folder on another disk."
@@ -302,7 +308,8 @@ def sentence_of(check: Check) -> str:
     # A command's message names it already.
     what = "" if check.origin else f"{check.subject} {check.about}: "
     where = f"{check.origin}: " if check.origin else ""
-    printed = f"\n{check.output}" if check.output else ""
+    last = (check.output or "").splitlines()[-MAX_PRINTED:]
+    printed = "".join(f"\n{line}" for line in last)
     return f"{where}{what}{check.message or 'failed'}{printed}"
 
 
