@@ -219,3 +219,23 @@ def test_an_interrupted_check_leaves_nothing_behind(tmp_path: Path) -> None:
         code, _ = ended(process)
     assert code == 130
     assert gone(project)
+
+
+def test_of_suites_with_the_same_setup_only_what_is_new_is_tried(tmp_path: Path) -> None:
+    """A test comes with the build before it; what is remembered is shown all the same."""
+    tally = tmp_path / "tally"
+    both = {"setupCommand": f"{COUNTED}setup", "buildCommand": f"{COUNTED}build"}
+    suites = {name: suite(**both, testCommand=f"{COUNTED}{name}") + OWN for name in ("one", "two")}
+    project = project_with(tmp_path, **suites)
+
+    def tried(*names: str) -> list[str]:
+        tally.write_text("")
+        done = zelda(project, "run", *names, api=api.url, TALLY=str(tally))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return tally.read_text().split()
+
+    session = ["setup", "setup", "build", "one"]
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        assert tried("one") == ["setup", "build", "one", *session]
+        assert tried("two")[:-4] == ["setup", "build", "two"]
+        assert tried("one", "two") == [*session, *session[:-1], "two"]

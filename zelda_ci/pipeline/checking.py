@@ -152,30 +152,24 @@ class Checker:
         if not self.fresh and (known := self.tools.memory.recall(text, seconds)):
             return known
         check = await attempt()
-        self.tools.memory.remember(text, check)
+        # What was busy may answer in a moment.
+        if check.status == "passed":
+            self.tools.memory.remember(text, check)
         return check
 
     async def _commands(self, source: WorkspaceSource) -> None:
+        memory = self.tools.memory
         for key, suites in grouped(self.suites, lambda suite: _surroundings(suite.resolved)).items():
             trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit)
-            memory = [
-                "commands",
-                source.commit,
-                key,
-                self._variables(suites[0].resolved),
-                [(each.key, each.command) for each in trial.planned],
-            ]
-            text = json.dumps([__version__, *memory], sort_keys=True, default=str)
-            known = [] if self.fresh or not source.commit else self._known(text, len(trial.planned))
-            found = known or await trial.checks()
-            self.checks += found
-            if source.commit and not any(check.status in {"failed", "skipped"} for check in found):
-                for number, check in enumerate(found):
-                    self.tools.memory.remember(f"{text} {number}", check)
-
-    def _known(self, text: str, number: int) -> list[Check]:
-        found = [self.tools.memory.recall(f"{text} {each}", COMMAND_SECONDS) for each in range(number)]
-        return [check for check in found if check] if all(found) else []
+            place = [__version__, source.commit, key, self._variables(suites[0].resolved)]
+            # Without a commit nobody knows whether the files are the same.
+            texts = {each.name: json.dumps([*place, each.name]) for each in trial.planned if source.commit}
+            recalled = {name: memory.recall(text, COMMAND_SECONDS) for name, text in texts.items() if not self.fresh}
+            found = await trial.checks({name: check for name, check in recalled.items() if check})
+            self.checks += found.values()
+            for name, check in found.items():
+                if name in texts and not check.remembered:
+                    memory.remember(texts[name], check)
 
     def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
         environ = self.tools.environ

@@ -1,5 +1,6 @@
 """The commands of suites on the tested commit, in the sandbox, checkout and environment of a session's end."""
 
+import json
 import re
 import secrets
 import shlex
@@ -54,7 +55,14 @@ class Planned:
     suites: list[str] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        """What it is known by among those with the same setup; tests depend on the build before them."""
+        build = self.suite.build_command if self.key == TEST else None
+        return json.dumps([self.key, self.command, build])
+
+    @property
     def shown(self) -> str:
+        """As one would type it."""
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
 
@@ -76,14 +84,30 @@ class CommandTrial:
         self._builds: dict[Command, CommandResult | None] = {}
         self._unready = False
 
-    async def checks(self) -> list[Check]:
-        """Try all of them, setup first, in a workspace of their own."""
-        if not self.planned:
-            return []
+    async def checks(self, known: Mapping[str, Check]) -> dict[str, Check]:
+        """Try what is not known yet, setup first, in a workspace of their own; all results, by name."""
+        unknown = [planned for planned in self.planned if planned.name not in known]
+        builds = {planned.suite.build_command for planned in unknown}
+        needed = [
+            each
+            for each in self.planned
+            if each in unknown or each.key == SETUP or (each.key == BUILD and each.command in builds)
+        ]
+        tried = dict(zip([each.name for each in needed], await self._try(needed), strict=False)) if unknown else {}
+        every = {planned.name: planned for planned in self.planned}
+        told = {
+            name: known[name].replace(suites=tuple(planned.suites), origin=planned.origin)
+            for name, planned in every.items()
+            if name in known
+        }
+        both = {**told, **tried}
+        return {name: both[name] for name in every if name in both}
+
+    async def _try(self, needed: Sequence[Planned]) -> list[Check]:
         try:
             async with self._workspaces.open(f"check-{secrets.token_hex(6)}", self.planned[0].suite) as workspace:
                 checked = await self._workspaces.check_out_again(workspace)
-                return [await self._check(planned, checked) for planned in self.planned]
+                return [await self._check(planned, checked) for planned in needed]
         except ZeldaError as problem:
             about, message = self._redact("a copy of the project"), self._redact(problem.message)
             return [Check(subject="workspace", about=about, status="failed", message=message, hint=problem.hint)]
@@ -179,14 +203,14 @@ def _path(environment: Mapping[str, str]) -> str:
 
 def _planned(suites: Sequence[LoadedSuite]) -> Iterator[Planned]:
     """Each distinct command, setup first and tests last."""
-    found: dict[tuple[str, Command], Planned] = {}
+    found: dict[str, Planned] = {}
     for key in (SETUP, BUILD, TEST):
         for suite in suites:
             command = _commands(suite.resolved)[key]
             if command is not None:
                 origin = suite.provenance.get(key)
                 first = Planned(key, command, suite.resolved, str(origin) if origin else None)
-                found.setdefault((key, command), first).suites.append(suite.resolved.name)
+                found.setdefault(first.name, first).suites.append(suite.resolved.name)
     yield from found.values()
 
 
