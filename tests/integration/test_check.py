@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.command import KEY, after, ended, environment, gone, results, run, started
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, hang, http_error, text
+from tests.support.scripted_api import ScriptedApi, hang, http_error, raw, text
 from zelda_ci.model_proxy.probe import MAX_SECONDS
 from zelda_ci.pipeline.trying import missing_program
 
@@ -167,8 +167,21 @@ def test_an_api_that_keeps_silent_is_waited_for_ten_seconds(tmp_path: Path) -> N
     with ScriptedApi([], check=hang()) as api:
         done = zelda(project, "check", "--json", api=api.url)
     (model,) = [row for row in rows(done) if row["subject"] == "model"]
-    assert model["message"] == "there was no answer within 10 s."
+    assert model["message"] == f"{api.url} gave no answer within 10 s."
     assert MAX_SECONDS <= model["seconds"] < MAX_SECONDS + 5
+
+
+def test_what_answers_and_is_no_model_is_an_error(tmp_path: Path) -> None:
+    """The page of a login, for instance, before the network lets anybody through; a shell that is not there."""
+    project = project_with(tmp_path, one=suite(testCommand="true", shell="fish -c"))
+    with ScriptedApi([], check=raw(b"<html>Log in first</html>")) as api:
+        done = zelda(project, "check", "--json", api=api.url, PATH="/usr/bin:/bin")
+    model, workspace = rows(done)[-2:]
+    assert (done.returncode, model["status"], workspace["status"]) == (2, "failed", "failed")
+    expected = f"{api.url} does not answer as the Messages API does: <html>Log in first</html>."
+    assert model["message"] == expected
+    assert workspace["origin"] == "zelda/test-one.yaml:3"
+    assert "fish is not on PATH" in workspace["message"]
 
 
 def test_the_judge_is_asked_where_it_answers_and_each_model_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
 from zelda_ci.config.settings import read_environment
+from zelda_ci.overrides import Overrides
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.checks import check_view
 from zelda_ci.report.terminal.pages import print_checks
@@ -22,11 +23,19 @@ from zelda_ci.report.terminal.pages import print_checks
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 @options.project
 @click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
+@options.overrides("check")
 @options.unsafe
 @options.working_tree
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
-def check(
-    *, names: tuple[str, ...], project: Path, tags: tuple[str, ...], unsafe: bool, working_tree: bool, as_json: bool
+def check(  # noqa: PLR0913 - its options
+    overrides: Overrides,
+    *,
+    names: tuple[str, ...],
+    project: Path,
+    tags: tuple[str, ...],
+    unsafe: bool,
+    working_tree: bool,
+    as_json: bool,
 ) -> int:
     """Try everything that a run needs, without a session.
 
@@ -37,7 +46,7 @@ def check(
     `zelda run`, `zelda calibrate` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
     loaded = app.load(project)
-    order = RunOrder(names, tags, unsafe=unsafe, working_tree=working_tree)
+    order = RunOrder(names, tags, overrides, unsafe=unsafe, working_tree=working_tree)
     settings = read_environment(os.environ)
     report.ask_about_isolation(loaded, order, settings)
     with report.progress(as_json=as_json) as emit:

@@ -247,7 +247,7 @@ class LiveSource(AnswerSource):
         self._upstream = upstream
         self._limits = limits
         self._outage = Outage()
-        self._address = self._masked(shown(upstream.base_url))
+        self.address = self._masked(shown(upstream.base_url))
         """For messages."""
 
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -281,7 +281,7 @@ class LiveSource(AnswerSource):
         proxy = proxy_of(self._upstream)
         way = f" through the HTTP proxy {shown(proxy)}" if proxy else ""
         why = self._masked(reason(error, self._limits.connect_seconds))
-        message = f"Zelda's model proxy could not reach {self._address}{way}: {why}"
+        message = f"Zelda's model proxy could not reach {self.address}{way}: {why}"
         return Unreachable(message, again=self._outage.may_pass(error, began))
 
     def _headers(self, call: Call) -> Headers:
@@ -296,7 +296,7 @@ class LiveSource(AnswerSource):
     async def _pass_on(self, response: httpx2.Response, sink: Sink) -> None:
         encoding = response.headers.get("content-encoding", "").lower()
         if encoding not in READABLE:
-            why = f"{self._address} answers with content encoding {encoding[:50]}, which cannot be metered"
+            why = f"{self.address} answers with content encoding {encoding[:50]}, which cannot be metered"
             raise Unreachable(self._masked(why), again=False)
         if 300 <= response.status_code < 400:
             raise self._moved(response)
@@ -321,7 +321,7 @@ class LiveSource(AnswerSource):
         location = response.headers.get("location", "")
         where = self._masked(target(str(response.url), location)) if location else "no address"
         status = response.status_code
-        why = f"{self._address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
+        why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
         return Unreachable(why, again=False)
 
     async def _pass_on_error(self, response: httpx2.Response, headers: Headers, sink: Sink) -> None:
@@ -342,10 +342,10 @@ class LiveSource(AnswerSource):
                         body += chunk
                         if len(body) > limit:
                             return error_body(
-                                "api_error", f"{self._address} answered with an error of more than {in_mib(limit)}"
+                                "api_error", f"{self.address} answered with an error of more than {in_mib(limit)}"
                             )
         except (httpx2.HTTPError, TimeoutError) as exc:
-            why = f"{self._address} broke off an answer with status {response.status_code}"
+            why = f"{self.address} broke off an answer with status {response.status_code}"
             raise Unreachable(why) from exc
         return bytes(body)
 

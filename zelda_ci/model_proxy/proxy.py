@@ -132,8 +132,9 @@ class ModelProxy:
 
     async def probe(self, model: str) -> Probe:
         """Ask a model for one token; a recording does not notice."""
-        meter = Meter(self._base_url, "", None, self._started())
-        return await probe(ProxyRun(meter, self._started(), limits=self._limits, memory=self._memory), plain(model))
+        source = self._started()
+        run = ProxyRun(Meter(self._base_url, "", None, source), source, limits=self._limits, memory=self._memory)
+        return await probe(run, plain(model), source.address)
 
     @contextmanager
     def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:

@@ -135,6 +135,8 @@ class AnswerSource(ABC):
 
     failure: SafeText | None = None
     """Why answers could not be given or kept, in a sentence."""
+    address: str = "the recording"
+    """Who answers, as messages name it."""
     keeps_answers: bool = False
     """Whether whole answers are held in memory until they have ended."""
     divergences: Sequence[SafeText] = ()

@@ -12,7 +12,7 @@ from zelda_ci.domain.check import Check
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, ignore
 from zelda_ci.metrics.functional_correctness import (
     CommandEvidence,
@@ -77,7 +77,7 @@ class CommandTrial:
     """The commands of suites whose sandbox and setup are the same; each is tried once."""
 
     def __init__(self, suites: Sequence[LoadedSuite], workspaces: Workspaces, redact: Redactor, emit: Emit) -> None:
-        self._workspaces, self._redact, self._emit = workspaces, redact, emit
+        self._suites, self._workspaces, self._redact, self._emit = suites, workspaces, redact, emit
         self.planned = list(_planned(suites))
         self._bench = WorkspaceCommandRunner(workspaces, NoLogs(), ignore)
         self._metric = FunctionalCorrectness(self._bench, redact)
@@ -109,8 +109,20 @@ class CommandTrial:
                 checked = await self._workspaces.check_out_again(workspace)
                 return [await self._check(planned, checked) for planned in needed]
         except ZeldaError as problem:
-            about, message = self._redact("a copy of the project"), self._redact(problem.message)
-            return [Check(subject="workspace", about=about, status="failed", message=message, hint=problem.hint)]
+            return [self._without_workspace(problem)]
+
+    def _without_workspace(self, problem: ZeldaError) -> Check:
+        """No command could be tried at all; of a setting that is to blame, the message names the key first."""
+        origin = self._suites[0].provenance.get(problem.message.partition(":")[0])
+        return Check(
+            subject="workspace",
+            about=self._redact("a copy of the project"),
+            status="failed",
+            message=self._redact(problem.message),
+            hint=problem.hint,
+            origin=str(origin) if origin else None,
+            suites=tuple(suite.resolved.name for suite in self._suites),
+        )
 
     async def _check(self, planned: Planned, checked: CheckedOut) -> Check:
         redact = self._redact
@@ -128,7 +140,7 @@ class CommandTrial:
         self._emit(Checking(f"{planned.key} {planned.shown}"))
         try:
             found = await self._tried(planned, checked, check)
-        except ConfigError as problem:
+        except (ConfigError, WorkspaceError) as problem:
             found = check.replace(status="failed", message=redact(problem.message), hint=problem.hint)
         self._unready |= planned.key == SETUP and found.status == "failed"
         return found

@@ -17,7 +17,7 @@ import anyio.to_thread
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import removal
 from zelda_ci.workspace import source, store
-from zelda_ci.workspace.copy import IDENTITY, is_private
+from zelda_ci.workspace.copy import IDENTITY, MAX_BYTES, MAX_FILES, is_private
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project, Repository
 
@@ -100,6 +100,7 @@ async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Pat
     # A repository inside this one is none of its files.
     untracked = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]
     private = await anyio.to_thread.run_sync(_private, repository.top, untracked)
+    await anyio.to_thread.run_sync(_check_size, repository.top, untracked)
     chosen = [name for name in untracked if name not in private]
     if chosen:
         options = ("update-index", "--add", "-z", "--stdin")
@@ -107,6 +108,17 @@ async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Pat
         if outcome.exit_code != 0:
             raise staging.failure(options, outcome)
     return tuple(sorted(map(os.fsdecode, private)))
+
+
+def _check_size(top: Path, names: list[bytes]) -> None:
+    """What nobody has committed may be what nobody would: dependencies, data."""
+    size = sum((top / os.fsdecode(name)).lstat().st_size for name in names)
+    if len(names) > MAX_FILES or size > MAX_BYTES:
+        raise WorkspaceError(
+            f"{len(names)} untracked files with {size >> 20} MB are too many for a commit of the working tree.",
+            hint="Name what does not belong to the project in .gitignore.",
+            code="TOO_LARGE",
+        )
 
 
 def _private(top: Path, names: list[bytes]) -> set[bytes]:
