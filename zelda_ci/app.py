@@ -323,6 +323,8 @@ def _ground(
     settings: EnvironmentSettings,
     emit: Emit,
 ) -> _Ground:
+    if not order.replay:
+        access.keep_back(suites, settings)
     environ = settings.environ
     lying = secret_files.find_secrets(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
     if lying.left_out:

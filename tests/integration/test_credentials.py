@@ -11,7 +11,7 @@ from tests.integration.test_judge_command import is_judge
 from tests.support.command import environment, results, run
 from tests.support.judging import answer, verdict
 from tests.support.projects import repository
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.scripted_clouds import chunk, frame
 from zelda_ci.model_proxy.platforms import AwsKeys, BrokenStreamError, EventStream
 from zelda_ci.redact import Secret
@@ -139,3 +139,30 @@ def test_a_failure_inside_amazons_stream_becomes_an_event_and_broken_bytes_are_r
     for broken in (b"HTTP/1.1 500 Oops, an error page", whole[:20] + b"x" + whole[21:]):
         with pytest.raises(BrokenStreamError):
             list(EventStream().feed(broken))
+
+
+def test_a_credential_of_a_cloud_is_not_passed_on_to_the_session_that_it_pays_for(tmp_path: Path) -> None:
+    suite = SUITE.replace("{model: MODEL}", f"{{model: {ON_BEDROCK}, env: [AWS_SECRET_ACCESS_KEY]}}")
+    project = repository(tmp_path, {"zelda/test-look.yaml": suite.replace("MODEL", f"'{ON_BEDROCK}'")})
+    done = run(["run"], project.path, environment(project, **AWS, **BEDROCK))
+    assert done.returncode == 2
+    assert "zelda/test-look.yaml: execution.env: AWS_SECRET_ACCESS_KEY must not be passed on" in done.stderr
+
+
+def test_a_subscription_that_is_for_claude_code_alone_runs_sessions_and_no_judge(tmp_path: Path) -> None:
+    said = "This credential is only authorized for use with Claude Code and cannot be used for other API requests."
+    project = repository(tmp_path, {"zelda/test-look.yaml": SUITE.replace("MODEL", "claude-sonnet-5-5")})
+    variables = {"CLAUDE_CODE_OAUTH_TOKEN": TOKEN, "ZELDA_NO_CHECK": ""}
+    with ScriptedApi([], check=http_error(400, said)) as api:
+        environ = environment(project, ANTHROPIC_BASE_URL=api.url, **variables)
+        done = run(["check", "--json"], project.path, environ)
+        assert len(api.checks) == 1
+    model, judge = json.loads(done.stdout)["checks"][-2:]
+    assert (model["subject"], model["status"], judge["subject"], judge["status"]) == (
+        "model",
+        "warning",
+        "judge",
+        "failed",
+    )
+    assert "set ANTHROPIC_API_KEY" in judge["hint"]
+    assert done.returncode == 2

@@ -46,6 +46,27 @@ def _upstream(credential: ModelCredential, settings: EnvironmentSettings) -> Ups
             return Upstream.with_token(secret, address or API_URL, environ, subscription=subscription)
 
 
+def keep_back(suites: Sequence[ResolvedSuite], settings: EnvironmentSettings) -> None:
+    """See to it that no session gets what pays for it.
+
+    Raises:
+        ConfigError: A suite passes on a variable of the credential.
+    """
+    try:
+        credential = settings.credential()
+    except ConfigError:  # whoever wants to use it will say so
+        return
+    for suite in suites if credential else ():
+        for name in suite.execution.env:
+            if credential and name in credential.secrets:
+                raise ConfigError(
+                    f"{suite.file}: execution.env: {name} must not be passed on: it pays for the models here, and "
+                    "sessions never hold such a credential.",
+                    hint="Give the session's commands another credential, under another name.",
+                    code="CREDENTIAL_PASSED_ON",
+                )
+
+
 def of_judge(gateway: str | None, settings: EnvironmentSettings) -> Upstream:
     """The gateway where one is configured, with its own key; the credential of sessions never goes there.
 

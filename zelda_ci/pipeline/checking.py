@@ -118,12 +118,15 @@ class Checker:
 
     async def _models(self) -> None:
         wanted: dict[tuple[str, str], tuple[str, ModelProxy | ZeldaError, set[str]]] = {}
+        judged: dict[tuple[str, str], set[str]] = {}
         for suite in (each.resolved for each in self.suites):
             models = [("model", self.tools.session, model) for model in _session_models(suite)]
             models += [("judge", self.tools.judge, suite.judge_model)] if metrics.ask_judge(suite.metrics) else []
             for subject, proxy, model in models:
                 address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
                 wanted.setdefault((address, model), (subject, proxy, set()))[2].add(suite.name)
+                if subject == "judge":
+                    judged.setdefault((address, model), set()).add(suite.name)
         found: dict[tuple[str, str], Check] = {}
 
         async def ask(key: tuple[str, str], subject: str, proxy: ModelProxy | ZeldaError) -> None:
@@ -132,7 +135,12 @@ class Checker:
         async with anyio.create_task_group() as group:
             for key, (subject, proxy, _) in wanted.items():
                 group.start_soon(ask, key, subject, proxy)
-        self.checks += [found[key].replace(suites=tuple(sorted(wanted[key][2]))) for key in wanted]
+        for key, check in ((key, found[key]) for key in wanted):
+            self.checks.append(check.replace(suites=tuple(sorted(wanted[key][2]))))
+            # One request for both, and yet only the session may be answered.
+            if ONLY_CLAUDE_CODE in (check.message or "") and check.subject == "model" and key in judged:
+                suites = tuple(sorted(judged[key]))
+                self.checks.append(check.replace(subject="judge", status="failed", hint=NO_JUDGE, suites=suites))
 
     async def _model(self, subject: str, model: str, proxy: ModelProxy | ZeldaError) -> Check:
         redact = self.tools.redact
@@ -247,6 +255,7 @@ def _listed(files: Sequence[str]) -> str:
 # Of the API's answers: what a wait may mend.
 BUSY = {408, 409, 429}
 ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
+NO_JUDGE = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
 MEANINGS = {
     401: (
         "the credential is not accepted",
@@ -278,7 +287,7 @@ def _of_probe(subject: str, model: SafeText, probe: Probe, redact: Redactor) -> 
         return check.replace(status="warning", message=redact(message))
     meaning, hint = MEANINGS.get(probe.status, ("the request is refused", "Nothing can be asked of it like this."))
     if ONLY_CLAUDE_CODE in probe.message:
-        hint = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
+        hint = NO_JUDGE
     return check.replace(status="failed", message=redact(f"{meaning} ({said})."), hint=hint)
 
 
