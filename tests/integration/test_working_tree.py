@@ -1,6 +1,7 @@
 """What is tested where something is not committed: said beforehand; or the working tree, which stays untouched."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ def dirty(tmp_path: Path) -> Project:
     project.write({"new/tool.sh": "echo new\n", "new/.env.local": f"KEY={SHOWN}\n", "a.big": "bigger\n"})
     project.write({"deploy.pem": f"-----BEGIN PRIVATE KEY-----\n{SHOWN}\n", "new/deep/id_rsa": SHOWN})
     (project.path / "new/tool.sh").chmod(0o755)
+    # Older than the files: git then reads all of them, and must not write what it has.
+    os.utime(project.path / ".git/index", (1, 1))
     (tmp_path / "hook-ran").unlink(missing_ok=True)
     (tmp_path / "filter-ran").unlink(missing_ok=True)
     return project

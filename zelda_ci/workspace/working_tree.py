@@ -52,7 +52,7 @@ async def committed(project: Project, results_dir: Path, home: Path, plumbing: G
         left_out = await _stage(git, draft, repository, results_dir)
         own = plumbing.within(draft, GIT_DIR=str(draft), GIT_INDEX_FILE=str(draft / "staged"), **IDENTITY)
         tree = (await own("write-tree", "--missing-ok")).decode().strip()
-        # Not earlier: an object that git would write, and finds there, it gives a new time.
+        # Not earlier, for the same reason as below.
         (draft / "objects" / "info" / "alternates").write_text(f"{repository.common_dir / 'objects'}\n")
         if tree == (await own("rev-parse", f"{head}^{{tree}}")).decode().strip():
             return replace(project, source=replace(project.source, left_out=left_out))
@@ -87,16 +87,12 @@ async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Pat
     with suppress(FileNotFoundError):
         # With its times, by which git knows what has not changed.
         await anyio.to_thread.run_sync(shutil.copy2, index, draft / "staged")
-    variables = {
-        "GIT_INDEX_FILE": str(draft / "staged"),
-        "GIT_OBJECT_DIRECTORY": str(draft / "objects"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repository.common_dir / "objects"),
-    }
-    staging = git.within(repository.top, **variables)
-    await staging("add", "-u", "--", *source.all_but(results_dir, repository.top))
-    listed = await staging(
-        "ls-files", "-o", "-z", "--exclude-standard", "--", *source.all_but(results_dir, repository.top)
-    )
+    # Of no other object folder: what git would write, and finds there, it gives a new time.
+    objects = str(draft / "objects")
+    staging = git.within(repository.top, GIT_INDEX_FILE=str(draft / "staged"), GIT_OBJECT_DIRECTORY=objects)
+    places = source.all_but(results_dir, repository.top)
+    await staging("add", "-u", "--", *places)
+    listed = await staging("ls-files", "-o", "-z", "--exclude-standard", "--", *places)
     # A repository inside this one is none of its files.
     untracked = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]
     private = await anyio.to_thread.run_sync(_private, repository.top, untracked)
