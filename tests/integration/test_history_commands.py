@@ -66,22 +66,9 @@ def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> 
         store(project.results, suite, minute, [efficiency(), fulfillment("PF")])
     done = zelda(project, "list", COLUMNS="60")
     heading, *lines = done.stdout.splitlines()
-    assert heading.split() == [
-        "Date",
-        "(UTC)",
-        "Run",
-        "Suite",
-        "Status",
-        "Fulfil",
-        "%",
-        "Tools",
-        "%",
-        "Correct",
-        "%",
-        "Cost",
-        "Turns",
-    ]
-    assert [line.split()[2] for line in lines] == [
+    columns = "Verdict Run Suite Trial Batch Commit Session Fulfil % Tools % Correct % Cost Turns"
+    assert " ".join(heading.split()) == columns
+    assert [line.split()[1] for line in lines] == [
         "alpha-2026-02-13T14-32-00",
         "beta-2026-02-13T14-31-00",
         "alpha-2026-02-13T14-30-00",
@@ -282,7 +269,7 @@ def test_sides_may_be_files_and_need_no_project(tmp_path: Path) -> None:
 def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, evaluations=[efficiency()])
-    store(project.results, minute=1, status=SessionStatus.FAILED)
+    store(project.results, minute=1, batch="batch-2", status=SessionStatus.FAILED)
     done = zelda(project, "compare", RUN, "latest")
     assert done.returncode == 2
     assert "1 failed (left out)" in done.stdout
@@ -293,7 +280,7 @@ def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> No
 def test_a_candidate_whose_commands_failed_is_red_whatever_its_score(tmp_path: Path, score: float) -> None:
     project = project_with(tmp_path)
     store(project.results, evaluations=[correctness(score, passed=True)])
-    store(project.results, evaluations=[correctness(score, passed=False)], minute=1)
+    store(project.results, evaluations=[correctness(score, passed=False)], minute=1, batch="batch-2")
     done = zelda(project, "compare", RUN, "latest")
     assert done.returncode == 1
     assert "alpha: build, tests or coverage fell short in the only trial" in " ".join(done.stdout.split())
@@ -305,7 +292,7 @@ def test_a_candidate_that_could_not_be_evaluated_is_not_green(tmp_path: Path) ->
     project = project_with(tmp_path)
     store(project.results, evaluations=[efficiency(), correctness()])
     away = unscored(Metric.FUNCTIONAL_CORRECTNESS, "testCommand could not be confined", failed=True)
-    store(project.results, evaluations=[efficiency(), away], minute=1)
+    store(project.results, evaluations=[efficiency(), away], minute=1, batch="batch-2")
     done = zelda(project, "compare", RUN, "latest")
     assert done.returncode == 2
     assert "alpha could not be evaluated" in done.stderr
@@ -327,7 +314,7 @@ def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
 def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, evaluations=[efficiency(score=90)])
-    store(project.results, evaluations=[efficiency(score=10)], minute=1, model="model-2")
+    store(project.results, evaluations=[efficiency(score=10)], minute=1, batch="batch-2", model="model-2")
     sides = ("alpha-2026-02-13T14-30", "alpha-2026-02-13T14-31")
     strict = zelda(project, "compare", *sides)
     assert strict.returncode == 0

@@ -20,6 +20,7 @@ def store(
     evaluations: Any = (),
     *,
     batch: str = "batch-1",
+    trial: int = 1,
     transcript: SessionTranscript | None = None,
     patch: str | None = PATCH,
     **fields: Any,
@@ -27,7 +28,7 @@ def store(
     """Store a run that began so many minutes after `START`."""
     folder = ResultStore(results).begin(suite, START + timedelta(minutes=minute))
     made = run(evaluations, suite=suite, run_id=folder.run_id, at=minute, **fields)
-    made = made.model_copy(update={"batch_id": batch})
+    made = made.model_copy(update={"batch_id": batch, "trial": trial})
     told = (transcript or session("Read a.py", '"Done."')).model_copy(update={"run_id": folder.run_id})
     folder.announce(made, safe("Do it."))
     if patch is not None:

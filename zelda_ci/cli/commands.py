@@ -14,7 +14,7 @@ COMMANDS = {
     "check": "Try everything that a run needs, without a session.",
     "run": "Run suites, each in a real Claude Code session, and print a report.",
     "list": "List stored runs, the newest first.",
-    "show": "Show a stored run: its report, transcript or patch.",
+    "show": "Show a stored run or batch: its report, transcript or patch.",
     "compare": "Compare two runs, batches or result files, and apply the gate.",
     "calibrate": "Measure how much a suite varies when nothing changes.",
     "rejudge": "Judge stored runs again, without a new session.",

@@ -17,15 +17,16 @@ from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import Calibrations, read_side
+from zelda_ci.storage.references import LATEST, Calibrations, read_side
 
 
 @click.command(
-    epilog="Examples: `zelda compare rest-endpoint-2026-02-13 latest`; `zelda compare main.json candidate.json "
-    "--markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or the candidate is INCOMPLETE."
+    epilog="Examples: `zelda compare`; `zelda compare latest:rest-endpoint~1 latest:rest-endpoint`; `zelda compare "
+    "main.json candidate.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
+    "the candidate is INCOMPLETE."
 )
-@click.argument("baseline")
-@click.argument("candidate")
+@click.argument("baseline", default=f"{LATEST}~1", metavar="[BASELINE]")
+@click.argument("candidate", default=LATEST, metavar="[CANDIDATE]")
 @options.project
 @click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
@@ -33,8 +34,11 @@ from zelda_ci.storage.references import Calibrations, read_side
 def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool) -> int:
     """Compare two sides: what changed, how sure that is, and whether the gate passes.
 
-    A side is a run (its id, the beginning of one, or `latest`), all runs of one invocation (its batch id), or a file:
-    the output of `zelda run --json`, or a result.json.
+    Without arguments, the newest batch (all runs of one `zelda run`) is compared with the one before.
+
+    A side is a batch or a run (its id, or the beginning of one), or a file: the output of `zelda run --json`, or a
+    result.json. `latest` is the newest batch, `latest~1` the one before; `latest:SUITE` and `latest:SUITE~1` count
+    batches with this suite, and take only its runs.
 
     Sessions vary: with one trial on a side, differences may be noise. docs/comparison.md says what a comparison
     can detect.

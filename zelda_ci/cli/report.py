@@ -25,6 +25,7 @@ from zelda_ci.report.model import RunFiles
 from zelda_ci.report.terminal.pages import print_run
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
 
 
@@ -90,3 +91,10 @@ def _typed(path: Path) -> str | None:
 def show_stored(run: RunResult, folder: Path) -> None:
     """Print the report of a run that lies in a folder."""
     print_run(terminal.open_console(sys.stdout), stored_run_view(run, _files(folder)))
+
+
+def show_stored_batch(batch: BatchResult, history: RunHistory) -> None:
+    """Print the report of an invocation whose runs are stored."""
+    files = {run.run_id: _files(history.folder(run.run_id)) for run in batch.runs}
+    view = report_view(batch, files, missed_minimums(batch.runs))
+    terminal.print_report(terminal.open_console(sys.stdout), view)

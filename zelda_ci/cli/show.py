@@ -1,12 +1,14 @@
-"""`zelda show`: one stored run."""
+"""`zelda show`: one stored run, or a batch of them."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from zelda_ci.cli import options, report
 from zelda_ci.config.project import results_folder
+from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
@@ -16,7 +18,7 @@ from zelda_ci.storage.history import RunHistory
 
 
 @click.command(
-    epilog="Examples: `zelda show latest`; `zelda show rest-endpoint-2026 --transcript | less`; "
+    epilog="Examples: `zelda show latest`; `zelda show latest:rest-endpoint --transcript | less`; "
     "`zelda show latest --patch | git apply`."
 )
 @click.argument("run")
@@ -25,15 +27,20 @@ from zelda_ci.storage.history import RunHistory
 @click.option("--transcript", is_flag=True, help="Print the whole session: what was said and done.")
 @click.option("--patch", is_flag=True, help="Print what the session changed, as a patch.")
 def show(*, run: str, project: Path, as_json: bool, transcript: bool, patch: bool) -> None:
-    """Show a stored run: its report, or its transcript or patch.
+    """Show a stored run or batch: its report, or the transcript or patch of a run.
 
-    RUN is the id of a run, the beginning of one, or `latest`; `zelda list` shows all.
+    RUN is the id of a run or of a batch (all runs of one `zelda run`), or the beginning of one. `latest` is the newest
+    run, `latest~1` the one before, `latest:SUITE` the newest of a suite. `zelda list` shows all.
     """
     if as_json + transcript + patch > 1:
         hint = "Give one of them."
         raise ConfigError("--json, --transcript and --patch exclude each other.", hint=hint, code="USAGE")
     history = RunHistory(results_folder(project))
-    run_id = references.find_run(history, run)
+    run_ids = references.find_runs(history, run)
+    if len(run_ids) > 1:
+        _show_batch(history, run_ids, as_json=as_json, whole=not (transcript or patch))
+        return
+    (run_id,) = run_ids
     if transcript:
         print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
     elif patch:
@@ -42,6 +49,17 @@ def show(*, run: str, project: Path, as_json: bool, transcript: bool, patch: boo
         report.print_json(history.result(run_id))
     else:
         report.show_stored(history.result(run_id), history.folder(run_id))
+
+
+def _show_batch(history: RunHistory, run_ids: Sequence[str], *, as_json: bool, whole: bool) -> None:
+    if not whole:
+        hint = f"Give one of its runs: {', '.join(run_ids)}."
+        raise ConfigError(f"A batch of {len(run_ids)} runs has no single transcript or patch.", hint=hint, code="USAGE")
+    batch = batch_of([history.result(run_id) for run_id in run_ids])
+    if as_json:
+        report.print_json(batch)
+    else:
+        report.show_stored_batch(batch, history)
 
 
 def _show_patch(patch: bytes, run_id: str) -> None:

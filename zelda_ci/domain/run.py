@@ -1,5 +1,6 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal, TypeVar, cast
 
@@ -108,12 +109,25 @@ class BatchResult(Record):
     finished_at: AwareDatetime
     interrupted: bool = False
     """True where it was ended before its plan was carried out."""
+    planned: int | None = None
+    """Runs that it was to make; absent where that is not known any more."""
     runs: tuple[RunResult, ...]
 
     @property
     def cost_usd(self) -> float:
         """Of sessions and judges together."""
         return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in self.runs)
+
+
+def batch_of(runs: Sequence[RunResult]) -> BatchResult:
+    """Stored runs as the invocation that made them; at least one."""
+    return BatchResult(
+        batch_id=runs[0].batch_id,
+        started_at=min(run.started_at for run in runs),
+        finished_at=max(run.finished_at for run in runs),
+        interrupted=any(run.status is SessionStatus.INTERRUPTED for run in runs),
+        runs=tuple(runs),
+    )
 
 
 _Stored = TypeVar("_Stored", bound=Record)

@@ -133,6 +133,7 @@ async def run_batch(
         started_at=started_at,
         finished_at=datetime.now(UTC),
         interrupted=interruption.asked.is_set(),
+        planned=len(plan),
         runs=finished,
     )
 

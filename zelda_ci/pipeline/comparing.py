@@ -9,7 +9,7 @@ from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
@@ -59,7 +59,7 @@ def compare_sides(
     suites = {run.suite for run in (*baseline.runs, *runs)}
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=calibrations.read(suites))
     settings = recorded_settings(runs)
-    reasons = (*gate(comparison, settings).reasons, *gate(_batch(runs), settings).reasons)
+    reasons = (*gate(comparison, settings).reasons, *gate(batch_of(runs), settings).reasons)
     return Compared(comparison, GateResult(reasons=reasons), _broken(runs))
 
 
@@ -74,15 +74,6 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
     """The runs under today's gate: its tolerance is part of the comparison."""
     return tuple(
         run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run for run in runs
-    )
-
-
-def _batch(runs: tuple[RunResult, ...]) -> BatchResult:
-    return BatchResult(
-        batch_id=runs[0].batch_id,
-        started_at=min(run.started_at for run in runs),
-        finished_at=max(run.finished_at for run in runs),
-        runs=runs,
     )
 
 

@@ -169,7 +169,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under columns. The cell of the leading column gets a line of its own where a row is too wide."""
+    """Lines under columns. Where a row is too wide, its cells up to the leading one get a line of their own."""
 
     columns: tuple[Column, ...]
     lines: tuple[TableRow, ...]

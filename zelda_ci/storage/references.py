@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 import orjson
 
 from zelda_ci.domain.comparison import Calibration
+from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership
@@ -65,6 +67,8 @@ class Calibrations:
 
 
 LATEST = "latest"
+# `latest`, `latest~2`, `latest:SUITE`, `latest:SUITE~2`.
+LATEST_PATTERN = re.compile(r"latest(?::(?P<suite>[^~]+))?(?:~(?P<back>[0-9]{1,9}))?")
 MAX_NAMED = 5
 MAX_RESULTS_BYTES = 1_000_000_000
 
@@ -83,8 +87,8 @@ def find_run(history: RunHistory, reference: str) -> str:
     Raises:
         StorageError: No run is, or several are; the message names those that may be.
     """
-    if reference == LATEST:
-        return _latest(history)
+    if match := LATEST_PATTERN.fullmatch(reference):
+        return _counted_back([run.run_id for run in _runs(history, match)], match, "run")
     names = history.names()
     if reference in names:
         return reference
@@ -94,18 +98,80 @@ def find_run(history: RunHistory, reference: str) -> str:
     raise _ambiguous(reference, matches) if matches else _unknown(history, reference, names)
 
 
+def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
+    """The ids of the runs that are meant: all of a batch, in the order in which they began, or one run.
+
+    Raises:
+        StorageError: No run is meant, or several are that have nothing to do with each other.
+    """
+    batch = () if LATEST_PATTERN.fullmatch(reference) else _batch(history, reference)
+    return batch[::-1] or (find_run(history, reference),)
+
+
 def read_side(history: RunHistory, reference: str) -> SideReference:
-    """The runs of one side: a results file, a run, or all runs of a batch.
+    """The runs of one side: a results file, a run, or all runs of a batch; `latest` is the newest batch.
 
     Raises:
         StorageError: It is none of these, or cannot be read.
     """
     if os.sep in reference or reference.endswith(".json"):
         return SideReference(Path(reference).name, read_results(Path(reference)))
-    runs = history.overview().runs if reference != LATEST else ()
-    batch = [run.run_id for run in runs if run.batch_id == reference]
-    names = batch or [find_run(history, reference)]
-    return SideReference(reference if batch else names[0], tuple(history.result(name) for name in names))
+    if match := LATEST_PATTERN.fullmatch(reference):
+        batches: dict[str, list[str]] = {}
+        for run in _runs(history, match):
+            batches.setdefault(run.batch_id, []).append(run.run_id)
+        batch_id = _counted_back(list(batches), match, "batch")
+        suite = f", {match['suite']} only" if match["suite"] else ""
+        return _side(history, f"{batch_id}{suite}", batches[batch_id])
+    if batch := _batch(history, reference):
+        return _side(history, reference, batch)
+    run_id = find_run(history, reference)
+    return _side(history, run_id, (run_id,))
+
+
+def _side(history: RunHistory, name: str, run_ids: Iterable[str]) -> SideReference:
+    return SideReference(name, tuple(history.result(run_id) for run_id in run_ids))
+
+
+def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
+    """Stored runs, newest first; of one suite where `latest:SUITE` says so."""
+    runs = history.overview().runs
+    if not runs:
+        raise StorageError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
+    suite = match["suite"]
+    chosen = [run for run in runs if suite in (None, run.suite)]
+    if not chosen:
+        suites = sorted({run.suite for run in runs})
+        near = get_close_matches(suite, suites, n=1)
+        guess = f" Did you mean latest:{near[0]}?" if near else f" There are runs of {_named(suites)}."
+        hint = "`zelda list` shows all stored runs."
+        raise StorageError(f"There is no stored run of the suite {suite!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
+    return chosen
+
+
+def _counted_back(names: Sequence[str], match: re.Match[str], noun: str) -> str:
+    back = int(match["back"] or 0)
+    if back < len(names):
+        return names[back]
+    of = f" of the suite {match['suite']}" if match["suite"] else ""
+    plural = "batches" if noun == "batch" else f"{noun}s"
+    there = f"There is one stored {noun}{of}" if len(names) == 1 else f"There are {len(names)} stored {plural}{of}"
+    hint = (
+        f"Make another with `zelda run`. `zelda list` shows all; `{LATEST}` is the newest, `{LATEST}~1` the one before."
+    )
+    raise StorageError(f"{there}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
+
+
+def _batch(history: RunHistory, reference: str) -> tuple[str, ...]:
+    """The runs, newest first, of the batch whose id is given or begins so, where no other batch and no run does."""
+    if not reference:
+        return ()
+    runs = history.overview().runs
+    ids = {run.batch_id for run in runs}
+    matches = {reference} & ids or {name for name in ids if name.startswith(reference)}
+    if len(matches) != 1 or (reference not in ids and any(run.run_id.startswith(reference) for run in runs)):
+        return ()
+    return tuple(run.run_id for run in runs if run.batch_id in matches)
 
 
 def read_results(path: Path) -> tuple[RunResult, ...]:
@@ -126,13 +192,6 @@ def _holds_runs(data: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return isinstance(tree, dict) and "runs" in tree
-
-
-def _latest(history: RunHistory) -> str:
-    runs = history.overview().runs
-    if not runs:
-        raise StorageError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
-    return runs[0].run_id
 
 
 def _ambiguous(reference: str, matches: Sequence[str]) -> StorageError:

@@ -97,9 +97,14 @@ def test_an_empty_invocation_says_so() -> None:
 
 
 def test_a_plan_that_was_cut_short_says_so() -> None:
-    result = batch(run()).model_copy(update={"interrupted": True})
-    assert row(result, "Suites") == ["1 passed", "not every run was started"]
+    result = batch(run()).model_copy(update={"interrupted": True, "planned": 3})
+    assert row(result, "Suites") == ["1 passed", "2 runs not started"]
     assert row(result, "Exit code") == ["130, interrupted"]
+
+
+def test_a_plan_of_which_every_run_began_does_not_say_that_one_did_not() -> None:
+    result = batch(run()).model_copy(update={"interrupted": True, "planned": 1})
+    assert row(result, "Suites") == ["1 passed"]
 
 
 def test_suites_and_trials_are_counted_by_outcome() -> None:

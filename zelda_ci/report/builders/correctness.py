@@ -268,7 +268,7 @@ def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
     why = f"Not met: {sentence(failed[0].criterion, MAX_CRITERION_LENGTH)}{undecided}{more}"
     look = files.patch or files.transcript
-    advice = "Check the reasoning below against what the session changed."
+    advice = "Check the judge's reasoning against what the session changed."
     return Problem(why, advice, look and visible(look, len(look)))
 
 

@@ -1,15 +1,14 @@
 """Stored runs as a table, and the noise of a suite as a report."""
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Calibration, CriterionNoise, MeasureNoise
-from zelda_ci.domain.history import History, StoredRun
+from zelda_ci.domain.history import History, StoredRun, word_of
 from zelda_ci.domain.measures import LISTED, MEASURES, SCORES, Measure
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import amount, difference
 from zelda_ci.report.builders.correctness import STATUS_WORDS
+from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.model import CalibrationView, Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -91,11 +90,15 @@ def _remarks(calibration: Calibration, stored: str) -> Iterator[Cell]:
     yield Cell(f"Stored in {visible(stored, len(stored))}; comparisons of this suite quote it.", Tone.DIM)
 
 
+# The first two stand together on a line of their own where a row is too wide.
 COLUMNS = (
-    Column("Date (UTC)"),
+    Column("Verdict"),
     Column("Run"),
     Column("Suite"),
-    Column("Status"),
+    Column("Trial", right=True),
+    Column("Batch", right=True),
+    Column("Commit", right=True),
+    Column("Session"),
     *(Column(spec.listed, right=True) for spec in SCORES.values() if spec.listed),
     Column("Cost", right=True),
     Column("Turns", right=True),
@@ -105,15 +108,9 @@ RUN = 1
 SHOWN = tuple(metric for metric, spec in SCORES.items() if spec.listed)
 MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
+COMMIT_LENGTH = 7
 
-OUTCOMES = {
-    "measured": Cell("measured"),
-    "passed": Cell("passed", Tone.GOOD),
-    "failed": Cell("failed", Tone.BAD),
-    "incomplete": Cell("INCOMPLETE", Tone.BAD),
-    "broken": Cell("error", Tone.BAD),
-    "interrupted": Cell("interrupted", Tone.WARN),
-}
+OUTCOMES = {word_of(outcome): verdict for outcome, verdict in VERDICTS.items()}
 NOT_SCORED = Cell("-", Tone.DIM)
 
 
@@ -124,10 +121,13 @@ def history_view(history: History, *, of: int) -> HistoryView:
 
 
 def _cells(run: StoredRun) -> Iterator[Cell]:
-    yield Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M}", Tone.DIM)
+    yield OUTCOMES[run.outcome]
     yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
     yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
-    yield _status(run)
+    yield Cell(numbers.whole(run.trial))
+    yield Cell(visible(run.batch_id, len(run.batch_id)), Tone.DIM, whole=True)
+    yield Cell(visible(run.commit[:COMMIT_LENGTH])) if run.commit else NOT_SCORED
+    yield Cell(STATUS_WORDS[run.status], Tone.DIM)
     for metric in SHOWN:
         score = run.scores.get(metric)
         yield NOT_SCORED if score is None else Cell(numbers.format_score(score))
@@ -140,13 +140,6 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
 
 def _price(run: StoredRun) -> str:
     return numbers.money(run.cost_usd or 0.0, exact=run.cost_known).replace("about ", "~").replace("less than ", "<")
-
-
-def _status(run: StoredRun) -> Cell:
-    """Of a session that completed, what became of its evaluation."""
-    if run.status is SessionStatus.COMPLETED:
-        return OUTCOMES[run.outcome]
-    return Cell(STATUS_WORDS[run.status], Tone.WARN if run.status is SessionStatus.INTERRUPTED else Tone.BAD)
 
 
 def _history_remarks(history: History, of: int) -> Iterator[Cell]:

@@ -58,10 +58,14 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
         yield from (Row("", (Cell(sentence(notice), Tone.WARN),)) for notice in run.judge.notices)
 
 
-def judge_cost(uses: list[JudgeUsage]) -> str:
+def is_cost_known(use: JudgeUsage) -> bool:
+    """Whether every model that judged has a list price."""
+    return all(model.cost_known for model in use.models.values())
+
+
+def judge_cost(uses: Sequence[JudgeUsage]) -> str:
     """Of several judgings together."""
-    is_known = all(model.cost_known for use in uses for model in use.models.values())
-    return numbers.money(sum(use.cost_usd for use in uses), exact=is_known)
+    return numbers.money(sum(use.cost_usd for use in uses), exact=all(map(is_cost_known, uses)))
 
 
 def _calls(usage: JudgeUsage) -> Iterator[Cell]:

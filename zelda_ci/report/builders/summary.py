@@ -11,10 +11,10 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.measures import Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.builders.gate import gate_sentences
-from zelda_ci.report.builders.judged import judge_cost
+from zelda_ci.report.builders.judged import is_cost_known, judge_cost
 from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds
 from zelda_ci.report.builders.usage import Used, label, used
 from zelda_ci.report.model import (
@@ -56,10 +56,16 @@ MEANINGS = {
 }
 
 
-def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult) -> ReportSummary:
+def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *, stored: bool) -> ReportSummary:
     """Of everything that ran, and of what stands against it."""
     outcome = max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
-    return ReportSummary(outcome, _troubles(suites), tuple(_rows(batch, suites, gate, outcome)))
+    again = (_again(batch),) if stored and batch.runs else ()
+    return ReportSummary(outcome, _troubles(suites), (*_rows(batch, suites, gate, outcome), *again))
+
+
+def _again(batch: BatchResult) -> Row:
+    batch_id = visible(batch.batch_id, len(batch.batch_id))
+    return Row("Batch", (Cell(batch_id, whole=True), Cell("`zelda show` takes this id", Tone.DIM)))
 
 
 def about_run(run: RunResult) -> tuple[Row, ...]:
@@ -103,8 +109,7 @@ def _name(suite: str, trials: Sequence[str]) -> str:
 
 
 def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome) -> Iterator[Row]:
-    begun = [Cell("not every run was started", Tone.WARN)] * batch.interrupted
-    yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *begun))
+    yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *_not_started(batch)))
     if len(batch.runs) > len(suites):
         yield Row("Trials", _tally([run.outcome for suite in suites for run in suite.runs], "trial"))
     if batch.runs:
@@ -115,6 +120,12 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
     meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
+
+
+def _not_started(batch: BatchResult) -> Iterator[Cell]:
+    missing = (batch.planned or 0) - len(batch.runs)
+    if missing > 0:
+        yield Cell(f"{numbers.format_count(missing, 'run')} not started", Tone.WARN)
 
 
 def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
@@ -144,12 +155,23 @@ def _tested(run: RunResult) -> Iterator[Row]:
 
 def _totals(batch: BatchResult) -> Iterator[Row]:
     uses = [use for use in map(used, batch.runs) if use]
+    judges = [run.judge for run in batch.runs if run.judge]
+    if uses or judges:
+        yield Row("Cost", tuple(_costs(uses, judges)))
     if uses:
-        yield Row("Cost", (Cell(_cost(uses)),))
         yield Row("Tokens", (Cell(numbers.whole(sum((use.tokens for use in uses), Usage()).total)),))
-    if judges := [run.judge for run in batch.runs if run.judge]:
-        yield Row("Judge", (Cell(judge_cost(judges)),))
     yield Row("Time", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
+
+
+def _costs(uses: Sequence[Used], judges: Sequence[JudgeUsage]) -> Iterator[Cell]:
+    """All of it, then the parts where there are two."""
+    if not judges:
+        yield Cell(_cost(uses))
+        return
+    total = sum(use.cost_usd for use in uses) + sum(judge.cost_usd for judge in judges)
+    yield Cell(numbers.money(total, exact=all(use.cost_known for use in uses) and all(map(is_cost_known, judges))))
+    yield Cell(f"sessions {_cost(uses)}", Tone.DIM)
+    yield Cell(f"judge {judge_cost(judges)}", Tone.DIM)
 
 
 def _cost(uses: Sequence[Used]) -> str:
@@ -245,7 +267,7 @@ def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateRes
     for run in batch.runs:
         by_suite.setdefault(run.suite, []).append(run)
     suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
-    return ReportView(suites, summary(batch, suites, gate))
+    return ReportView(suites, summary(batch, suites, gate, stored=bool(files)))
 
 
 def stored_run_view(run: RunResult, files: RunFiles) -> RunView:

@@ -110,7 +110,7 @@ def print_table(page: Page, table: Table, *, indent: int = 0, one_line: bool = F
         one_line: Keep each row on one line, however wide: for programs that read lines.
     """
     everything = range(len(table.columns))
-    rest = [index for index in everything if index != table.leading]
+    rest = everything[table.leading + 1 :]
     if one_line or indent + _width(table, everything) <= page.width:
         _aligned(page, table, everything, indent)
     elif indent + STEP + _width(table, rest) <= page.width:
@@ -162,7 +162,11 @@ def _flowing(page: Page, table: Table, columns: Sequence[int], indent: int) -> N
 
 
 def _print_leading_cell(page: Page, table: Table, line: TableRow, indent: int) -> None:
-    page.beside(Text(" " * indent), (line.cells[table.leading],))
+    *marks, name = line.cells[: table.leading + 1]
+    label = Text(" " * indent)
+    for mark in marks:
+        label = label + page.style.cell(mark) + " " * GAP
+    page.beside(label, (name,))
 
 
 def _is_set(cell: Cell) -> bool:
@@ -174,7 +178,7 @@ def _labelled(column: Column, cell: Cell) -> Cell:
     if not column.right:
         return cell
     label, percent, _ = column.title.lower().partition(" %")
-    return Cell(f"{label} {cell.text}{percent}", cell.tone)
+    return Cell(f"{label} {cell.text}{percent}", cell.tone, cell.whole)
 
 
 def _notes(page: Page, line: TableRow, indent: int) -> None:
