@@ -46,7 +46,7 @@ from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
 from zelda_ci.storage.checks import CheckMemory
-from zelda_ci.storage.history import FinishedRun, RunHistory
+from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -368,6 +368,7 @@ def _tools(
         conclusion_seconds=order.conclusion_seconds,
         isolation_reasons=reasons,
         isolation=in_one_line({isolation.of(suite) for suite in suites}, reasons),
+        expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
     )
 
 

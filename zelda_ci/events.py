@@ -30,6 +30,8 @@ class BatchStarted:
     jobs: int
     isolation: str = ""
     """How they are confined, in one line."""
+    expected_seconds: tuple[float | None, ...] = ()
+    """What each took when it was last run; nothing for one that never was."""
 
 
 @dataclass(frozen=True)

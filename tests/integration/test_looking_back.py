@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import safe
 from tests.support.command import zelda
 from tests.support.history import store
 from tests.support.projects import Project, folder
-from tests.unit.compare.runs import efficiency, fulfillment
-from zelda_ci.domain.session import SessionStatus
+from tests.unit.compare.runs import correctness, efficiency, evaluation, fulfillment
+from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import JudgeUsage
+from zelda_ci.domain.session import ModelUsage, SessionStatus, Usage
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 
 
 def project_with(tmp_path: Path) -> Project:
@@ -72,7 +78,7 @@ def test_a_batch_is_shown_as_a_whole(tmp_path: Path, reference: str) -> None:
         ([], [["beta", "alpha"], ["beta"]]),
         (["latest:alpha~1", "latest:alpha"], [["alpha"], ["alpha"]]),
         (["latest~2", "latest~1"], [["alpha"], ["alpha", "beta"]]),
-        (["2026-02-13T14-30"], [["alpha"], ["beta"]]),
+        (["2026-02-13T14-30"], [["alpha -> beta"], ["alpha -> beta"]]),
     ],
 )
 def test_the_newest_batch_is_compared_with_the_one_before(
@@ -108,3 +114,139 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path: Path, arguments: list[
     done = zelda(project, *arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+def with_tests(
+    passed: int, *, failed: int = 0, skipped: int = 0, lines: float = 80.0, unit: str = "tests"
+) -> EvalResult:
+    counts = {"format": "pytest", "source": "report", "unit": unit}
+    runner = RunnerCounts.model_validate({**counts, "passed": passed, "failed": failed, "skipped": skipped})
+    command = CommandResult(command=safe("make"), exit_code=0, seconds=1, output=safe(""), output_bytes=0)
+    details = CorrectnessDetails(
+        passed=not failed,
+        build=command,
+        test=command,
+        tests=TestSummary(runners=(runner,)),
+        coverage=CoverageSummary(format="x", lines=lines),
+    )
+    return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, 100.0 if not failed else 50.0)
+
+
+def session_with(tokens: Usage, tools: dict[str, int], errors: int = 0, retries: int = 0) -> EvalResult:
+    numbers = {"turns": 8, "subagentTurns": 0, "wallSeconds": 60.0, "apiSeconds": 30.0, "deniedCalls": 0}
+    details = EfficiencyDetails.model_validate(
+        {**numbers, "usage": tokens, "models": {}, "costUsd": 0.1, "costKnown": True, "toolCalls": tools}
+        | {"toolErrors": errors, "apiRetries": retries, "parts": {}}
+    )
+    return evaluation(Metric.EFFICIENCY, details, 80.0)
+
+
+def judged(cost: float) -> JudgeUsage:
+    usage = ModelUsage.model_validate({"inputTokens": 1000, "outputTokens": 10, "costUsd": cost, "requests": 1})
+    return JudgeUsage(requests=1, cost_usd=cost, models={"judge-1": usage})
+
+
+def store_pair(project: Project, old: list[EvalResult], new: list[EvalResult]) -> None:
+    store(project.results, "alpha", 0, old, batch="old")
+    store(project.results, "alpha", 10, new, batch="new")
+
+
+def lines_of(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_a_comparison_shows_the_change_of_everything_that_was_measured(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    little, much = Usage(input_tokens=100, output_tokens=10), Usage(input_tokens=150, output_tokens=10)
+    store_pair(
+        project,
+        [session_with(little, {"Read": 4, "Bash": 1}), with_tests(48, skipped=2, lines=80.0)],
+        [session_with(much, {"Read": 1, "Edit": 3}, errors=2, retries=1), with_tests(47, skipped=3, lines=70.5)],
+    )
+    done = zelda(project, "compare")
+    shown = lines_of(done.stdout)
+    for line in (
+        "Tests passed 48 47 -1 (-2.1%)",
+        "Tests skipped 2 3 +1 (+50.0%)",
+        "Lines covered 80% 70.5% -9.5 points",
+        "Read 4 1 -3 (-75.0%)",
+        "Edit 0 3 +3",
+        "Bash 1 0 -1 (-100.0%)",
+        "Tool errors 0 2 +2",
+        "API retries 0 1 +1",
+        "Tokens in 100 150 +50 (+50.0%)",
+    ):
+        assert line in shown, done.stdout
+    unchanged = " ".join(shown[next(at for at, line in enumerate(shown) if line.startswith("Unchanged")) :])
+    for part in ("tests 50", "tests failed 0", "builds that succeeded 100%", "tokens out 10"):
+        assert part in unchanged
+    compared = json.loads(zelda(project, "compare", "--json").stdout)
+    figures = {figure["name"]: figure for figure in compared["suites"][0]["figures"]}
+    assert figures["tests.passed"] == {"name": "tests.passed", "baseline": 48, "candidate": 47, "change": -1}
+    assert "| Lines covered | 80% | 70.5% | -9.5 points |" in zelda(project, "compare", "--markdown").stdout
+
+
+def test_the_cost_of_the_judge_is_compared_and_part_of_the_whole(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for minute, batch, cost in ((0, "old", 0.01), (10, "new", 0.03)):
+        made = store(project.results, "alpha", minute, [efficiency(cost=0.1)], batch=batch)
+        file = project.results / "runs" / made.run_id / "result.json"
+        usage = judged(cost).model_dump(mode="json", by_alias=True, exclude_none=True)
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"judge": usage}))
+    assert "Judge's cost $0.0100 $0.0300 +$0.0200 (+200.0%)" in lines_of(zelda(project, "compare").stdout)
+
+
+def test_a_result_that_lost_its_tests_is_a_regression_although_all_that_are_left_pass(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store_pair(project, [with_tests(50)], [with_tests(1)])
+    done = zelda(project, "compare")
+    assert done.returncode == 1
+    assert "alpha: number of tests that ran went from 50.0 to 1" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "new", [with_tests(10), with_tests(20), with_tests(1, unit="packages")], ids=["fewer", "more", "others"]
+)
+def test_a_session_may_write_fewer_tests_and_packages_are_no_tests(tmp_path: Path, new: EvalResult) -> None:
+    project = project_with(tmp_path)
+    store_pair(project, [with_tests(16)], [new])
+    assert zelda(project, "compare").returncode == 0
+
+
+def test_points_are_told_from_per_cent(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store_pair(project, [fulfillment("PPPP"), correctness(80)], [fulfillment("PPPF"), correctness(60)])
+    shown = lines_of(zelda(project, "compare").stdout)
+    assert "Requirement fulfillment 100.0 75.0 -25.0 points regressed" in shown
+    assert "criterion 4 pass fail -100 points regressed" in shown
+
+
+def test_where_mixed_sides_may_be_compared_the_option_is_named(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, "alpha", 0, [efficiency(cost=0.1)], batch="old")
+    store(project.results, "alpha", 10, [efficiency(cost=0.2)], batch="new", model="model-2")
+    assert "`--allow-mixed`" in zelda(project, "compare").stdout
+    mixed = zelda(project, "compare", "--allow-mixed").stdout
+    assert "`--allow-mixed`" not in mixed
+    assert "+100.0%" in mixed
+
+
+def test_runs_of_different_suites_get_what_can_be_compared(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(
+        project.results,
+        "alpha",
+        0,
+        [efficiency(cost=0.1), fulfillment("P"), with_tests(50)],
+        batch="old",
+        prompt="One.",
+    )
+    store(
+        project.results, "beta", 10, [efficiency(cost=0.2), fulfillment("F"), with_tests(1)], batch="new", prompt="Two."
+    )
+    done = zelda(project, "compare", "old", "new")
+    assert "alpha -> beta" in done.stdout
+    assert "different suites: alpha, beta" in done.stdout
+    assert "+100.0%" in done.stdout
+    reasons = [line for line in lines_of(done.stdout) if line.startswith("Regression")]
+    assert reasons == []

@@ -48,7 +48,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     gates, results_dir = _gates(project), results_folder(project)
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
-    compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed)
+    compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed, pair_suites=True)
     view = comparison_view(compared.comparison, compared.gate, baseline=sides[0].name, candidate=sides[1].name)
     if as_json:
         report.print_json(compared.comparison)

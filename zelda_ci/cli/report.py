@@ -68,10 +68,15 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
         for reason in gate_sentences(gate):
             click.echo(f"gate: {reason}", err=True)
     else:
-        files = {run.run_id: _files(results_dir / RUNS / run.run_id) for run in batch.runs} if results_dir else {}
+        files = {run.run_id: run_files(results_dir, run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files, gate))
     sys.stdout.flush()
     return max(batch_outcome(batch).exit_code, gate.exit_code)
+
+
+def run_files(results_dir: Path, run_id: str) -> RunFiles:
+    """The files of a run, with paths as the user would type them."""
+    return _files(results_dir / RUNS / run_id)
 
 
 def _files(folder: Path) -> RunFiles:

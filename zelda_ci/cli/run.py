@@ -7,7 +7,8 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import options, report
+from zelda_ci.cli import options, report, reporters
+from zelda_ci.cli.reporters import Reporter, RunReport, files_in
 from zelda_ci.config.settings import read_environment
 from zelda_ci.overrides import Overrides
 
@@ -30,7 +31,9 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @options.unsafe
 @options.no_check
 @options.working_tree
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON; progress goes to standard error.")
+@reporters.option
+@reporters.quiet
+@click.option("--json", "as_json", is_flag=True, help="The same as --reporter json; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
     *,
@@ -43,6 +46,8 @@ def run(  # noqa: PLR0913 - its options
     unsafe: bool,
     no_check: bool,
     working_tree: bool,
+    chosen_reporters: tuple[Reporter, ...],
+    quiet: bool,
     as_json: bool,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
@@ -53,6 +58,8 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
+    verbose = bool(click.get_current_context().find_root().params.get("verbose"))
+    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
     loaded = app.load(project)
     order = RunOrder(
         names,
@@ -67,6 +74,7 @@ def run(  # noqa: PLR0913 - its options
     )
     settings = read_environment(os.environ)
     report.ask_about_isolation(loaded, order, settings)
-    with report.progress(as_json=as_json) as emit:
+    running = RunReport(reporting, files_in(loaded.results_dir))
+    with running.progress() as emit:
         batch = app.run(loaded, order, settings, emit)
-    return report.show(batch, loaded.results_dir, as_json=as_json)
+    return running.show(batch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from zelda_ci.compare.calibration import criterion_noise, measure_noise
 from zelda_ci.compare.compatibility import notes
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, describe, resolve_questions
+from zelda_ci.compare.figures import figure_deltas
 from zelda_ci.compare.questions import (
     Pair,
     Question,
@@ -23,6 +24,7 @@ from zelda_ci.domain.comparison import (
     Comparison,
     Counts,
     CriterionDelta,
+    FigureDelta,
     MeasureDelta,
     SuiteComparison,
     ToolChange,
@@ -84,6 +86,7 @@ def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, Hypothesis
         notes=notes(pair.readings),
         measures=measures,
         criteria=criteria,
+        figures=_figures(pair, suite.obstacles),
         tools=_tools(pair),
         calibration=suite.calibration,
     )
@@ -153,6 +156,13 @@ def _tools(pair: Pair) -> ToolDelta:
     )
 
 
+def _figures(pair: Pair, obstacles: tuple[str, ...]) -> tuple[FigureDelta, ...]:
+    if not (pair.baseline and pair.candidate and pair.baseline.readings and pair.candidate.readings):
+        return ()
+    comparable = pair.mixed or not obstacles
+    return figure_deltas(pair.baseline.readings, pair.candidate.readings, comparable=comparable)
+
+
 def _appeared(old: Counter[str], new: Counter[str]) -> tuple[ToolChange, ...]:
     return tuple(
         ToolChange(tool=tool, baseline_trials=0, candidate_trials=new[tool]) for tool in sorted(new) if not old[tool]
@@ -214,6 +224,7 @@ def compare(
     candidate: Iterable[RunResult],
     *,
     allow_mixed: bool = False,
+    pair_suites: bool = False,
     calibrations: Mapping[str, Calibration] | None = None,
 ) -> Comparison:
     """Compare the runs of any number of suites, several trials each; their order does not matter.
@@ -222,9 +233,14 @@ def compare(
         baseline: What the candidate is measured against.
         candidate: What is judged.
         allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
+        pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
+            same; such verdicts never gate either.
         calibrations: By suite: quoted, and what single trials are measured against.
     """
-    pairs = _pairs(sides(baseline), sides(candidate), mixed=allow_mixed)
+    old, new = sides(baseline), sides(candidate)
+    pairs = _pairs(old, new, mixed=allow_mixed)
+    if pair_suites and len(old) == len(new) == 1 and len(pairs) == 2:
+        pairs = [_unlike(*old.values(), *new.values())]
     by_suite = calibrations or {}
     suites_asked = [ask_suite(pair, by_suite.get(pair.suite)) for pair in pairs]
     overall = ask_all(suites_asked)
@@ -245,6 +261,11 @@ def compare(
 
 def _pairs(old: Mapping[str, Side], new: Mapping[str, Side], *, mixed: bool) -> list[Pair]:
     return [Pair(suite, old.get(suite), new.get(suite), mixed) for suite in sorted({*old, *new})]
+
+
+def _unlike(old: Side, new: Side) -> Pair:
+    """Two suites that have different names: what both have in numbers can be compared all the same."""
+    return Pair(f"{old.suite} -> {new.suite}", old, new, mixed=True)
 
 
 def _smallest(suites: Iterable[SuiteComparison]) -> float | None:

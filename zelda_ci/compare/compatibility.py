@@ -23,6 +23,12 @@ def _commands(reading: RunMetrics) -> Hashable:
     return (*commands, config.shell, *files)
 
 
+def _test_formats(reading: RunMetrics) -> str:
+    """What counted the tests: packages of one runner cannot be compared with tests of another."""
+    tests = reading.correctness.tests if reading.correctness else None
+    return ", ".join(sorted({f"{runner.format} ({runner.unit})" for runner in tests.runners})) if tests else ""
+
+
 def _judge(identity: JudgeIdentity | None, reading: RunMetrics) -> tuple[str, str]:
     config = reading.run.config
     configured = config.judge.model or config.judge_model
@@ -51,6 +57,7 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
         "efficiency targets": lambda reading: reading.run.config.efficiency_targets,
     },
     Measure.FUNCTIONAL_CORRECTNESS: {"build and test settings": _commands},
+    Measure.TESTS: {"build and test settings": _commands, "formats of test output": _test_formats},
     Measure.REQUIREMENT_FULFILLMENT: {
         "treatments of undecided criteria": lambda reading: reading.run.config.undecided,
         "acceptance criteria": lambda reading: reading.run.config.acceptance_criteria,

@@ -143,7 +143,9 @@ class Pair:
             for name, side in (("baseline", self.baseline), ("candidate", self.candidate))
             if side and not side.readings
         )
-        return (*empty, *session_obstacles(self.readings))
+        suites = tuple(dict.fromkeys(side.suite for side in self.present))
+        different = (f"different suites: {', '.join(suites)}",) if len(suites) > 1 else ()
+        return (*empty, *different, *session_obstacles(self.readings))
 
 
 def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sample]:

@@ -20,6 +20,7 @@ from zelda_ci.domain.measures import METRIC_OF, Measure, Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CorrectnessDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class RunMetrics:
     is_complete: bool
     """False where not everything could be judged that was asked for."""
     fulfillment: FulfillmentDetails | None
+    correctness: CorrectnessDetails | None
     tool_usage: ToolUsageDetails | None
     tools_used: frozenset[str]
     tools_missed: frozenset[str]
@@ -67,6 +69,7 @@ def read_metrics(run: RunResult) -> RunMetrics:
         },
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
         fulfillment=fulfillment,
+        correctness=read_details(run.evaluations, Metric.FUNCTIONAL_CORRECTNESS, CorrectnessDetails),
         tool_usage=tool_usage,
         tools_used=frozenset(tool for tool, calls in used.items() if calls),
         tools_missed=frozenset(missed.tool for missed in tool_usage.missed) if tool_usage else frozenset(),

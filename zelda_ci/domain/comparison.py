@@ -112,6 +112,20 @@ class ToolDelta(Record):
     no_longer_missed: tuple[ToolChange, ...] = ()
 
 
+class FigureDelta(Record):
+    """A number on both sides that has no verdict of its own: counts of tests, coverage, calls by tool, tokens by kind.
+
+    Means over the trials that have it. `build` and coverage are in percent, costs in US dollars.
+    """
+
+    name: str
+    """Like `tests.passed` or `toolCalls.Read`."""
+    baseline: float | None = None
+    candidate: float | None = None
+    change: float | None = None
+    """Candidate minus baseline; absent where one side lacks it, or the sides are not comparable."""
+
+
 class CriterionNoise(Record):
     """How steady a criterion is when nothing changes."""
 
@@ -161,6 +175,8 @@ class SuiteComparison(Record):
     """Differences worth knowing that do not stand in the way."""
     measures: tuple[MeasureDelta, ...] = ()
     criteria: tuple[CriterionDelta, ...] = ()
+    figures: tuple[FigureDelta, ...] = ()
+    """What else was measured; empty where one side has no valid run of the suite."""
     tools: ToolDelta = ToolDelta()
     calibration: Calibration | None = None
 

@@ -73,7 +73,7 @@ class MeasureSpec:
     heading: str
     """Its name where a row begins with it."""
     column: str
-    """Its name where a column has little room."""
+    """Its name where a column has little room; empty where it has no column."""
     label: str
     """Its name in a sentence."""
     listed: str | None

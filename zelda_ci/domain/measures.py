@@ -35,12 +35,13 @@ class Metric(StrEnum):
 
 
 class Measure(StrEnum):
-    """Every number that is compared, in the order in which they are shown: scores first, then resources."""
+    """Every number that is compared, in the order in which they are shown: scores, tests, then resources."""
 
     EFFICIENCY = "efficiency"
     FUNCTIONAL_CORRECTNESS = "functionalCorrectness"
     REQUIREMENT_FULFILLMENT = "requirementFulfillment"
     TOOL_USAGE = "toolUsage"
+    TESTS = "tests"
     COST = "costUsd"
     TOKENS = "tokens"
     TURNS = "turns"
@@ -111,11 +112,18 @@ def read_from(kind: type[_Details], number: Callable[[_Details], float]) -> Call
     return lambda result: number(kind.model_validate(result.details))
 
 
+def _tests_run(details: CorrectnessDetails) -> float:
+    """Tests that ran, passed or not. Where nobody counted them there is no number."""
+    if details.tests is None or not details.tests.recognised:
+        raise ValueError
+    return details.tests.ran
+
+
 read_number = read_from(NumberDetails, lambda details: details.value)
 
 
 def _points(value: float) -> str:
-    return f"{numbers.format_score(value)}%"
+    return f"{numbers.format_score(value)} {'point' if value == 1 else 'points'}"
 
 
 def _turns(value: float) -> str:
@@ -266,6 +274,22 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
                 scale=Scale("higher", 5.0),
                 limit=GateLimit(example_minimum=100, example_tolerance=0),
+            ),
+            Measure.TESTS: MeasureSpec(
+                heading="Tests run",
+                column="",
+                label="number of tests that ran",
+                listed=None,
+                # A session that writes tests writes more or fewer each time; that half of all are gone has a cause,
+                # and tests that are no longer there cannot fail.
+                scale=Scale("higher", 3.0, 0.5),
+                read=read_from(CorrectnessDetails, _tests_run),
+                limit=None,
+                write=numbers.average,
+                brief=numbers.whole,
+                write_difference=numbers.average,
+                relative=True,
+                brief_relative=False,
             ),
         },
     ),

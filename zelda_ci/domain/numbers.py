@@ -41,6 +41,13 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes:02d}m"
 
 
+def rough_duration(seconds: float) -> str:
+    """`40 s`, `7 min` or `2h 05m`: an estimate is no finer than it is sure."""
+    if seconds < MINUTE:
+        return f"{max(10, 10 * round(seconds / 10))} s"
+    return f"{round(seconds / MINUTE)} min" if seconds < HOUR else duration(seconds)
+
+
 def clock(seconds: float) -> str:
     """`0:42` or `1:02:03`: of steady width, for time that is still running."""
     minutes, rest = divmod(int(seconds), MINUTE)

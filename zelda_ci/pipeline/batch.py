@@ -117,7 +117,8 @@ async def run_batch(
         async with slots:
             await run.perform()
 
-    emit(BatchStarted(tuple(planned.label for planned in plan), jobs, tools.isolation))
+    expected = tuple(tools.expected_seconds.get(planned.suite.name) for planned in plan)
+    emit(BatchStarted(tuple(planned.label for planned in plan), jobs, tools.isolation, expected))
     async with anyio.create_task_group() as group:
         group.start_soon(_hurry, interruption.urgent, runs)
         async with anyio.create_task_group() as turns:

@@ -39,6 +39,7 @@ def compare_sides(
     gates: Mapping[str, GateSettings],
     *,
     allow_mixed: bool = False,
+    pair_suites: bool = False,
 ) -> Compared:
     """Compare and judge.
 
@@ -48,6 +49,7 @@ def compare_sides(
         calibrations: Where calibrations lie.
         gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
         allow_mixed: Show deltas even where the sides differ in more than the steering files.
+        pair_suites: Compare the only suites of two sides even if they are different ones.
 
     Raises:
         StorageError: A side has no run.
@@ -57,7 +59,8 @@ def compare_sides(
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
     runs = _gated(candidate.runs, gates)
     suites = {run.suite for run in (*baseline.runs, *runs)}
-    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, calibrations=calibrations.read(suites))
+    known = calibrations.read(suites)
+    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites, calibrations=known)
     settings = recorded_settings(runs)
     reasons = (*gate(comparison, settings).reasons, *gate(batch_of(runs), settings).reasons)
     return Compared(comparison, GateResult(reasons=reasons), _broken(runs))

@@ -184,3 +184,5 @@ class Tools:
     """Why this machine offers no better isolation, and what would help."""
     isolation: str = ""
     """How the runs are confined, in one line."""
+    expected_seconds: Mapping[str, float] = field(default_factory=dict)
+    """What a run of each suite is expected to take, by name; without stored runs nothing is."""

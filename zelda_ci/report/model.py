@@ -16,6 +16,17 @@ class Tone(StrEnum):
     DIM = "dim"
 
 
+class Detail(StrEnum):
+    """How much of each suite is printed while suites finish."""
+
+    QUIET = "quiet"
+    """Failures, in a line each."""
+    LINE = "line"
+    FAILURES = "failures"
+    """A line, but of what failed everything."""
+    FULL = "full"
+
+
 @dataclass(frozen=True)
 class Cell:
     """A piece of text that is shown as one: a number with its unit, a name, a sentence."""
@@ -119,23 +130,6 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class ReportSummary:
-    """The last thing on the screen: what went wrong, the totals, what the exit code will be."""
-
-    outcome: Outcome
-    troubles: tuple[Trouble, ...]
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """Everything a report says about one invocation."""
-
-    suites: tuple[SuiteView, ...]
-    summary: ReportSummary
-
-
-@dataclass(frozen=True)
 class RunFiles:
     """Where a run's files lie, as the user would type the paths; absent where there is no such file."""
 
@@ -174,6 +168,28 @@ class Table:
     columns: tuple[Column, ...]
     lines: tuple[TableRow, ...]
     leading: int = 0
+
+
+@dataclass(frozen=True)
+class ReportSummary:
+    """The last thing on the screen: what went wrong, a table, the totals, what the exit code will be."""
+
+    outcome: Outcome
+    verdict: Cell
+    troubles: tuple[Trouble, ...]
+    table: Table
+    """A line per suite."""
+    rows: tuple[Row, ...]
+    line: tuple[Cell, ...]
+    """The same in one line."""
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """Everything a report says about one invocation."""
+
+    suites: tuple[SuiteView, ...]
+    summary: ReportSummary
 
 
 class Priority(IntEnum):
@@ -257,6 +273,8 @@ class SuiteComparisonView:
     remarks: tuple[Cell, ...]
     measures: Table
     criteria: Table
+    figures: Table
+    """Numbers without a verdict; `tools` begins with those that are equal."""
     tools: tuple[Row, ...]
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from zelda_ci import __version__
 from zelda_ci.domain.history import History, SkippedRun, StoredRun
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
@@ -230,6 +231,27 @@ def _age(run: StoredRun) -> tuple[float, str]:
 
 def _name(skipped: SkippedRun) -> str:
     return skipped.name
+
+
+MAX_RECENT_RUNS = 5
+
+
+def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
+    """How long a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
+
+    Args:
+        history: Stored runs; where they cannot be read, nothing is expected.
+        replayed: Whether the runs to come replay a recording, which takes seconds.
+    """
+    try:
+        runs = history.overview().runs
+    except StorageError:
+        return {}
+    seconds: dict[str, list[float]] = {}
+    for run in runs:
+        if run.replayed is replayed and run.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+            seconds.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
+    return {suite: median(newest[:MAX_RECENT_RUNS]) for suite, newest in seconds.items()}
 
 
 @dataclass(frozen=True)

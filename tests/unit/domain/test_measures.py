@@ -43,7 +43,7 @@ def test_every_measure_has_a_row_in_the_order_in_which_it_is_shown() -> None:
 
 def test_scores_have_limits_and_resources_have_none() -> None:
     limits = ScoreLimits(efficiency=1, functional_correctness=2, requirement_fulfillment=3, tool_usage=4)
-    assert [limits.of(measure) for measure in MEASURES] == [1, 2, 3, 4, None, None, None, None]
+    assert [limits.of(measure) for measure in MEASURES] == [1, 2, 3, 4, None, None, None, None, None]
     scale = MEASURES[Measure.TOOL_USAGE].scale
     assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, -10) == 4
     assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, 10) == scale.amount

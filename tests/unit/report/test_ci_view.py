@@ -52,11 +52,11 @@ def same(**fields: Any) -> CiReport:
         ("no-baseline", "1 of 2 suites passed, 2 evaluations failed; no baseline yet"),
         (
             "mixed",
-            f"no regressions, 11 inconclusive in 3 suites, 2 evaluations failed; {BEHIND}; 1 to 3 trials",
+            f"no regressions, 12 inconclusive in 3 suites, 2 evaluations failed; {BEHIND}; 1 to 3 trials",
         ),
         (
             "cancelled",
-            f"{CUT}; no regressions, 10 inconclusive in 2 suites; 1 run interrupted; {BEHIND}; {NOISE}",
+            f"{CUT}; no regressions, 11 inconclusive in 2 suites; 1 run interrupted; {BEHIND}; {NOISE}",
         ),
     ],
 )

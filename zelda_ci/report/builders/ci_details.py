@@ -31,6 +31,7 @@ from zelda_ci.report.builders.comparison import (
     tool_rows,
 )
 from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
 from zelda_ci.report.builders.judged import tool_details
@@ -70,10 +71,12 @@ def comparison_details(comparison: Comparison) -> Iterator[Details]:
     for suite in sorted(comparison.suites, key=_rank):
         deltas = (*suite.measures, *suite.criteria) if suite.reasons else ()
         shown_reasons = SHOWN_ONCE.union(suite.reasons, *(delta.reasons for delta in deltas))
-        tables = (measure_table(suite.measures, shown_reasons), criterion_table(suite.criteria, shown_reasons))
+        numbers_of = (measure_table(suite.measures, shown_reasons), criterion_table(suite.criteria, shown_reasons))
+        tables = (*numbers_of, figure_table(suite.figures))
         priority = Priority.UNCHANGED if suite.verdict is Verdict.UNCHANGED else Priority.DOUBTFUL
         title = f"{visible(suite.suite)}: all numbers and criteria, {suite.verdict.value}"
-        sections = (Section("", tuple(Row("", (remark,)) for remark in remarks(suite))),)
+        about = (*(Row("", (remark,)) for remark in remarks(suite)), *equal_figures(suite.figures))
+        sections = (Section("", about),)
         yield Details(title, priority, sections, tuple(table for table in tables if table.lines))
 
 

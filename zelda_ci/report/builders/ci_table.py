@@ -72,7 +72,7 @@ def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
 
 
 FIRST = (Measure.REQUIREMENT_FULFILLMENT, Measure.TOOL_USAGE, Measure.FUNCTIONAL_CORRECTNESS)
-SHOWN = (*FIRST, *(measure for measure in MEASURES if measure not in FIRST))
+SHOWN = (*FIRST, *(measure for measure, spec in MEASURES.items() if spec.column and measure not in FIRST))
 NUMBERS = tuple(Column(MEASURES[measure].column, right=True) for measure in SHOWN)
 COLUMNS = (Column("Suite"), Column("Status"), *NUMBERS)
 TRIAL_COLUMNS = (Column("Trial"), Column("Status"), *NUMBERS)

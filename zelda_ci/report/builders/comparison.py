@@ -22,6 +22,7 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, format_score, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
+from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
@@ -65,7 +66,7 @@ def amount(measure: Measure, value: float) -> str:
 
 
 def difference(measure: Measure, value: float) -> str:
-    """A difference of the measure, without its sign; of a score in percent of its full range."""
+    """A difference of the measure, without its sign; of a score in points of 100."""
     return written(MEASURES[measure].write_difference, value)
 
 
@@ -106,7 +107,7 @@ def _criterion(delta: CriterionDelta, shown_reasons: frozenset[str]) -> TableRow
         Cell(sentence(delta.criterion)),
         passes(delta.baseline),
         passes(delta.candidate),
-        _change(delta, f"{delta.change or 0.0:+.0f}%"),
+        _change(delta, f"{delta.change or 0.0:+.0f} points"),
         verdict(delta.verdict),
     )
     judgements = _judged("was", delta.baseline_judgement), _judged("now", delta.candidate_judgement)
@@ -156,7 +157,7 @@ def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, 
         sides,
         measure_table(comparison.overall if several else (), frozenset({NOISE})),
         tuple(map(_suite, comparison.suites)),
-        Section("How sure this is", tuple(certainty(comparison))),
+        Section("How sure this is", (*certainty(comparison), *_option(comparison))),
         Section("Gate", tuple(_gate(gate))),
     )
 
@@ -171,7 +172,8 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         tuple(remarks(suite)),
         measure_table(suite.measures, shown_reasons),
         criterion_table(suite.criteria, shown_reasons),
-        tuple(tool_rows(suite.tools)),
+        figure_table(suite.figures),
+        (*equal_figures(suite.figures), *tool_rows(suite.tools)),
     )
 
 
@@ -241,10 +243,21 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     yield Row("Verdicts", tuple(Cell(f"{count} {word}") for word, count in counts.items() if count))
 
 
+def _option(comparison: Comparison) -> Iterator[Row]:
+    """What the command would show if it were asked to."""
+    if any(_is_held_back(row) for suite in comparison.suites for row in (*suite.measures, *suite.criteria)):
+        yield Row("Mixed", (Cell("`--allow-mixed` shows these changes too; they never turn the check red", Tone.WARN),))
+
+
+def _is_held_back(delta: Delta) -> bool:
+    """Whether both sides have the number, and only differences beside the steering files keep the change unsaid."""
+    return delta.baseline is not None and delta.candidate is not None and delta.change is None
+
+
 def _detectable(comparison: Comparison) -> str:
     family = comparison.family
     if family.detectable_drop is not None:
-        return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f}%"
+        return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f} points"
     if not any(suite.criteria for suite in comparison.suites):
         return "no criteria were judged"
     text = "with so few trials, no drop of a single criterion could be significant"

@@ -20,7 +20,8 @@ NONE = Cell("-", Tone.DIM)
 
 EXPLANATION = (
     "Flips: pairs of equal runs that disagree. By 1, 3, 5, 10: the smallest worsening that so many trials per side can "
-    "tell from noise; a dash where there is none, `any` where equal runs never differed."
+    "tell from noise, of scores and criteria in points; a dash where there is none, `any` where equal runs never "
+    "differed."
 )
 
 
@@ -51,7 +52,7 @@ def _criterion(noise: CriterionNoise) -> TableRow:
         Cell(f"{passed} of {noise.passes.trials}"),
         Cell(f"{numbers.format_score(noise.flip_rate)}%", tone),
     )
-    return TableRow((*cells, *_drops(noise.detectable, lambda drop: f"{drop:.0f}%")))
+    return TableRow((*cells, *_drops(noise.detectable, lambda drop: f"{drop:.0f}")))
 
 
 def _measure(noise: MeasureNoise) -> TableRow:
@@ -68,7 +69,8 @@ def _measure(noise: MeasureNoise) -> TableRow:
 
 
 def _short(measure: Measure, drop: float) -> str:
-    return difference(measure, drop).removesuffix(" turns").removesuffix(" turn")
+    number, _, unit = difference(measure, drop).partition(" ")
+    return number if unit.startswith(("point", "turn")) else f"{number} {unit}".rstrip()
 
 
 def _drops(detectable: Mapping[int, float], spell: Callable[[float], str]) -> Iterator[Cell]:

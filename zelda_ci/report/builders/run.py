@@ -16,7 +16,7 @@ from zelda_ci.report.builders.correctness import (
     failed_steps,
     run_problem,
 )
-from zelda_ci.report.builders.judged import criteria_section, judge_rows, tool_usage_section
+from zelda_ci.report.builders.judged import criteria_section, is_cost_known, judge_rows, tool_usage_section
 from zelda_ci.report.builders.usage import metric_rows, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible
@@ -157,13 +157,28 @@ def wall_seconds(run: RunResult) -> float:
     return (run.finished_at - run.started_at).total_seconds()
 
 
+def whole_cost(run: RunResult) -> float | None:
+    """What session and judge cost together; nothing where neither was asked."""
+    use = used(run)
+    if use is None and run.judge is None:
+        return None
+    return (use.cost_usd if use else 0.0) + (run.judge.cost_usd if run.judge else 0.0)
+
+
+def _is_cost_known(run: RunResult) -> bool:
+    use = used(run)
+    return (use is None or use.cost_known) and (run.judge is None or is_cost_known(run.judge))
+
+
 def _facts(run: RunResult) -> Iterator[Cell]:
     outcome = run_outcome(run)
     yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
-    if use := used(run):
-        if use.details:
-            yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)
-        yield Cell(numbers.money(use.cost_usd, exact=use.cost_known), Tone.DIM)
+    use = used(run)
+    if use and use.details:
+        yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)
+    cost = whole_cost(run)
+    if cost is not None:
+        yield Cell(numbers.money(cost, exact=_is_cost_known(run)), Tone.DIM)
     yield Cell(numbers.duration(wall_seconds(run)), Tone.DIM)
     if run.replayed:
         yield Cell("replayed", Tone.DIM)

@@ -9,17 +9,18 @@ from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.measures import Metric, own_number, write_own
+from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
-from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds
+from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds, whole_cost
 from zelda_ci.report.builders.usage import Used, label, used
 from zelda_ci.report.model import (
     NO_FILES,
     Cell,
+    Column,
     Problem,
     ReportSummary,
     ReportView,
@@ -30,6 +31,8 @@ from zelda_ci.report.model import (
     Spread,
     SpreadRow,
     SuiteView,
+    Table,
+    TableRow,
     Tone,
     Trouble,
 )
@@ -60,7 +63,65 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
     """Of everything that ran, and of what stands against it."""
     outcome = max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
     again = (_again(batch),) if stored and batch.runs else ()
-    return ReportSummary(outcome, _troubles(suites), (*_rows(batch, suites, gate, outcome), *again))
+    return ReportSummary(
+        outcome,
+        VERDICTS[outcome],
+        _troubles(suites),
+        suite_table(batch.runs, suites),
+        (*_rows(batch, suites, gate, outcome), *again),
+        tuple(_in_a_line(batch, suites, outcome, stored=stored)),
+    )
+
+
+def _in_a_line(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome, *, stored: bool) -> Iterator[Cell]:
+    yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
+    yield from _not_started(batch)
+    for row in _totals(batch):
+        if row.label in {"Cost", "Time"}:
+            yield row.cells[0]
+    yield Cell(f"exit code {outcome.exit_code}", Tone.DIM)
+    if stored and batch.runs:
+        yield Cell(f"batch {visible(batch.batch_id, len(batch.batch_id))}", Tone.DIM, whole=True)
+
+
+SUITE_COLUMNS = (
+    Column("Verdict"),
+    Column("Suite"),
+    Column("Passed", right=True),
+    *(Column(spec.listed, right=True) for spec in SCORES.values() if spec.listed),
+    Column("Cost", right=True),
+    Column("Time", right=True),
+)
+SUITE = 1
+NOTHING = Cell("-", Tone.DIM)
+
+
+def suite_table(runs: Sequence[RunResult], suites: Sequence[SuiteView]) -> Table:
+    """A line per suite: means over its trials, what judges cost included."""
+    by_name: dict[str, list[RunResult]] = {}
+    for run in runs:
+        by_name.setdefault(visible(run.suite), []).append(run)
+    lines = [tuple(_line(suite, by_name[suite.name])) for suite in suites]
+    # A metric that no suite has takes no room.
+    kept = [number for number in range(len(SUITE_COLUMNS)) if any(line[number] != NOTHING for line in lines)]
+    rows = tuple(TableRow(tuple(line[number] for number in kept)) for line in lines)
+    return Table(tuple(SUITE_COLUMNS[number] for number in kept), rows, SUITE)
+
+
+def _line(suite: SuiteView, runs: Sequence[RunResult]) -> Iterator[Cell]:
+    yield suite.verdict
+    yield Cell(suite.name)
+    several = max(run.trial for run in runs) > 1
+    passed_trials = [run_outcome(run) for run in runs].count(Outcome.PASSED)
+    yield Cell(f"{passed_trials} of {len(runs)}" if several else "")
+    for metric in (metric for metric, spec in SCORES.items() if spec.listed):
+        scores = [
+            score for run in runs if metric in run.evaluations and (score := run.evaluations[metric].score) is not None
+        ]
+        yield Cell(numbers.format_score(fmean(scores))) if scores else NOTHING
+    costs = [cost for run in runs if (cost := whole_cost(run)) is not None]
+    yield Cell(numbers.money(sum(costs))) if costs else NOTHING
+    yield Cell(numbers.duration(sum(map(wall_seconds, runs))))
 
 
 def _again(batch: BatchResult) -> Row:
@@ -213,6 +274,13 @@ def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
     return (Cell(f"{good} of {numbers.format_count(len(runs), 'trial')} passed", tone),)
 
 
+def _sums(runs: Sequence[RunResult]) -> Iterator[Cell]:
+    costs = [cost for run in runs if (cost := whole_cost(run)) is not None]
+    if costs:
+        yield Cell(numbers.money(sum(costs)), Tone.DIM)
+    yield Cell(numbers.duration(sum(map(wall_seconds, runs))), Tone.DIM)
+
+
 def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]:
     present = {metric for run in runs for metric in run.evaluations}
     for metric in Metric:
@@ -266,7 +334,7 @@ def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateRes
     by_suite: dict[str, list[RunResult]] = {}
     for run in batch.runs:
         by_suite.setdefault(run.suite, []).append(run)
-    suites = tuple(_suite_view(name, runs, files) for name, runs in by_suite.items())
+    suites = tuple(suite_view(name, runs, files) for name, runs in by_suite.items())
     return ReportView(suites, summary(batch, suites, gate, stored=bool(files)))
 
 
@@ -276,10 +344,11 @@ def stored_run_view(run: RunResult, files: RunFiles) -> RunView:
     return replace(view, sections=(*view.sections, Section("About", about_run(run))))
 
 
-def _suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
+def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
+    """Every trial of one suite."""
     # What the suite asks for may have been overruled: only the runs themselves tell how many trials there were.
     several = max(run.trial for run in runs) > 1
     views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several) for run in runs)
     outcome = max(map(run_outcome, runs))
-    facts = passed(runs) if several else views[0].facts
+    facts = (*passed(runs), *_sums(runs)) if several else views[0].facts
     return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)

@@ -8,10 +8,22 @@ from zelda_ci.events import Emit
 from zelda_ci.report.terminal.console import is_plain, open_console
 from zelda_ci.report.terminal.pages import print_report
 from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress
+from zelda_ci.report.terminal.suites import FinishedSuites, QuietProgress
 
 __all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_report", "progress"]
 
 
-def progress(console: Console, *, plain: bool) -> AbstractContextManager[Emit]:
-    """The sink that shows events on the console while it is entered."""
-    return PlainProgress(console) if plain else LiveProgress(console)
+def progress(
+    console: Console, *, plain: bool, suites: FinishedSuites | None = None, quiet: bool = False
+) -> AbstractContextManager[Emit]:
+    """The sink that shows events on the console while it is entered.
+
+    Args:
+        console: Where.
+        plain: Whether lines cannot be redrawn.
+        suites: Prints suites as soon as they are over; without it, each run is announced in a line.
+        quiet: Show no progress: only suites and warnings.
+    """
+    if quiet:
+        return QuietProgress(console, suites)
+    return PlainProgress(console, suites=suites) if plain else LiveProgress(console, suites=suites)

@@ -11,6 +11,7 @@ from zelda_ci.report.model import (
     Cell,
     CheckView,
     ComparisonView,
+    Detail,
     HistoryView,
     MetricRow,
     Problem,
@@ -27,18 +28,35 @@ from zelda_ci.report.terminal.layout import Page, print_table, write_table
 
 
 def print_report(console: Console, view: ReportView) -> None:
-    """Print every suite, then the summary."""
+    """Print every suite in full, then the summary."""
     page = Page(console)
     page.line(Text())
     for suite in view.suites:
         page.blank()
-        if suite.runs[0].trial:
-            _suite(page, suite)
-        else:
-            _run(page, suite.runs[0])
+        print_suite(page, suite)
     page.blank()
     _summary(page, view.summary)
     page.show()
+
+
+def print_closing(console: Console, view: ReportView, detail: Detail) -> None:
+    """Print what comes after the suites: the summary, or one line where that is wanted."""
+    page = Page(console)
+    if detail in {Detail.QUIET, Detail.LINE}:
+        badge = page.style.badge(view.summary.outcome, view.summary.verdict)
+        page.beside(Text(" ") + badge + "  ", view.summary.line)
+    else:
+        page.line(Text())
+        _summary(page, view.summary)
+    page.show()
+
+
+def print_suite(page: Page, suite: SuiteView) -> None:
+    """A suite in full: its only run, or its trials."""
+    if suite.runs[0].trial:
+        _suite(page, suite)
+    else:
+        _run(page, suite.runs[0])
 
 
 def print_run(console: Console, run: RunView) -> None:
@@ -50,7 +68,7 @@ def print_run(console: Console, run: RunView) -> None:
 
 def _run(page: Page, run: RunView) -> None:
     """A run in full."""
-    _head(page, run)
+    print_head(page, run)
     if run.problem:
         _problem(page, run.problem, indent=2)
     if run.scores:
@@ -66,7 +84,7 @@ def _run(page: Page, run: RunView) -> None:
 
 def _suite(page: Page, suite: SuiteView) -> None:
     """A suite of several trials: how they spread, and each in a line; `zelda show` has every detail."""
-    _head(page, suite)
+    print_head(page, suite)
     if suite.spread:
         print_title(page, suite.spread.title)
         _spread(page, suite.spread.rows)
@@ -83,7 +101,8 @@ def _suite(page: Page, suite: SuiteView) -> None:
             page.beside(Text(" " * 6), run.files[0].cells)
 
 
-def _head(page: Page, subject: RunView | SuiteView) -> None:
+def print_head(page: Page, subject: RunView | SuiteView) -> None:
+    """The verdict, the name, and how it went: of a suite that passed, all that need be said."""
     name = subject.suite if isinstance(subject, RunView) else subject.name
     badge = page.style.badge(subject.outcome, subject.verdict)
     page.beside(Text(" ") + badge + " " + page.style.write(name, TITLE) + "  ", subject.facts)
@@ -143,6 +162,9 @@ def _summary(page: Page, summary: ReportSummary) -> None:
         mark = page.style.mark(trouble.outcome, trouble.verdict)
         page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
         print_rows(page, _problem_rows(trouble.problem), indent=6)
+    if summary.table.lines:
+        page.blank()
+        print_table(page, summary.table, indent=4)
     print_title(page, "Summary")
     print_rows(page, summary.rows, indent=4)
 
@@ -201,12 +223,12 @@ def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
     page.beside(label, (suite.verdict, *suite.facts))
     for remark in suite.remarks:
         page.beside(Text("    "), (remark,))
-    for table in (suite.measures, suite.criteria):
+    for table in (suite.measures, suite.criteria, suite.figures):
         if table.lines:
             page.blank()
             print_table(page, table, indent=4)
     if suite.tools:
-        print_title(page, "Tools")
+        page.blank()
         print_rows(page, suite.tools, indent=4)
 
 

@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.text import Text
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.events import (
     BatchStarted,
@@ -27,33 +26,11 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.run import VERDICTS, run_facts
-from zelda_ci.report.model import Cell, RunFiles, Tone
-from zelda_ci.report.terminal.console import DIM, LABEL, STYLES, Style, Ticker
+from zelda_ci.report.model import Cell, Tone
+from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
 from zelda_ci.report.terminal.layout import Page
+from zelda_ci.report.terminal.suites import FinishedSuites, announce, show_finished
 from zelda_ci.report.text import sentence, visible
-
-
-def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
-    """Print one of them; `label` names the run, and is empty where a warning concerns all."""
-    match event:
-        case RunFinished():
-            _finished(page, event, label)
-        case Warned():
-            about = f"{label}: " if label else ""
-            mark = page.style.write("warning ", STYLES[Tone.WARN])
-            page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
-    page.show()
-
-
-def _finished(page: Page, event: RunFinished, label: str) -> None:
-    outcome = run_outcome(event.result)
-    mark = page.style.mark(outcome, VERDICTS[outcome])
-    page.beside(Text(" ") + mark + " " + page.style.write(label) + "  ", run_facts(event.result))
-    if trouble := run_problem(event.result, RunFiles()):
-        page.beside(Text("   "), (Cell(trouble.sentence, Tone.DIM),))
-
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
@@ -69,6 +46,7 @@ class Activity:
 
     label: str
     since: float
+    expected: float | None = None
     phase: str = ""
     turns: int = 0
     cost_usd: float = 0.0
@@ -85,6 +63,10 @@ class Activity:
             case _:
                 pass
         self.doing = next(reversed(self.open_calls.values()), "") or _doing(record) or self.doing
+
+    def seconds_left(self, now: float) -> float | None:
+        """What is left of what was expected; nothing where nothing was."""
+        return None if self.expected is None else max(self.expected - (now - self.since), 0.0)
 
     def facts(self, now: float) -> tuple[Cell, ...]:
         """Phase, time so far, and in the session its turns, its cost and what it is at."""
@@ -109,16 +91,25 @@ class ProgressState:
     cost_usd: float = 0.0
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
+    waiting: list[float | None] = field(default_factory=list)
+    """What runs that have not begun are expected to take, in seconds."""
+    expected: dict[str, float | None] = field(default_factory=dict)
+    """The same by label."""
 
     def record(self, event: Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
             case BatchStarted():
                 self.planned, self.jobs = len(event.runs), event.jobs
+                self.expected = dict(zip(event.runs, event.expected_seconds, strict=False))
+                self.waiting = list(self.expected.values())
             case Checking():
                 self._check(event.about, now)
             case RunStarted():
-                self.running[event.run_id] = Activity(visible(event.label, 60), now)
+                expected = self.expected.get(event.label)
+                if expected in self.waiting:
+                    self.waiting.remove(expected)
+                self.running[event.run_id] = Activity(visible(event.label, 60), now, expected)
             case PhaseStarted():
                 self._of(event.run_id, now).phase = str(event.phase)
             case SessionProgressed():
@@ -128,6 +119,7 @@ class ProgressState:
                 activity.record(event.record)
             case RunFinished():
                 self.finished += 1
+                self.cost_usd += event.result.judge.cost_usd if event.result.judge else 0.0
                 self.running.pop(event.result.run_id, None)
             case _:
                 pass
@@ -135,7 +127,7 @@ class ProgressState:
     def _check(self, about: str | None, now: float) -> None:
         self.running.pop(CHECK, None)
         if about:
-            self.running[CHECK] = Activity(CHECK, now, visible(about))
+            self.running[CHECK] = Activity(CHECK, now, phase=visible(about))
 
     def label(self, run_id: str) -> str:
         """The run's label, or its id where it is not known."""
@@ -155,11 +147,27 @@ class ProgressState:
     def plan(self) -> str:
         """Like `8 runs, 2 at a time`."""
         side_by_side = f", {self.jobs} at a time" if min(self.jobs, self.planned) > 1 else ""
-        return numbers.format_count(self.planned, "run") + side_by_side
+        left = self.seconds_left(0.0)
+        estimate = f", about {numbers.rough_duration(left)}" if left else ""
+        return numbers.format_count(self.planned, "run") + side_by_side + estimate
 
-    def progress(self) -> str:
-        """Like `3 of 8 done, $0.1234 so far`."""
-        return f"{self.finished} of {self.planned} done, {numbers.money(self.cost_usd)} so far"
+    def progress(self, now: float = 0.0) -> str:
+        """Like `3 of 8 done, $0.1234 so far, about 4 min left`."""
+        left = self.seconds_left(now)
+        estimate = f", about {numbers.rough_duration(left)} left" if left else ""
+        return f"{self.finished} of {self.planned} done, {numbers.money(self.cost_usd)} so far{estimate}"
+
+    def seconds_left(self, now: float) -> float | None:
+        """Until the last run is over, as stored runs of the same suites lead to expect; nothing where one has none."""
+        under_way = [activity.seconds_left(now) for activity in self.running.values()]
+        known = [seconds for seconds in (*under_way, *self.waiting) if seconds is not None]
+        if not known or len(known) < len(under_way) + len(self.waiting):
+            return None
+        slots = [*known[: len(under_way)], *[0.0] * (self.jobs - len(under_way))]
+        for seconds in known[len(under_way) :]:
+            slots.sort()
+            slots[0] += seconds
+        return max(slots)
 
     def _of(self, run_id: str, now: float) -> Activity:
         return self.running.setdefault(run_id, Activity(visible(run_id), now))
@@ -200,8 +208,15 @@ class LiveProgress:
     visible, so that a Zelda that is killed leaves the terminal as it was.
     """
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        suites: FinishedSuites | None = None,
+    ) -> None:
         self._console = console
+        self._suites = suites
         self._style = Style.of(console)
         self._clock = clock
         self._state = ProgressState()
@@ -235,6 +250,8 @@ class LiveProgress:
             self._state.record(event, self._clock())
             alone = self._state.planned == 1
         match event:
+            case RunFinished() if self._suites:
+                show_finished(self._suites, self._console, event, label)
             # Of a single run the report follows at once.
             case RunFinished() if not alone:
                 announce(Page(self._console), event, label)
@@ -260,9 +277,9 @@ class LiveProgress:
         for activity in activities:
             yield self._line(activity, now, min(width, self._console.width // 3))
         hidden = len(state.running) - len(activities)
-        if state.planned > 1:
+        if state.planned > 1 or state.seconds_left(now):
             more = f", {hidden} more under way" if hidden else ""
-            yield self._fitted(Text("   ") + self._style.write(state.progress() + more, DIM))
+            yield self._fitted(Text("   ") + self._style.write(state.progress(now) + more, DIM))
 
     def _line(self, activity: Activity, now: float, label_width: int) -> Text:
         frames = self._style.spinner
@@ -297,8 +314,10 @@ class PlainProgress:
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        suites: FinishedSuites | None = None,
     ) -> None:
         self._console = console
+        self._suites = suites
         self._clock = clock
         self._state = ProgressState()
         self._lock = threading.Lock()
@@ -330,6 +349,8 @@ class PlainProgress:
                 case PhaseStarted():
                     self._heard[event.run_id] = now
                     self._say(self._state.label(event.run_id), Cell(str(event.phase)))
+                case RunFinished() if self._suites:
+                    show_finished(self._suites, self._console, event, label)
                 case RunFinished() | Warned():
                     announce(self._page(), event, label)
                 case _:

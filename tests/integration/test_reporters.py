@@ -1,0 +1,120 @@
+"""What `zelda run` prints: the real command and CLI, one suite that passes and one that does not."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import results, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+
+SUITE = "prompt: Say hello.\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\ntestCommand: {command}\n"
+GOOD = SUITE.format(command="'true'")
+BAD = SUITE.format(command="'echo no such luck; exit 3'")
+
+
+def two_suites(tmp_path: Path) -> Project:
+    return repository(
+        tmp_path, {"README.md": "# Sample\n", "zelda/test-a-bad.yaml": BAD, "zelda/test-b-good.yaml": GOOD}
+    )
+
+
+def run(project: Project, *arguments: str, **environment: str) -> tuple[int, str, str]:
+    with ScriptedApi(lambda _: text("Hello.")) as api:
+        done = zelda(project, "run", *arguments, api=api.url, **environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("columns", ["60", "100"])
+def test_a_suite_that_passes_is_a_line_and_one_that_fails_is_whole_before_the_next_begins(
+    tmp_path: Path, columns: str
+) -> None:
+    project = two_suites(tmp_path)
+    code, output, errors = run(project, COLUMNS=columns)
+    assert code == 1, errors
+    lines = output.splitlines()
+    begins = next(at for at, line in enumerate(lines) if re.search(r"b-good +workspace", line))
+    (failed,) = [at for at, line in enumerate(lines) if re.match(r" +FAIL +a-bad", line) and at < begins]
+    report = "\n".join(lines[failed:begins])
+    for part in ("no such luck", "exit code 3", "Files", "result.json"):
+        assert part in report, output
+    passed = [line for line in lines if re.match(r" +PASS +b-good +completed", line)]
+    assert len(passed) == 1, output
+    after = "\n".join(lines[lines.index(passed[0]) :])
+    assert "Session" not in after
+    assert re.search(r"Verdict +Suite|PASS +b-good", after)
+    (batch,) = {result["batchId"] for result in results(project)}
+    assert batch in after
+    again = zelda(project, "show", batch)
+    assert again.returncode == 0
+    assert "no such luck" in again.stdout
+
+
+def test_everything_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
+    project = two_suites(tmp_path)
+    for option in ("--verbose", "--reporter=full"):
+        code, output, errors = run(project, "b-good", option)
+        assert code == 0, errors
+        assert "Session" in output
+        assert "Phases" in output
+
+
+def test_failures_only_a_line_each_and_the_time_that_is_left(tmp_path: Path) -> None:
+    project = two_suites(tmp_path)
+    code, output, errors = run(project, "--quiet")
+    assert code == 1, errors
+    first, why, *last = output.splitlines()
+    assert first.split()[:2] == ["FAIL", "a-bad"]
+    assert why.strip() == "testCommand ended with exit code 3."
+    assert len(last) <= 2, output
+    assert "1 failed · 1 passed" in last[0]
+    assert "exit code 1" in last[0]
+    code, output, errors = run(project, "--reporter", "line")
+    assert "2 runs, about " in output
+    verdicts = [line.split()[:2] for line in output.splitlines() if line.split()[:1] in (["FAIL"], ["PASS"])]
+    assert verdicts[:2] == [["FAIL", "a-bad"], ["PASS", "b-good"]]
+    assert "Phases" not in output
+
+
+def test_reports_for_programs_are_printed_or_written_beside(tmp_path: Path) -> None:
+    project = two_suites(tmp_path)
+    code, output, errors = run(project, "--reporter=junit", "--reporter=json=out.json")
+    assert code == 1, errors
+    root = ET.fromstring(output)
+    assert {case.get("name") for case in root.iter("testcase") if case.find("failure") is not None} >= {"tests"}
+    assert [suite.get("name") for suite in root.findall("testsuite")] == ["a-bad", "b-good"]
+    assert len(json.loads((project.path / "out.json").read_text())["runs"]) == 2
+    assert "no such luck" not in errors.partition("session")[0]
+
+
+def test_github_gets_annotations_on_the_suites(tmp_path: Path) -> None:
+    project = two_suites(tmp_path)
+    code, output, errors = run(project, "--reporter=github")
+    assert code == 1, errors
+    (annotation,) = [line for line in output.splitlines() if line.startswith("::error")]
+    assert "file=zelda/test-a-bad.yaml,line=1" in annotation
+    assert "fell short" in annotation
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--reporter", "xml"], "'xml' is none of line, full, github, json, junit."),
+        (["--reporter", "line=x.txt"], "only json and junit take a file"),
+        (["--reporter", "json", "--reporter", "junit"], "json and junit cannot both go to standard output."),
+        (["--json", "--reporter", "junit"], "json and junit cannot both go to standard output."),
+        (["--quiet", "--verbose"], "exclude each other"),
+        (["--reporter", "junit=gone/x.xml"], "the folder gone does not exist"),
+    ],
+)
+def test_what_cannot_be_reported_is_refused_before_anything_is_spent(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    project = two_suites(tmp_path)
+    done = zelda(project, "run", *arguments, api="http://127.0.0.1:1")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not project.results.joinpath("runs").exists()

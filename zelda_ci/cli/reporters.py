@@ -1,0 +1,183 @@
+"""`--reporter`: how a run is reported, to people on the terminal and to programs, there or in files."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import click
+from rich.console import Console
+
+from zelda_ci.cli import report
+from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.outcome import batch_outcome
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import ConfigError
+from zelda_ci.events import Emit
+from zelda_ci.files.atomic import write_whole
+from zelda_ci.github.workflow_commands import Annotation, Log, worst
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.annotations import annotations
+from zelda_ci.report.builders.gate import gate_sentences
+from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.model import Detail, RunFiles
+from zelda_ci.report.terminal.pages import print_closing
+from zelda_ci.report.terminal.suites import FinishedSuites
+from zelda_ci.report.text import json_text
+
+PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
+PROGRAMS = ("json", "junit")
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """One of the reporters that were asked for; without a file it writes to standard output."""
+
+    kind: str
+    file: Path | None = None
+
+
+class ReporterType(click.ParamType[Reporter]):
+    """`line`, `full`, `github`, `json`, `junit`; the last two also as `json=FILE`."""
+
+    name = "reporter"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As the help shows it."""
+        return "|".join((*PEOPLE, *PROGRAMS))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Reporter:
+        """Read it; a usage error says what there is."""
+        if isinstance(value, Reporter):
+            return value
+        kind, _, file = str(value).partition("=")
+        if kind not in PEOPLE and kind not in PROGRAMS:
+            self.fail(f"{kind!r} is none of {', '.join((*PEOPLE, *PROGRAMS))}.", param, ctx)
+        if file and kind in PEOPLE:
+            self.fail(f"{kind} writes to the terminal; only json and junit take a file.", param, ctx)
+        return Reporter(kind, Path(file) if file else None)
+
+
+option = click.option(
+    "--reporter",
+    "chosen_reporters",
+    type=ReporterType(),
+    multiple=True,
+    help="How to report: one line per suite, everything, GitHub annotations, JSON or JUnit XML; json=FILE and "
+    "junit=FILE write a file beside what is printed. May be given several times.",
+)
+quiet = click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.")
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What was asked for, checked."""
+
+    detail: Detail
+    printed: str | None = None
+    """What goes to standard output for programs, so that people read standard error."""
+    files: tuple[Reporter, ...] = ()
+    github: bool = False
+
+
+def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool) -> Reporting:
+    """One answer from all options.
+
+    Raises:
+        ConfigError: They exclude each other, or a file cannot be written where it shall be.
+    """
+    kinds = list(dict.fromkeys(reporter.kind for reporter in reporters if reporter.file is None))
+    printed = [kind for kind in kinds if kind in PROGRAMS] or ["json"] * as_json
+    details = [PEOPLE[kind] for kind in kinds if kind in {"line", "full"}]
+    asked = len(details) + quiet + (verbose and Detail.FULL not in details)
+    if len(set(printed) | ({"json"} if as_json else set())) > 1:
+        hint = "Give one of them a file, as in --reporter junit=results.xml."
+        raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
+    if asked > 1:
+        message = "--quiet, --verbose, --reporter line and --reporter full exclude each other."
+        raise ConfigError(message, hint="Give one of them.", code="USAGE")
+    files = tuple(reporter for reporter in reporters if reporter.file)
+    for reporter in files:
+        if reporter.file and not reporter.file.parent.is_dir():
+            message = f"--reporter {reporter.kind}={reporter.file}: the folder {reporter.file.parent} does not exist."
+            raise ConfigError(message, hint="Make it first. Nothing was run.", code="USAGE")
+    detail = Detail.QUIET if quiet else Detail.FULL if verbose else (*details, Detail.FAILURES)[0]
+    return Reporting(detail, printed[0] if printed else None, files, "github" in kinds)
+
+
+class RunReport:
+    """Reports one `zelda run`: suites as they finish, then all of it."""
+
+    def __init__(self, reporting: Reporting, files_of: Callable[[str], RunFiles]) -> None:
+        self._reporting, self._files_of = reporting, files_of
+        self._suites = FinishedSuites(reporting.detail, files_of, lambda runs: bool(missed_minimums(runs).reasons))
+        self._log: Log | None = None
+
+    @contextmanager
+    def progress(self) -> Iterator[Emit]:
+        """A listener that shows what goes on, and each suite's report as soon as it is over."""
+        if self._reporting.github and not self._reporting.printed:
+            # From here on everything that others print is text, and commands are made by the log alone.
+            self._log = Log(sys.stdout, masking=False)
+            sys.stdout = cast("TextIO", self._log.text)
+        console = terminal.open_console(sys.stderr if self._reporting.printed else sys.stdout)
+        plain = terminal.is_plain(console) or self._log is not None
+        suites = None if self._reporting.printed else self._suites
+        with terminal.progress(
+            console, plain=plain, suites=suites, quiet=self._reporting.detail is Detail.QUIET
+        ) as emit:
+            yield emit
+
+    def show(self, batch: BatchResult) -> int:
+        """Print what has not been printed yet, write the files, and say which exit code all of it means."""
+        minimums = missed_minimums(batch.runs)
+        for reporter in self._reporting.files:
+            if reporter.file:
+                write_whole(reporter.file, [_for_programs(reporter.kind, batch).encode()], durable=False)
+        if self._reporting.printed:
+            click.echo(_for_programs(self._reporting.printed, batch), nl=False)
+            for reason in gate_sentences(minimums):
+                click.echo(f"gate: {reason}", err=True)
+        else:
+            self._show_to_people(terminal.open_console(sys.stdout), batch, minimums)
+        with suppress(OSError):
+            sys.stdout.flush()
+        return max(batch_outcome(batch).exit_code, minimums.exit_code)
+
+    def _show_to_people(self, console: Console, batch: BatchResult, minimums: GateResult) -> None:
+        files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
+        self._suites.print_rest(console, batch.runs)
+        print_closing(console, report_view(batch, files, minimums), self._reporting.detail)
+        if self._log:
+            for remark in worst(_annotations(batch)):
+                self._log.annotate(remark)
+
+
+def _for_programs(kind: str, batch: BatchResult) -> str:
+    if kind == "json":
+        return json_text(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n"
+    with one_at_a_time("zelda_ci.report.junit"):
+        from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
+
+    return render_junit(_as_report(batch))
+
+
+def _as_report(batch: BatchResult) -> CiReport:
+    """Of runs that are compared with nothing."""
+    alone = BaselineOrigin(state=BaselineState.OFF, sentence="")
+    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), alone)
+
+
+def _annotations(batch: BatchResult) -> Iterator[Annotation]:
+    for remark in annotations(_as_report(batch)):
+        yield Annotation(remark.level, remark.message, remark.title, remark.file or "", remark.line)
+
+
+def files_in(results_dir: Path) -> Callable[[str], RunFiles]:
+    """Where the files of a run lie, by its id."""
+    return lambda run_id: report.run_files(results_dir, run_id)
