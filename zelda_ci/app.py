@@ -367,7 +367,11 @@ def _tools(
         replayed=order.replay is not None,
         conclusion_seconds=order.conclusion_seconds,
         isolation_reasons=reasons,
-        isolation=in_one_line({isolation.of(suite) for suite in suites}, reasons),
+        isolation=in_one_line(
+            {isolation.of(suite) for suite in suites},
+            reasons,
+            asked_for=all(suite.isolation.level != "auto" for suite in suites),
+        ),
         expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import warm
-from tests.support.command import COMMAND, KEY, environment, zelda
+from tests.support.command import COMMAND, KEY, environment, run, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import folder, repository
 from zelda_ci import __version__
@@ -91,3 +91,41 @@ def test_a_terminal_that_cannot_show_a_character_gets_another(tmp_path: Path) ->
     done = zelda(project, "validate", PYTHONIOENCODING="ascii", LC_ALL="C")
     assert done.returncode == 0, done.stderr
     assert "F" in done.stdout
+
+
+@pytest.mark.parametrize("place", ["project", "folder in it", "elsewhere"])
+def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tmp_path: Path, place: str) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n", "src/deep/x.txt": ""})
+    project.results.mkdir(exist_ok=True)
+    log = project.results / "debug.log"
+    log.unlink(missing_ok=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    cwd = {"project": project.path, "folder in it": project.path / "src/deep", "elsewhere": outside}[place]
+    arguments = ["show", "latest", *(["--project", str(project.path)] if place == "elsewhere" else [])]
+    done = run(arguments, cwd, environment(project))
+    assert done.returncode == 2
+    told = next(line for line in done.stderr.splitlines() if line.startswith("debug log: "))
+    assert (cwd / told.removeprefix("debug log: ")).resolve() == log.resolve()
+    assert "StorageError" in log.read_text()
+
+
+def test_outside_of_a_project_the_debug_log_is_the_users_own(tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    outside, state = tmp_path / "outside", tmp_path / "state"
+    outside.mkdir()
+    done = run(["show", "latest"], outside, environment(project, XDG_STATE_HOME=str(state)))
+    assert f"debug log: {state}/zelda/debug.log" in done.stderr
+    assert "StorageError" in (state / "zelda/debug.log").read_text()
+    assert list(outside.iterdir()) == []
+
+
+def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_lacks(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
+    environ = environment(project, "http://127.0.0.1:1")
+    del environ["ZELDA_UNSAFE"]
+    done = run(["run", "--isolation", "none"], project.path, environ)
+    assert done.returncode == 2
+    assert "Isolation level none protects nothing" in done.stderr
+    assert "--unsafe" in done.stderr
+    assert "bubblewrap" not in done.stderr

@@ -2,55 +2,20 @@
 
 import errno
 import io
-import logging
 import os
 import select
 import signal
 import sys
 import traceback
 from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 from zelda_ci.cli.commands import zelda
-from zelda_ci.config import settings
-from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
-from zelda_ci.files import ownership, untrusted
-from zelda_ci.redact import Redactor, SafeText
-
-MAX_LOG_BYTES = 5_000_000
-
-
-def redacted(text: str) -> SafeText:
-    """Text without the secrets of this environment."""
-    try:
-        return Redactor(settings.read_environment(os.environ).secrets())(text)
-    except ConfigError:
-        # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
-        return Redactor()(text)
-
-
-def append(text: str) -> str | None:
-    """Add an entry to the log of the project in the current folder; its path, or None where there is no such folder."""
-    folder = Path(".zelda")
-    if not folder.is_dir():
-        return None
-    path = folder / "debug.log"
-    try:
-        untrusted.refuse_links(folder)
-        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
-            path.replace(folder / "debug.log.1")
-        with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:
-            ownership.hand_over(log.fileno(), folder)
-            log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
-    except OSError:
-        return None
-    return str(path)
-
+from zelda_ci.cli.debug_log import append, listen, redacted
+from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
@@ -144,7 +109,7 @@ def run(argv: list[str]) -> int:
 
 def _obey(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
-    _send_logs_to_the_debug_log()
+    listen()
     code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
@@ -166,23 +131,6 @@ def _verbose_first(argv: list[str]) -> list[str]:
     end = argv.index("--") if "--" in argv else len(argv)
     others = [word for word in argv[:end] if word != "--verbose"]
     return ["--verbose"] * (len(others) < end) + others + argv[end:]
-
-
-def _send_logs_to_the_debug_log() -> None:
-    """Without a handler of their own, warnings of Zelda's modules would be printed across the live display."""
-    logger = logging.getLogger("zelda_ci")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    logger.addHandler(_ToDebugLog())
-
-
-class _ToDebugLog(logging.Handler):
-    """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-
-        with suppress(Exception):
-            append(self.format(record))
 
 
 def _exit_code(exc: BaseException) -> int:
@@ -231,7 +179,8 @@ def _explain(exc: ZeldaError) -> None:
     click.echo(exc.message, err=True)
     if exc.hint:
         click.secho(exc.hint, dim=True, err=True)
-    _log(exc)
+    if log := _log(exc):
+        click.secho(f"debug log: {log}", dim=True, err=True)
 
 
 def _apologise(exc: BaseException) -> None:
@@ -245,7 +194,7 @@ def _apologise(exc: BaseException) -> None:
 
 
 def _log(exc: BaseException) -> str | None:
-    """Append the traceback to the project's debug log; show it when the user asked to."""
+    """Append the traceback to the debug log; show it when the user asked to. Where the log is, if it could be kept."""
     text = "".join(traceback.format_exception(exc))
     if "--verbose" in sys.argv:
         click.secho(redacted(text), dim=True, err=True)

@@ -15,6 +15,7 @@ from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.errors import ConfigError
 
 DEFAULT_TEST_DIR = str(ProjectKeys().test_dir)
+DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
 _ENDINGS = (".yaml", ".yml")
 _MISNAMED = frozenset(
     {

@@ -17,10 +17,11 @@ from zelda_ci.storage.result_store import RunState
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
 
-def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...]) -> str:
-    """For the log, before anything is spent."""
-    why = f" ({' '.join(reasons)})" if reasons and set(levels) != {"full"} else ""
-    return f"isolation: {', '.join(sorted(levels))}{why}"
+def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...], *, asked_for: bool) -> str:
+    """For the log, before anything is spent; a level that was `asked_for` is not explained by the machine."""
+    why = "as asked for" if asked_for else " ".join(reasons)
+    explained = f" ({why})" if why and set(levels) != {"full"} else ""
+    return f"isolation: {', '.join(sorted(levels))}{explained}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ FORGEABLE = "At level none a hostile session can forge what is recorded of it."
 
 def isolation_report(planned: PlannedRun, confinement: Confinement, reasons: tuple[str, ...]) -> IsolationReport:
     """What is known when the workspace is there."""
-    kept = () if confinement.level == "full" else reasons
+    is_chosen_by_machine = confinement.level != "full" and planned.suite.isolation.level == "auto"
+    kept = reasons if is_chosen_by_machine else ()
     kept = (*kept, FORGEABLE) if confinement.level == "none" else kept
     network = planned.suite.isolation.network
     return IsolationReport(level=confinement.level, reasons=kept, network=network, findings=planned.overruled)

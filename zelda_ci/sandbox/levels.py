@@ -81,10 +81,14 @@ def choose_level(offered: Offered, setting: str, require: IsolationLevel | None,
         available = "the best that this machine offers" if setting == "auto" else "what isolation.level asks for"
         raise _unavailable(f"Isolation level {require} is required, and {available} is {level}.", offered)
     if level == "none" and not unsafe:
-        cause = "This machine offers no isolation" if setting == "auto" else "Isolation level none protects nothing"
+        asked_for = setting == "none"
+        cause = "Isolation level none protects nothing" if asked_for else "This machine offers no isolation"
+        # What keeps the machine from more is beside the point where nothing was asked for.
+        better = f"This machine offers {offered.level}: leave isolation.level at auto to have it."
+        instead = ([better] if offered.level != "none" else []) if asked_for else offered.reasons
         raise ConfigError(
             f"{cause}, and code of the tested repository would run as you.",
-            hint=" ".join([*offered.reasons, UNSAFE_HINT]),
+            hint=" ".join([*instead, UNSAFE_HINT]),
             code="ISOLATION_UNAVAILABLE",
         )
     return level

@@ -1,0 +1,105 @@
+"""The debug log: tracebacks and remarks of Zelda's own modules, without the secrets of this environment."""
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from zelda_ci.config import settings
+from zelda_ci.errors import ConfigError
+from zelda_ci.files import ownership, untrusted
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.redact import Redactor, SafeText
+
+MAX_LOG_BYTES = 5_000_000
+NAME = "debug.log"
+
+
+def redacted(text: str) -> SafeText:
+    """Text without the secrets of this environment."""
+    try:
+        return Redactor(settings.read_environment(os.environ).secrets())(text)
+    except ConfigError:
+        # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
+        return Redactor()(text)
+
+
+def append(text: str) -> str | None:
+    """Add an entry; the log's path as the user would type it, or None where nothing can be written anywhere.
+
+    The log lies with the project's results. Where there are none, as outside of a project, it is the user's.
+    """
+    try:
+        return _typed(_append(_folder(Path.cwd(), tuple(sys.argv)), text))
+    except (OSError, RuntimeError):  # the latter of a user without a home
+        return None
+
+
+def _append(folder: Path, text: str) -> Path:
+    path = folder / NAME
+    untrusted.refuse_links(folder)
+    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+        path.replace(folder / f"{NAME}.1")
+    with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:
+        ownership.hand_over(log.fileno(), folder)
+        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
+    return path
+
+
+@cache
+def _folder(cwd: Path, argv: Sequence[str]) -> Path:
+    """Where the log lies. A project in which nothing was run yet gets no folder for it."""
+    results = _results_dir(cwd / _project_option(argv))
+    if results.is_dir():
+        return results
+    state = Path(os.environ.get("XDG_STATE_HOME") or "")
+    own = (state if state.is_absolute() else Path.home() / ".local" / "state") / "zelda"
+    own.mkdir(parents=True, exist_ok=True)
+    return own
+
+
+def _results_dir(folder: Path) -> Path:
+    """Of the project that a folder belongs to, whatever is wrong with its configuration."""
+    with one_at_a_time("zelda_ci.config.project"):
+        from zelda_ci.config.project import DEFAULT_RESULTS_DIR, find_root, results_folder  # noqa: PLC0415
+
+    try:
+        return results_folder(folder)
+    except (ConfigError, OSError):
+        return find_root(folder) / DEFAULT_RESULTS_DIR
+
+
+def _project_option(argv: Sequence[str]) -> str:
+    """The value of --project, as given."""
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        if word == "--project":
+            return following
+        if word.startswith("--project="):
+            return word.partition("=")[2]
+    return "."
+
+
+def _typed(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def listen() -> None:
+    """Take the remarks of all modules: without a handler of their own they would be printed across the display."""
+    logger = logging.getLogger("zelda_ci")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(_ToDebugLog())
+
+
+class _ToDebugLog(logging.Handler):
+    """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+
+        with suppress(Exception):
+            append(self.format(record))
