@@ -15,7 +15,8 @@ from zelda_ci import __version__, metrics
 from zelda_ci.config import project, secret_files
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
-from zelda_ci.config.project import LoadedProject, select
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.measures import Metric
@@ -75,13 +76,13 @@ class RunOrder:
     """Whether files that are not committed are tested, too."""
 
 
-def load(folder: Path) -> LoadedProject:
-    """The project that a folder belongs to.
+def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
+    """The project that a folder belongs to. Where suites are asked for by name, others may be broken.
 
     Raises:
         ConfigError: With every problem of every file.
     """
-    return project.load(folder)
+    return project.load(folder, asked_for)
 
 
 def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> BatchResult:

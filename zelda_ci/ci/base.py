@@ -13,8 +13,9 @@ from pathlib import Path, PurePosixPath
 import anyio
 
 from zelda_ci.config import trust
+from zelda_ci.config.discovery import DEFAULT_TEST_DIR
 from zelda_ci.config.document import MAX_FILE_BYTES
-from zelda_ci.config.project import DEFAULT_TEST_DIR, LoadedProject
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
 from zelda_ci.domain.workspace import SettingFinding

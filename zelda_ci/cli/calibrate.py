@@ -10,7 +10,8 @@ import click
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
-from zelda_ci.config.project import results_folder, select
+from zelda_ci.config.project import results_folder
+from zelda_ci.config.selection import select
 from zelda_ci.config.settings import read_environment
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError

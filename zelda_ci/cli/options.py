@@ -32,6 +32,19 @@ working_tree = click.option(
 )
 
 
+def selection(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that narrow which suites run: `tags`, `grep` and `last_failed`."""
+    for option in (
+        click.option("--last-failed", is_flag=True, help="Only suites that did not pass when they were last run."),
+        click.option(
+            "--grep", metavar="PATTERN", help="Only suites whose name, description, prompt or criteria match."
+        ),
+        click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times."),
+    ):
+        function = option(function)
+    return function
+
+
 def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of a command that go above the suites; its function takes them as one `Overrides`."""
 

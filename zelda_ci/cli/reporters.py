@@ -1,5 +1,6 @@
 """`--reporter`: how a run is reported, to people on the terminal and to programs, there or in files."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -8,16 +9,16 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 import click
-from rich.console import Console
 
 from zelda_ci.cli import report
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import batch_outcome
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.errors import ConfigError
-from zelda_ci.events import Emit
+from zelda_ci.events import Emit, Warned
+from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Annotation, Log, worst
 from zelda_ci.imports import one_at_a_time
@@ -32,6 +33,7 @@ from zelda_ci.report.text import json_text
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
 PROGRAMS = ("json", "junit")
+MAX_SUITE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -111,51 +113,79 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose
 
 
 class RunReport:
-    """Reports one `zelda run`: suites as they finish, then all of it."""
+    """Reports one `zelda run`: suites as they finish, then each project, then all of it for programs."""
 
-    def __init__(self, reporting: Reporting, files_of: Callable[[str], RunFiles]) -> None:
-        self._reporting, self._files_of = reporting, files_of
-        self._suites = FinishedSuites(reporting.detail, files_of, lambda runs: bool(missed_minimums(runs).reasons))
+    def __init__(self, reporting: Reporting) -> None:
+        self._reporting = reporting
+        self._batches: list[tuple[LoadedProject, BatchResult]] = []
+        self._code = 0
         self._log: Log | None = None
-
-    @contextmanager
-    def progress(self) -> Iterator[Emit]:
-        """A listener that shows what goes on, and each suite's report as soon as it is over."""
-        if self._reporting.github and not self._reporting.printed:
+        if reporting.github and not reporting.printed:
             # From here on everything that others print is text, and commands are made by the log alone.
             self._log = Log(sys.stdout, masking=False)
             sys.stdout = cast("TextIO", self._log.text)
+
+    @contextmanager
+    def progress(self, loaded: LoadedProject, *, titled: bool) -> Iterator[Emit]:
+        """A listener that shows what goes on, and each suite's report as soon as it is over."""
+        self._loaded, self._files_of = loaded, files_in(loaded.results_dir)
+        self._suites = FinishedSuites(
+            self._reporting.detail, self._files_of, lambda runs: bool(missed_minimums(runs).reasons)
+        )
         console = terminal.open_console(sys.stderr if self._reporting.printed else sys.stdout)
         plain = terminal.is_plain(console) or self._log is not None
         suites = None if self._reporting.printed else self._suites
-        with terminal.progress(
-            console, plain=plain, suites=suites, quiet=self._reporting.detail is Detail.QUIET
-        ) as emit:
+        quiet = self._reporting.detail is Detail.QUIET
+        if titled:
+            click.echo(f"\nProject {os.path.relpath(loaded.root)}", file=console.file)
+        with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
+            for notice in loaded.notices:
+                emit(Warned(notice))
             yield emit
 
     def show(self, batch: BatchResult) -> int:
-        """Print what has not been printed yet, write the files, and say which exit code all of it means."""
+        """Print what has not been printed yet of the project; the exit code that it means."""
+        self._batches.append((self._loaded, batch))
         minimums = missed_minimums(batch.runs)
-        for reporter in self._reporting.files:
-            if reporter.file:
-                write_whole(reporter.file, [_for_programs(reporter.kind, batch).encode()], durable=False)
         if self._reporting.printed:
-            click.echo(_for_programs(self._reporting.printed, batch), nl=False)
             for reason in gate_sentences(minimums):
                 click.echo(f"gate: {reason}", err=True)
         else:
-            self._show_to_people(terminal.open_console(sys.stdout), batch, minimums)
+            console = terminal.open_console(sys.stdout)
+            files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
+            self._suites.print_rest(console, batch.runs)
+            print_closing(console, report_view(batch, files, minimums), self._reporting.detail)
+        code = max(batch_outcome(batch).exit_code, minimums.exit_code)
+        self._code = max(self._code, code)
+        return code
+
+    def finish(self) -> int:
+        """Write what programs read, and say which exit code all of it means."""
+        whole = _together([batch for _, batch in self._batches])
+        for reporter in self._reporting.files:
+            if reporter.file:
+                write_whole(reporter.file, [_for_programs(reporter.kind, whole).encode()], durable=False)
+        if self._reporting.printed:
+            click.echo(_for_programs(self._reporting.printed, whole), nl=False)
+        if self._log:
+            for remark in worst(remark for loaded, batch in self._batches for remark in _annotations(loaded, batch)):
+                self._log.annotate(remark)
         with suppress(OSError):
             sys.stdout.flush()
-        return max(batch_outcome(batch).exit_code, minimums.exit_code)
+        return self._code
 
-    def _show_to_people(self, console: Console, batch: BatchResult, minimums: GateResult) -> None:
-        files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
-        self._suites.print_rest(console, batch.runs)
-        print_closing(console, report_view(batch, files, minimums), self._reporting.detail)
-        if self._log:
-            for remark in worst(_annotations(batch)):
-                self._log.annotate(remark)
+
+def _together(batches: Sequence[BatchResult]) -> BatchResult:
+    """The runs of several projects as those of one invocation."""
+    if len(batches) == 1:
+        return batches[0]
+    merged = batch_of([run for batch in batches for run in batch.runs])
+    return merged.replace(
+        started_at=batches[0].started_at,
+        finished_at=batches[-1].finished_at,
+        interrupted=any(batch.interrupted for batch in batches),
+        planned=sum(batch.planned or 0 for batch in batches),
+    )
 
 
 def _for_programs(kind: str, batch: BatchResult) -> str:
@@ -173,9 +203,20 @@ def _as_report(batch: BatchResult) -> CiReport:
     return CiReport(batch, gate(batch, recorded_settings(batch.runs)), alone)
 
 
-def _annotations(batch: BatchResult) -> Iterator[Annotation]:
-    for remark in annotations(_as_report(batch)):
+def _annotations(loaded: LoadedProject, batch: BatchResult) -> Iterator[Annotation]:
+    """On the lines of suites, whose files the runner knows by their paths in the repository."""
+    top = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    prefix = loaded.root.relative_to(top).as_posix() if loaded.root.is_relative_to(top) else ""
+    texts = {suite.resolved.file: _text(loaded.root / suite.resolved.file) for suite in loaded.suites}
+    for remark in annotations(_as_report(batch), prefix=prefix, texts=texts):
         yield Annotation(remark.level, remark.message, remark.title, remark.file or "", remark.line)
+
+
+def _text(path: Path) -> str:
+    try:
+        return untrusted.read(path, MAX_SUITE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def files_in(results_dir: Path) -> Callable[[str], RunFiles]:

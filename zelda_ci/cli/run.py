@@ -1,15 +1,19 @@
 """`zelda run`: suites in, results and a report out."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report, reporters
-from zelda_ci.cli.reporters import Reporter, RunReport, files_in
+from zelda_ci.cli.choosing import Selection, select_in
+from zelda_ci.cli.reporters import Reporter, RunReport
 from zelda_ci.config.settings import read_environment
+from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -17,11 +21,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command(
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
-    "`zelda run --tag smoke --jobs 4` runs those with a tag side by side."
+    "`zelda run 'api/*' --jobs 4` runs those of a folder side by side; `zelda run --last-failed`."
 )
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
 @options.project
-@click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
+@options.selection
+@click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
@@ -37,9 +42,8 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
     *,
-    names: tuple[str, ...],
     project: Path,
-    tags: tuple[str, ...],
+    all_projects: bool,
     jobs: int,
     record: Path | None,
     replay: Path | None,
@@ -49,22 +53,23 @@ def run(  # noqa: PLR0913 - its options
     chosen_reporters: tuple[Reporter, ...],
     quiet: bool,
     as_json: bool,
+    **selection: Any,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
-    SUITE is the name of a suite or the path of its file. Without SUITE, all suites run. Each session works in a private
-    copy of the last commit; --working-tree tests what is not committed, too. Results are stored under .zelda/runs/.
+    SUITE is the name of a suite, the path of its file or folder, or a pattern such as 'api/*'. Without SUITE, all
+    suites run. Each session works in a private copy of the last commit; --working-tree tests what is not committed,
+    too. Results are stored under .zelda/runs/.
 
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     verbose = bool(click.get_current_context().find_root().params.get("verbose"))
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
-    loaded = app.load(project)
+    selected = select_in(project, Selection(**selection), all_projects=all_projects)
+    settings = read_environment(os.environ)
     order = RunOrder(
-        names,
-        tags,
-        overrides,
+        overrides=overrides,
         jobs=jobs,
         record=record,
         replay=replay,
@@ -72,9 +77,13 @@ def run(  # noqa: PLR0913 - its options
         check=not no_check,
         working_tree=working_tree,
     )
-    settings = read_environment(os.environ)
-    report.ask_about_isolation(loaded, order, settings)
-    running = RunReport(reporting, files_in(loaded.results_dir))
-    with running.progress() as emit:
-        batch = app.run(loaded, order, settings, emit)
-    return running.show(batch)
+    orders = [(loaded, replace(order, names=names)) for loaded, names in selected]
+    for loaded, order in orders:
+        report.ask_about_isolation(loaded, order, settings)
+    running = RunReport(reporting)
+    for loaded, order in orders:
+        with running.progress(loaded, titled=len(orders) > 1) as emit:
+            batch = app.run(loaded, order, settings, emit)
+        if running.show(batch) == EXIT_INTERRUPTED:
+            break
+    return running.finish()

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
-from zelda_ci.config.project import Examination, LoadedProject, examine, select
+from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
+from zelda_ci.config.selection import select
 from zelda_ci.domain.outcome import only_measures
 
 _MAX_VALUE_LENGTH = 48

@@ -108,8 +108,10 @@ class _Tree:
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
                 projects.setdefault(folder, set()).update(map(_places, texts))
-            elif _SUITE.fullmatch(name) and basename(folder) == DEFAULTS.test_dir:
-                projects.setdefault(dirname(folder), set()).add(default)
+            elif _SUITE.fullmatch(name):
+                for above in _above(file):
+                    if basename(above) == DEFAULTS.test_dir:
+                        projects.setdefault(dirname(above), set()).add(default)
         return projects
 
     def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:

@@ -1,22 +1,22 @@
 """The configuration of a project: where it is, what it says, and which suites a command means."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from zelda_ci.config import document, suite_file, validation
+from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, suite_files
 from zelda_ci.config.document import ConfigDocument, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, resolve
-from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, printable, shown
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys, nearest
+from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys
+from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.config.suite_file import SuiteFile
 from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.errors import ConfigError
 
-DEFAULT_TEST_DIR = str(ProjectKeys().test_dir)
 DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
-_ENDINGS = (".yaml", ".yml")
 _MISNAMED = frozenset(
     {
         "zelda.config.yaml",  # in another case
@@ -38,25 +38,16 @@ def find_root(folder: Path) -> Path:
     Where none does it is the given one.
     """
     start = folder.resolve()
-    return next((above for above in _up_to_git(start) if _is_project(above)), start)
+    return next((above for above in _up_to_git(start) if is_project(above)), start)
 
 
 def misnamed_config(root: Path) -> ConfigProblem | None:
     """A file that was probably meant to be the project's configuration; it would silently be ignored."""
-    names = (name for name in _names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE)
-    name = next(names, None)
+    name = next((name for name in names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE), None)
     if name is None:
         return None
     advice = f"rename it to {CONFIG_FILE}, or, if it is not Zelda's, put an empty {CONFIG_FILE} beside it"
     return config_problem(name, None, f"is not read: {advice}")
-
-
-def suite_files(root: Path, test_dir: str) -> list[Path]:
-    """Every `test-*.yaml` and `.yml` of the project's folder of suites, by name, whatever kind of file it is."""
-    folder = root / test_dir
-    if not lies_in(folder, root):
-        return []
-    return [folder / name for name in _names(folder) if _is_suite(name)]
 
 
 def no_suites(root: Path, test_dir: str) -> ConfigProblem:
@@ -64,9 +55,11 @@ def no_suites(root: Path, test_dir: str) -> ConfigProblem:
     exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
     what = "holds no suites" if exists else "does not exist, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
-    almost = [name for name in _names(root / test_dir) if name.endswith(_ENDINGS)]
+    almost = [name for name in names(root / test_dir) if name.endswith(ENDINGS)]
     if almost:
         message += f" ({almost[0]} is none: the name must begin with test-)"
+    elif similar := lookalikes(root, test_dir):
+        message += f" ({similar[0]})"
     return config_problem(test_dir, None, message)
 
 
@@ -75,21 +68,6 @@ def _up_to_git(start: Path) -> Iterator[Path]:
     folders = (start, *start.parents)
     top = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), 0)
     yield from folders[: top + 1]
-
-
-def _is_project(folder: Path) -> bool:
-    return os.path.lexists(folder / CONFIG_FILE) or any(map(_is_suite, _names(folder / DEFAULT_TEST_DIR)))
-
-
-def _is_suite(name: str) -> bool:
-    return name.startswith("test-") and name.endswith(_ENDINGS)
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names only
-    except OSError:
-        return []
 
 
 @dataclass(frozen=True)
@@ -102,6 +80,8 @@ class LoadedProject:
     """What the project's file gives."""
     config: ProjectConfig
     suites: tuple[LoadedSuite, ...]
+    notices: tuple[str, ...] = ()
+    """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
 
 
 @dataclass(frozen=True)
@@ -121,13 +101,17 @@ class Examination:
         return ConfigError(f"{count} in the configuration:\n{lines}", hint=hint, code=self.code)
 
 
-def load(folder: Path) -> LoadedProject:
+def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     """Read the configuration of the project that a folder belongs to.
+
+    Args:
+        folder: The project's, or one in it.
+        asked_for: Names of suites that will be selected. A broken suite that none of them means stops nothing then.
 
     Raises:
         ConfigError: its message has a line for every problem of every file.
     """
-    examination = examine(folder)
+    examination = examine(folder, asked_for)
     if examination.project is None:
         raise examination.error()
     return examination.project
@@ -146,16 +130,19 @@ def results_folder(folder: Path) -> Path:
     return root / config.config.results_dir
 
 
-def examine(folder: Path) -> Examination:
-    """Read everything, whatever is wrong."""
+def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
+    """Read everything, whatever is wrong; `asked_for` as for `load`."""
     if not folder.is_dir():
         return Examination(None, (config_problem(str(folder), None, "is not a folder"),))
     root = find_root(folder)
     config = _read_config(root)
     suites, problems = _read_suites(root, config)
+    notices: tuple[str, ...] = ()
+    if problems and asked_for and not config.problems:
+        suites, problems, notices = _without_others(suites, problems, asked_for)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*validation.untested(config.layer, layers, complete=not problems),)
+    problems += (*validation.untested(config.layer, layers, complete=not (problems or notices)),)
     problems += (*validation.switched_off(config.layer, layers),)
     if problems:
         return Examination(None, ordered(problems))
@@ -163,7 +150,23 @@ def examine(folder: Path) -> Examination:
         return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
     resolved = tuple(resolve(suite.identity, suite.layer, config.layer) for suite in suites)
     results_dir = root / config.config.results_dir
-    return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved))
+    notices += lookalikes(root, config.config.test_dir)
+    return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved, notices))
+
+
+def _without_others(
+    suites: tuple[SuiteFile, ...], problems: tuple[ConfigProblem, ...], asked_for: Sequence[str]
+) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...], tuple[str, ...]]:
+    """Sound suites, the problems of those that names mean, and a notice for every other file that is broken."""
+    called = {suite.identity.file: suite.identity.name for suite in suites}
+    broken = {problem.file for problem in problems}
+    wanted = {
+        file for file in broken if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
+    }
+    sound = tuple(suite for suite in suites if suite.identity.file not in broken - wanted)
+    left_out = ordered(problem for problem in problems if problem.file not in wanted)
+    notices = tuple(f"left out, since it is broken: {problem}" for problem in left_out)
+    return sound, tuple(problem for problem in problems if problem.file in wanted), notices
 
 
 def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
@@ -230,55 +233,3 @@ def _shared_names(suites: list[SuiteFile]) -> Iterator[ConfigProblem]:
             yield config_problem(
                 file, place, f"the name {shown(name)} is that of {first} already: every suite needs its own"
             )
-
-
-def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = ()) -> tuple[LoadedSuite, ...]:
-    """The suites with one of the names and one of the tags, in the order of their files.
-
-    Args:
-        suites: All there are.
-        names: Names of suites or paths of their files; none means all.
-        tags: Of which a suite must have one; none means any.
-
-    Raises:
-        ConfigError: a name or tag that no suite has, or nothing is left.
-    """
-    names, tags = list(names), list(tags)
-    strangers = [_stranger(name, suites) for name in names if not any(_is_meant(name, suite) for suite in suites)]
-    strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
-    if strangers:
-        hint = "`zelda validate` shows every suite." if suites else None
-        raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
-    chosen = tuple(suite for suite in suites if _is_chosen(suite, names, tags))
-    if not chosen:
-        raise ConfigError("None of the named suites has one of the tags.", code="NO_SUITE_SELECTED")
-    return chosen
-
-
-def _is_chosen(suite: LoadedSuite, names: list[str], tags: list[str]) -> bool:
-    named = not names or any(_is_meant(name, suite) for name in names)
-    return named and (not tags or bool(set(tags) & set(suite.resolved.tags)))
-
-
-def _is_meant(name: str, suite: LoadedSuite) -> bool:
-    return name == suite.resolved.name or _is_file(name, suite.resolved.file)
-
-
-def _is_file(name: str, file: str) -> bool:
-    """Whether a path, relative to any folder or absolute, ends like the suite's file."""
-    given = [part for part in PurePath(name).parts if part not in {".", ".."}]
-    parts = file.split("/")
-    common = min(len(given), len(parts))
-    return common > 0 and given[-common:] == parts[-common:]
-
-
-def _stranger(name: str, suites: Sequence[LoadedSuite]) -> str:
-    near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
-    guess = f" (did you mean {near}?)" if near else ""
-    return f'No suite is called "{printable(shown(name))}"{guess}.'
-
-
-def _unknown_tag(tag: str, suites: Sequence[LoadedSuite]) -> str:
-    tags = sorted({tag for suite in suites for tag in suite.resolved.tags})
-    there = f"; there are {', '.join(tags)}" if tags else "; no suite has tags"
-    return f'No suite has the tag "{printable(shown(tag))}"{there}.'

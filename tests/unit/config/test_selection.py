@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.config.folder import loaded
 from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.config.project import select
+from zelda_ci.config.selection import select
 from zelda_ci.errors import ConfigError
 
 

@@ -1,0 +1,141 @@
+"""Which suites `zelda run` runs: folders, patterns, text, what failed last, every project; what it says of others."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import results, zelda
+from tests.support.history import store
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+from tests.unit.compare.runs import fulfillment
+
+SUITE = "prompt: {0}\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\n"
+
+
+def project_with(tmp_path: Path, *suites: str, **files: str) -> Project:
+    written = {f"zelda/{suite}.yaml": SUITE.format(f"Say {suite}.") for suite in suites}
+    return repository(tmp_path, {"README.md": "# Sample\n", **written, **files})
+
+
+def run(project: Project, *arguments: str) -> tuple[int, str]:
+    with ScriptedApi(lambda _: text("Hello.")) as api:
+        done = zelda(project, "run", *arguments, "--reporter", "line", api=api.url)
+    return done.returncode, done.stdout + done.stderr
+
+
+def ran(project: Project) -> list[str]:
+    return sorted(result["suite"] for result in results(project))
+
+
+def listed(project: Project, *arguments: str) -> list[str]:
+    """Of `zelda validate`, which selects as `run` does."""
+    done = zelda(project, "validate", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return [suite["config"]["name"] for suite in json.loads(done.stdout)["suites"]]
+
+
+def test_suites_lie_in_folders_and_are_meant_by_folder_and_pattern(tmp_path: Path) -> None:
+    project = project_with(tmp_path, "test-top", "api/test-list", "api/test-show", "web/deep/test-page")
+    assert listed(project) == ["list", "show", "top", "page"]
+    assert listed(project, "api/*") == listed(project, "zelda/api") == listed(project, "api") == ["list", "show"]
+    assert listed(project, "api/list") == listed(project, "api/test-list.yaml") == ["list"]
+    assert listed(project, "web") == listed(project, "web/**") == ["page"]
+    assert listed(project, "{top,page}") == ["top", "page"]
+    assert listed(project, "*o*") == ["show", "top"]
+    unknown = zelda(project, "validate", "apy/*")
+    assert unknown.returncode == 2
+    assert 'No suite matches "apy/*".' in unknown.stderr
+
+
+def test_a_folder_of_suites_is_run_and_its_files_are_hidden_from_the_session(tmp_path: Path) -> None:
+    project = project_with(tmp_path, "test-top", "api/test-list")
+    code, output = run(project, "api/*")
+    assert code == 0, output
+    assert ran(project) == ["list"]
+
+
+def test_two_files_of_one_name_in_different_folders_are_told(tmp_path: Path) -> None:
+    done = zelda(project_with(tmp_path, "api/test-list", "web/test-list"), "validate")
+    assert done.returncode == 2
+    assert "zelda/web/test-list.yaml: the name list is that of zelda/api/test-list.yaml already" in done.stderr
+
+
+def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
+    project = project_with(tmp_path, "test-good", **{"zelda/test-bad.yaml": "promt: typo\n"})
+    code, output = run(project, "good")
+    assert code == 0, output
+    assert ran(project) == ["good"]
+    assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in output
+    for names in (["bad"], ["good", "zelda/test-bad.yaml"], []):
+        code, output = run(project, *names)
+        assert code == 2
+        assert "zelda/test-bad.yaml:1:1" in output
+    assert ran(project) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("file", "proper"),
+    [
+        ("zelda/test_login.yaml", "zelda/test-login.yaml"),
+        ("zelda/api/Test-login.YAML", "zelda/api/test-login.yaml"),
+        ("zelda/login.yml", "zelda/test-login.yaml"),
+        ("login.yaml", "zelda/test-login.yaml"),
+    ],
+)
+def test_a_file_that_looks_like_a_suite_and_is_none_is_named(tmp_path: Path, file: str, proper: str) -> None:
+    project = project_with(tmp_path, "test-good", **{file: SUITE.format("Log in.")})
+    code, output = run(project)
+    assert code == 0, output
+    assert f"{file} looks like a suite and is not run: call it {proper}" in " ".join(output.split())
+
+
+def test_other_yaml_beside_suites_is_passed_over(tmp_path: Path) -> None:
+    files = {"zelda/data.yaml": "rows: [1]\n", "docker-compose.yaml": "services: {}\n", "zelda/notes.md": "prompt: x\n"}
+    code, output = run(project_with(tmp_path, "test-good", **files))
+    assert code == 0
+    assert "looks like a suite" not in output
+
+
+def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path) -> None:
+    project = project_with(tmp_path, "test-alpha", "test-beta", "test-gamma")
+    store(project.results, "alpha", 0, [fulfillment("F")], batch="1")
+    store(project.results, "alpha", 1, [fulfillment("P")], batch="2")
+    for trial, verdict in ((1, "F"), (2, "P")):
+        store(project.results, "beta", 2 + trial, [fulfillment(verdict)], batch="3", trial=trial)
+    code, output = run(project, "--last-failed")
+    assert code == 0, output
+    assert ran(project).count("beta") == 3
+    code, output = run(project, "--last-failed")
+    assert code == 2
+    assert "Every suite passed when it was last run: nothing to run." in output
+    code, output = run(project, "--grep", "say TEST-g.mma")
+    assert code == 0, output
+    assert ran(project).count("gamma") == 1
+    for pattern, why in (("nothing like it", "No suite contains"), ("(", "is no regular expression")):
+        code, output = run(project, "--grep", pattern)
+        assert code == 2
+        assert why in output
+
+
+def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
+    files = {
+        "packages/api/zelda/test-list.yaml": SUITE.format("List."),
+        "packages/web/zelda.config.yaml": "testDir: checks\n",
+        "packages/web/checks/test-page.yaml": SUITE.format("Page."),
+        "node_modules/other/zelda/test-no.yaml": SUITE.format("No."),
+    }
+    project = repository(tmp_path, {"README.md": "# Mono\n", **files})
+    code, output = run(project, "--all-projects")
+    assert code == 0, output
+    stored = [project.path / "packages" / name / ".zelda/runs" for name in ("api", "web")]
+    assert [len(list(folder.glob("*/result.json"))) for folder in stored] == [1, 1]
+    assert output.index("Project packages/api") < output.index("Project packages/web")
+    code, output = run(project, "--all-projects", "page", "--reporter", "junit=out.xml")
+    assert code == 0, output
+    assert "Project" not in output.replace("Projects", "")
+    assert "page" in (project.path / "out.xml").read_text()
+    none = zelda(project, "run", "--all-projects", "nothing", api="http://127.0.0.1:1")
+    assert none.returncode == 2
+    assert 'No suite is called "nothing"' in none.stderr
