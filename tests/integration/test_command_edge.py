@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import warm
 from tests.support.command import COMMAND, KEY, environment, run, zelda
+from tests.support.history import store
 from tests.support.patience import PATIENCE
 from tests.support.projects import folder, repository
 from zelda_ci import __version__
@@ -129,3 +130,35 @@ def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_la
     assert "Isolation level none protects nothing" in done.stderr
     assert "--unsafe" in done.stderr
     assert "bubblewrap" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("zelda co", {"compare", "completion"}),
+        ("zelda run al", {"alpha"}),
+        ("zelda show ", {"latest", "latest~1", "batch-1", "alpha-2026-02-13T14-30-00"}),
+        ("zelda compare ba", {"batch-1"}),
+    ],
+)
+def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, offered: set[str]) -> None:
+    project = repository(tmp_path, {"zelda/test-alpha.yaml": "prompt: Hello\n", "zelda/test-beta.yaml": "prompt: Hi\n"})
+    store(project.results)
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1), "_ZELDA_COMPLETE": "bash_complete"}
+    done = run([], project.path, environment(project, **asked))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_asks_zelda(tmp_path: Path, shell: str) -> None:
+    done = zelda(folder(tmp_path), "completion", shell)
+    assert done.returncode == 0
+    assert f"_ZELDA_COMPLETE={shell}_complete" in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_names_a_page_that_there_is(tmp_path: Path, command: str) -> None:
+    done = zelda(folder(tmp_path), command, "--help")
+    (page,) = [line for line in done.stdout.splitlines() if line.strip().startswith("More: https://")]
+    assert (Path(__file__).parents[2] / page.partition("/blob/main/")[2]).is_file()

@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
 from types import FrameType
 from typing import Any, TextIO
 
@@ -110,6 +111,8 @@ def run(argv: list[str]) -> int:
 def _obey(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     listen()
+    if instruction := os.environ.get("_ZELDA_COMPLETE"):
+        return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]
     code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
     return code if isinstance(code, int) else 0
 

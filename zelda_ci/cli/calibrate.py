@@ -9,7 +9,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.config.project import results_folder
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import read_environment
@@ -30,7 +30,7 @@ ENOUGH = 10
 @click.command(
     epilog="Examples: `zelda calibrate rest-endpoint`; `zelda calibrate rest-endpoint --stored` costs nothing."
 )
-@click.argument("suite")
+@click.argument("suite", shell_complete=completion.suites)
 @options.project
 @click.option(
     "--trials", type=click.IntRange(min=2, max=1000), help=f"How often the suite is run.  [default: {ENOUGH}]"

@@ -38,8 +38,8 @@ when the gate does not pass. You only need a workflow:
 
 The command has no options. It reads the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and the variables of the runner.
 On your own machine, use `zelda run` and `zelda compare`. To run this command outside a workflow, set GITHUB_EVENT_NAME,
-GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and GITHUB_WORKSPACE. docs/action.md has every input and
-output.
+GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and GITHUB_WORKSPACE. The page below has every input
+and output.
 """
 EXIT_CODES = (
     "Exit codes: 0 the gate passes, or there was nothing to do or judge; 1 it does not pass; 2 Zelda could not do its "

@@ -20,7 +20,26 @@ COMMANDS = {
     "rejudge": "Judge stored runs again, without a new session.",
     "validate": "Check every file and show the final settings of each suite.",
     "ci": "Run in a GitHub workflow: run suites, compare, comment on the pull request.",
+    "completion": "Make your shell complete commands, suites and run ids.",
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
+}
+
+
+# Whoever has installed Zelda has no docs/ folder.
+PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
+# Command → its page.
+PAGES = {
+    "init": "docs/configuration.md",
+    "run": "README.md",
+    "list": "docs/history.md",
+    "show": "docs/history.md",
+    "compare": "docs/comparison.md",
+    "calibrate": "docs/history.md",
+    "rejudge": "docs/judges.md",
+    "validate": "docs/configuration.md",
+    "ci": "docs/action.md",
+    "completion": "docs/history.md",
+    "demo": "README.md",
 }
 
 
@@ -33,6 +52,9 @@ class _Table(click.Group):
             return None
         command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101
+        page = f"More: {PAGES_URL}/{PAGES.get(cmd_name, 'README.md')}"
+        if page not in (command.epilog or ""):
+            command.epilog = f"{command.epilog or ''}\n\n{page}".strip()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -52,7 +74,7 @@ class _Table(click.Group):
     cls=_Table,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 success, 1 an evaluation "
-    "failed, 2 Zelda could not do its work, 130 interrupted.",
+    "failed, 2 Zelda could not do its work, 130 interrupted.\n\nMore: https://github.com/zelda-ci/zelda-ci/tree/main/docs",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="zelda", message="%(prog)s %(version)s")
 @click.option("--verbose", is_flag=True, help="Show details of failures on the terminal, too.")

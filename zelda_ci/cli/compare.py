@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
@@ -25,8 +25,8 @@ from zelda_ci.storage.references import LATEST, Calibrations, read_side
     "main.json candidate.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
     "the candidate is INCOMPLETE."
 )
-@click.argument("baseline", default=f"{LATEST}~1", metavar="[BASELINE]")
-@click.argument("candidate", default=LATEST, metavar="[CANDIDATE]")
+@click.argument("baseline", default=f"{LATEST}~1", metavar="[BASELINE]", shell_complete=completion.runs)
+@click.argument("candidate", default=LATEST, metavar="[CANDIDATE]", shell_complete=completion.runs)
 @options.project
 @click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
@@ -40,8 +40,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     result.json. `latest` is the newest batch, `latest~1` the one before; `latest:SUITE` and `latest:SUITE~1` count
     batches with this suite, and take only its runs.
 
-    Sessions vary: with one trial on a side, differences may be noise. docs/comparison.md says what a comparison
-    can detect.
+    Sessions vary: with one trial on a side, differences may be noise.
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.cli.options import Moment
 from zelda_ci.config.project import results_folder
 from zelda_ci.report import terminal
@@ -21,7 +21,14 @@ from zelda_ci.storage.history import RunHistory
     epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.",
 )
 @options.project
-@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only this suite; may be given several times.")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.suites,
+    help="Only this suite; may be given several times.",
+)
 @click.option(
     "--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
 )

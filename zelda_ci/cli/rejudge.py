@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from zelda_ci import app
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.config.settings import read_environment
 from zelda_ci.overrides import Overrides
 
@@ -15,7 +15,7 @@ from zelda_ci.overrides import Overrides
     epilog="Examples: `zelda rejudge latest` after a judge that could not be reached; "
     "`zelda rejudge rest-endpoint-2026-02-13` by an unambiguous beginning of the run's name."
 )
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
 @options.project
 @options.overrides("rejudge")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")

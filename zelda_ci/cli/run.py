@@ -9,7 +9,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import options, report, reporters
+from zelda_ci.cli import completion, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
 from zelda_ci.config.settings import read_environment
@@ -23,7 +23,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
     "`zelda run 'api/*' --jobs 4` runs those of a folder side by side; `zelda run --last-failed`."
 )
-@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @options.project
 @options.selection
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError
@@ -21,7 +21,7 @@ from zelda_ci.storage.history import RunHistory
     epilog="Examples: `zelda show latest`; `zelda show latest:rest-endpoint --transcript | less`; "
     "`zelda show latest --patch | git apply`."
 )
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @options.project
 @click.option("--json", "as_json", is_flag=True, help="Print the stored result as JSON.")
 @click.option("--transcript", is_flag=True, help="Print the whole session: what was said and done.")

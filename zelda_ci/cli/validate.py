@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from zelda_ci.cli import completion
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
@@ -20,7 +21,7 @@ MEASURED = "Measured only: no criterion is judged and no build or test is run, s
 
 
 @click.command(short_help="Check every file and show the final settings of each suite.")
-@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @click.option(
     "--project",
     type=click.Path(file_okay=False, exists=True, path_type=Path),

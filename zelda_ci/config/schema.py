@@ -22,7 +22,9 @@ CONFIG_FILE = "zelda.config.yaml"
 class ProjectKeys(Setting):
     """Keys that only the project's configuration has."""
 
-    test_dir: SourcePath = Field("zelda", description="Folder of the suites: every file test-*.yaml in it is a suite.")
+    test_dir: SourcePath = Field(
+        "zelda", description="Folder of the suites: every file test-*.yaml in it or below is a suite."
+    )
     results_dir: ProjectPath = Field(
         ".zelda", description="Folder for results and running workspaces; git must ignore it."
     )
