@@ -199,7 +199,7 @@ def test_two_batches_are_compared_and_the_gate_gives_the_exit_code(tmp_path: Pat
         "criterion 2",
         "5 of 5",
         "0 of 5",
-        "-100%",
+        "-100 points",
         "mcp__db__query",
         "All suites",
         "gamma",
@@ -251,7 +251,7 @@ def test_a_comparison_is_markdown_for_github(tmp_path: Path) -> None:
     done = zelda(project, "compare", old, new, "--markdown")
     assert done.returncode == 1
     assert done.stdout.startswith("## Zelda: regressed\n")
-    assert "| criterion 2 | 5 of 5 | 0 of 5 | -100% | regressed |" in done.stdout
+    assert "| criterion 2 | 5 of 5 | 0 of 5 | -100 points | regressed |" in done.stdout
     assert "mcp\\_\\_db\\_\\_query" in done.stdout
 
 
@@ -319,10 +319,10 @@ def test_different_models_are_shown_without_deltas_unless_they_are_wanted(tmp_pa
     strict = zelda(project, "compare", *sides)
     assert strict.returncode == 0
     assert "different session models: model-1, model-2" in strict.stdout
-    assert "-80.0%" not in strict.stdout
+    assert "-80.0 points" not in strict.stdout
     mixed = zelda(project, "compare", *sides, "--allow-mixed")
     assert mixed.returncode == 0
-    assert "-80.0%" in mixed.stdout
+    assert "-80.0 points" in mixed.stdout
 
 
 def test_stored_runs_of_one_commit_become_a_calibration(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import click
 
 from zelda_ci.cli.commands import zelda
 from zelda_ci.cli.debug_log import append, listen, redacted
-from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
@@ -182,7 +182,9 @@ def _explain(exc: ZeldaError) -> None:
     click.echo(exc.message, err=True)
     if exc.hint:
         click.secho(exc.hint, dim=True, err=True)
-    if log := _log(exc):
+    # Of a mistake in what the user wrote, the message says all there is.
+    log = _log(exc, anywhere=not isinstance(exc, ConfigError))
+    if log and not isinstance(exc, ConfigError):
         click.secho(f"debug log: {log}", dim=True, err=True)
 
 
@@ -196,9 +198,9 @@ def _apologise(exc: BaseException) -> None:
     click.secho(f"{where}; a report of them would help.", dim=True, err=True)
 
 
-def _log(exc: BaseException) -> str | None:
+def _log(exc: BaseException, *, anywhere: bool = True) -> str | None:
     """Append the traceback to the debug log; show it when the user asked to. Where the log is, if it could be kept."""
     text = "".join(traceback.format_exception(exc))
     if "--verbose" in sys.argv:
         click.secho(redacted(text), dim=True, err=True)
-    return append(text)
+    return append(text, anywhere=anywhere)

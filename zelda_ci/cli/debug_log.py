@@ -28,13 +28,16 @@ def redacted(text: str) -> SafeText:
         return Redactor()(text)
 
 
-def append(text: str) -> str | None:
-    """Add an entry; the log's path as the user would type it, or None where nothing can be written anywhere.
+def append(text: str, *, anywhere: bool = True) -> str | None:
+    """Add an entry; the log's path as the user would type it, or None where nothing was written.
 
-    The log lies with the project's results. Where there are none, as outside of a project, it is the user's.
+    Args:
+        text: The entry.
+        anywhere: Where there are no results of a project that it could lie with, take the user's own folder.
     """
     try:
-        return _typed(_append(_folder(Path.cwd(), tuple(sys.argv)), text))
+        folder = _folder(Path.cwd(), tuple(sys.argv), anywhere=anywhere)
+        return _typed(_append(folder, text)) if folder else None
     except (OSError, RuntimeError):  # the latter of a user without a home
         return None
 
@@ -51,13 +54,19 @@ def _append(folder: Path, text: str) -> Path:
 
 
 @cache
-def _folder(cwd: Path, argv: Sequence[str]) -> Path:
+def _folder(cwd: Path, argv: Sequence[str], *, anywhere: bool) -> Path | None:
     """Where the log lies. A project in which nothing was run yet gets no folder for it."""
     results = _results_dir(cwd / _project_option(argv))
     if results.is_dir():
         return results
+    if not anywhere:
+        return None
     state = Path(os.environ.get("XDG_STATE_HOME") or "")
-    own = (state if state.is_absolute() else Path.home() / ".local" / "state") / "zelda"
+    if not state.is_absolute():
+        if not Path.home().is_dir():
+            return None
+        state = Path.home() / ".local" / "state"
+    own = state / "zelda"
     own.mkdir(parents=True, exist_ok=True)
     return own
 
@@ -102,4 +111,4 @@ class _ToDebugLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
 
         with suppress(Exception):
-            append(self.format(record))
+            append(self.format(record), anywhere=False)

@@ -81,11 +81,11 @@ def _files(folder: Path, *, deep: bool = True, depth: int = 0) -> Iterator[Path]
     below = set(_folders(folder)) if deep and depth < MAX_DEPTH else set()
     for name in names(folder):
         path = folder / name
-        if path in below:
+        if path in below and not is_suite(name):
             # Another project's suites are not this one's.
             if not os.path.lexists(path / CONFIG_FILE):
                 yield from _files(path, depth=depth + 1)
-        elif path.is_symlink() or not path.is_dir():
+        elif is_suite(name) or path.is_symlink() or not path.is_dir():
             yield path
 
 

@@ -20,8 +20,10 @@ def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path
     (tmp_path / "zelda/test-c.yml").write_text(GOOD)
     (tmp_path / "zelda/test-d.yaml.bak").write_text("[")
     (tmp_path / "zelda/sub").mkdir()
-    (tmp_path / "zelda/sub/test-e.yaml").write_text("[")
-    assert names(tmp_path) == ["a", "b", "c", "rest-endpoint"]
+    (tmp_path / "zelda/sub/test-e.yaml").write_text(GOOD)
+    (tmp_path / "zelda/.hidden").mkdir()
+    (tmp_path / "zelda/.hidden/test-f.yaml").write_text("[")
+    assert names(tmp_path) == ["e", "a", "b", "c", "rest-endpoint"]
 
 
 def test_a_project_without_configuration_has_defaults(tmp_path):

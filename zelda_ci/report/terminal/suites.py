@@ -58,13 +58,15 @@ class FinishedSuites:
         suite = ordered[0].suite
         self._printed.add(suite)
         view = suite_view(suite, ordered, {run.run_id: self._files_of(run.run_id) for run in ordered})
-        passed = view.outcome in {Outcome.PASSED, Outcome.MEASURED} and not self._is_red(ordered)
+        # Of a suite that only measures, the numbers are what it was run for.
+        passed = view.outcome is Outcome.PASSED and not self._is_red(ordered)
+        measured = view.outcome is Outcome.MEASURED
         page = Page(console)
         if self._detail is Detail.FULL or (self._detail is Detail.FAILURES and not passed):
             page.line(Text())
             print_suite(page, view)
             page.line(Text())
-        elif not (passed and self._detail is Detail.QUIET):
+        elif not ((passed or measured) and self._detail is Detail.QUIET):
             _line(page, view)
         if page.lines:
             page.show()
