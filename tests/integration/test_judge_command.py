@@ -152,7 +152,7 @@ def test_a_run_is_as_its_judge_finds_it_and_incomplete_where_a_criterion_was_lef
         return answer(verdict(1, evidence=HELLO), verdict(2, "FAIL" if "It is short." in body else "UNDECIDED", []))
 
     with ScriptedApi(script) as api:
-        done = zelda(project, "run", "--jobs", "2", api=api.url)
+        done = zelda(project, "run", "--verbose", "--jobs", "2", api=api.url)
         (asked,) = [each for each in api.requests if is_judge(each) and "It is short." in json.dumps(each.messages)]
     lenient, strict, unjudged = (Judged(project, name) for name in BATCH)
     listed = json.loads(zelda(project, "list", "--json").stdout)["runs"]

@@ -80,7 +80,7 @@ def run_suites(project: Project, suites: Mapping[str, Suite], *arguments: str, *
     before = project.fingerprint()
     left = {name: iter(suite.replies) for name, suite in suites.items()}
     with ScriptedApi(lambda request: next(left[_suite(request, left)])) as api:
-        done = zelda(project, "run", "--jobs", "3", *arguments, api=api.url, **environ)
+        done = zelda(project, "run", "--verbose", "--jobs", "3", *arguments, api=api.url, **environ)
     assert project.fingerprint() == before
     assert gone(project)
     assert not done.stderr, done.stderr
