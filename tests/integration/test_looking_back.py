@@ -42,6 +42,17 @@ def test_a_list_begins_with_the_verdict_and_names_trial_batch_and_commit(tmp_pat
     assert lines[2].split()[2:6] == ["alpha", "2", "2026-02-13T14-40-00-bbbb", "c0ffee"]
 
 
+def test_a_list_shows_what_session_and_judge_cost_together(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.results, "alpha", 0, [efficiency(cost=0.5), fulfillment("P")])
+    (file,) = project.results.glob("runs/*/result.json")
+    judge = {"requests": 1, "models": {"judge-1": {"costUsd": 0.25, "costKnown": True}}}
+    file.write_text(json.dumps(json.loads(file.read_bytes()) | {"judge": judge}))
+    assert "$0.7500" in zelda(project, "list", COLUMNS="200").stdout
+    (run,) = json.loads(zelda(project, "list", "--json").stdout)["runs"]
+    assert (run["costUsd"], run["judgeCostUsd"]) == (0.5, 0.25)
+
+
 @pytest.mark.parametrize(
     ("reference", "run"),
     [
@@ -143,7 +154,7 @@ def session_with(tokens: Usage, tools: dict[str, int], errors: int = 0, retries:
 
 def judged(cost: float) -> JudgeUsage:
     usage = ModelUsage.model_validate({"inputTokens": 1000, "outputTokens": 10, "costUsd": cost, "requests": 1})
-    return JudgeUsage(requests=1, cost_usd=cost, models={"judge-1": usage})
+    return JudgeUsage(requests=1, models={"judge-1": usage})
 
 
 def store_pair(project: Project, old: list[EvalResult], new: list[EvalResult]) -> None:

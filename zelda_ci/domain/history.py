@@ -32,13 +32,22 @@ class StoredRun(Record):
     scores: dict[Metric, float] = {}
     """0 to 100, of the metrics that have one."""
     cost_usd: float | None = None
+    """Of the session."""
+    judge_cost_usd: float | None = None
+    """Of its judges; absent where none was asked."""
     cost_known: bool = True
-    """False where no list price of a model is known and the cost is a guess."""
+    """False where no list price of a model is known and a cost is a guess."""
     turns: int | None = None
     numbers: dict[Measure, float] | None = None
     """Of the metrics that are numbers and have no score."""
     replayed: bool = False
     commit: str | None = None
+
+    @property
+    def whole_cost_usd(self) -> float | None:
+        """Of session and judges together; absent where neither reached a model."""
+        costs = [cost for cost in (self.cost_usd, self.judge_cost_usd) if cost is not None]
+        return sum(costs) if costs else None
 
 
 class SkippedRun(Record):
@@ -95,7 +104,8 @@ def at_a_glance(run: RunResult) -> StoredRun:
         finished_at=run.finished_at,
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
         cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
-        cost_known=cost_known,
+        judge_cost_usd=run.judge.cost_usd if run.judge else None,
+        cost_known=cost_known and all(model.cost_known for model in (run.judge.models if run.judge else {}).values()),
         turns=details.turns if details else None,
         numbers=listed_numbers(run.evaluations),
         replayed=run.replayed,

@@ -237,18 +237,24 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
         raise KeyError
     evaluations = dict(_evaluations(tree["evaluations"]))
     details = evaluations[Metric.EFFICIENCY].details
-    source = tree.get("source")
+    source, judges = tree.get("source"), _judges(tree)
     return {
         **{key: tree[key] for key in _PLAIN},
         "outcome": _outcome(tree, evaluations),
         "scores": {metric: result.score for metric, result in evaluations.items() if result.score is not None},
         "costUsd": details["costUsd"],
-        "costKnown": details["costKnown"],
+        "judgeCostUsd": sum(model["costUsd"] for model in judges) if "judge" in tree else None,
+        "costKnown": details["costKnown"] and all(model["costKnown"] for model in judges),
         "turns": details["turns"],
         "numbers": listed_numbers(evaluations),
         "replayed": tree["replayed"],
         "commit": source.get("commit") if source else None,
     }
+
+
+def _judges(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each model that judged used."""
+    return list(tree["judge"]["models"].values()) if "judge" in tree else []
 
 
 FILE = "zelda.result.schema.json"

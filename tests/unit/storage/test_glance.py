@@ -6,12 +6,18 @@ import pytest
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, run, tool_usage, unscored
 from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError, summarize_run
 
 NAME = "alpha-2026-02-13T14-30-00"
+
+
+def judge(cost: float, *, known: bool = True) -> JudgeUsage:
+    return JudgeUsage(requests=1, models={"j": ModelUsage(cost_usd=cost, cost_known=known)})
+
+
 FULL = run([efficiency(cost=0.5, turns=7), correctness(50), fulfillment("PF"), tool_usage()], run_id=NAME)
 RESULTS = {
     "everything": FULL,
@@ -25,6 +31,8 @@ RESULTS = {
     "wire only": run(run_id=NAME).model_copy(
         update={"api": ApiUsage(requests=2, models={"m": ModelUsage(cost_usd=0.25, cost_known=False)})}
     ),
+    "judged": FULL.model_copy(update={"judge": judge(0.25)}),
+    "judged at a guess, and no session": run(run_id=NAME).model_copy(update={"judge": judge(0.25, known=False)}),
     "no source": FULL.model_copy(update={"source": None, "replayed": True}),
 }
 
@@ -48,6 +56,13 @@ def test_numbers_of_the_session_are_there() -> None:
 def test_cost_is_taken_from_the_wire_where_the_session_told_none() -> None:
     seen = summarize_run(codec.encode_result(RESULTS["wire only"]), NAME)
     assert (seen.cost_usd, seen.cost_known, seen.turns) == (0.25, False, None)
+
+
+def test_the_judge_is_counted_apart_and_part_of_the_whole() -> None:
+    seen = summarize_run(codec.encode_result(RESULTS["judged"]), NAME)
+    assert (seen.cost_usd, seen.judge_cost_usd, seen.whole_cost_usd, seen.cost_known) == (0.5, 0.25, 0.75, True)
+    alone = summarize_run(codec.encode_result(RESULTS["judged at a guess, and no session"]), NAME)
+    assert (alone.cost_usd, alone.whole_cost_usd, alone.cost_known) == (None, 0.25, False)
 
 
 def changed(**fields: object) -> bytes:

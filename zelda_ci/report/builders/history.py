@@ -133,15 +133,16 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     for metric in SHOWN:
         score = run.scores.get(metric)
         yield NOT_SCORED if score is None else Cell(numbers.format_score(score))
-    yield NOT_SCORED if run.cost_usd is None else Cell(_price(run))
+    cost = run.whole_cost_usd
+    yield NOT_SCORED if cost is None else Cell(_price(cost, is_known=run.cost_known))
     yield NOT_SCORED if run.turns is None else Cell(numbers.whole(run.turns))
     for measure in LISTED:
         value = (run.numbers or {}).get(measure)
         yield NOT_SCORED if value is None else Cell(amount(measure, value))
 
 
-def _price(run: StoredRun) -> str:
-    return numbers.money(run.cost_usd or 0.0, exact=run.cost_known).replace("about ", "~").replace("less than ", "<")
+def _price(cost: float, *, is_known: bool) -> str:
+    return numbers.money(cost, exact=is_known).replace("about ", "~").replace("less than ", "<")
 
 
 def _history_remarks(history: History, of: int) -> Iterator[Cell]:
