@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.support.command import results, zelda
 from tests.support.history import store
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, text
+from tests.support.scripted_api import ScriptedApi, http_error, text
 from tests.unit.compare.runs import fulfillment
 
 SUITE = "prompt: {0}\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\n"
@@ -139,3 +140,77 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
     none = zelda(project, "run", "--all-projects", "nothing", api="http://127.0.0.1:1")
     assert none.returncode == 2
     assert 'No suite is called "nothing"' in none.stderr
+
+
+def monorepo(tmp_path: Path, **files: str) -> Project:
+    """Two projects with a suite of one name in each, and what else a test wants."""
+    both = {f"packages/{name}/zelda/test-list.yaml": SUITE.format("List.") for name in ("api", "web")}
+    return repository(tmp_path, {"README.md": "# Mono\n", **both, **files})
+
+
+def test_suites_of_one_name_in_several_projects_are_told_in_combined_reports(tmp_path: Path) -> None:
+    project = monorepo(tmp_path)
+    code, output = run(project, "--all-projects", "--reporter", "junit=out.xml", "--reporter", "json=out.json")
+    assert code == 0, output
+    names = [suite.get("name") for suite in ET.parse(project.path / "out.xml").getroot()]
+    assert names == ["packages/api/list", "packages/web/list"]
+    batch = json.loads((project.path / "out.json").read_text())
+    assert [run["suite"] for run in batch["runs"]] == names
+    assert [run["config"]["file"] for run in batch["runs"]] == [
+        f"packages/{name}/zelda/test-list.yaml" for name in ("api", "web")
+    ]
+    compared = zelda(project, "compare", "out.json", "out.json", "--json")
+    assert [suite["suite"] for suite in json.loads(compared.stdout)["suites"]] == names, compared.stderr
+    # What is stored is the project's own.
+    (stored,) = (project.path / "packages/api/.zelda/runs").glob("*/result.json")
+    assert json.loads(stored.read_bytes())["suite"] == "list"
+
+
+BROKEN = {
+    "a file that is wrong": ({"packages/aaa/zelda/test-x.yaml": "promt: typo\n"}, "promt is not a known key"),
+    "a command that is not there": (
+        {"packages/aaa/zelda/test-x.yaml": SUITE.format("X.") + "setupCommand: no-such-tool\n"},
+        "no-such-tool: command not found",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_projects_that_cannot_be_run_are_named_and_the_others_run(tmp_path: Path, why: str) -> None:
+    files, message = BROKEN[why]
+    project = monorepo(tmp_path, **files)
+    with ScriptedApi(lambda _: text("Hello.")) as api:
+        done = zelda(
+            *(project, "run", "--all-projects", "--reporter=line"),
+            *("--reporter=junit=out.xml", "--reporter=json=out.json"),
+            api=api.url,
+            ZELDA_NO_CHECK="",
+        )
+    output = done.stdout + done.stderr
+    assert done.returncode == 2, output
+    assert done.stderr.count(message) == 1
+    assert " ".join(done.stdout.splitlines()[-1].split()) == "3 projects: 2 were run, 1 could not be: packages/aaa"
+    for name in ("api", "web"):
+        assert len(list((project.path / "packages" / name / ".zelda/runs").glob("*/result.json"))) == 1
+    suites = {suite.get("name"): suite for suite in ET.parse(project.path / "out.xml").getroot()}
+    assert list(suites) == ["packages/api/list", "packages/web/list", "packages/aaa"]
+    assert [message in error.get("message", "") for error in suites["packages/aaa"].iter("error")] == [True]
+    batch = json.loads((project.path / "out.json").read_text())
+    assert len(batch["runs"]) == 2
+    assert message in batch["unusableProjects"]["packages/aaa"]
+
+
+def test_where_no_project_can_be_run_each_says_why_once(tmp_path: Path) -> None:
+    """With a key that is wrong for all, for instance."""
+    project = monorepo(tmp_path, **{"packages/aaa/zelda/test-x.yaml": "promt: typo\n"})
+    with ScriptedApi([], check=http_error(401, "invalid x-api-key")) as api:
+        options = ("--all-projects", "--reporter=junit=out.xml", "--json")
+        done = zelda(project, "run", *options, api=api.url, ZELDA_NO_CHECK="")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("invalid x-api-key") == 1
+    assert "the same as packages/api" in done.stderr
+    assert "3 projects: none could be run" in done.stderr
+    batch = json.loads(done.stdout)
+    assert batch["runs"] == []
+    assert sorted(batch["unusableProjects"]) == ["packages/aaa", "packages/api", "packages/web"]
+    assert len(ET.parse(project.path / "out.xml").getroot()) == 3

@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import sys
-import traceback
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
@@ -14,9 +13,9 @@ from typing import Any, TextIO
 
 import click
 
+from zelda_ci.cli import debug_log
 from zelda_ci.cli.commands import zelda
-from zelda_ci.cli.debug_log import append, listen, redacted
-from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
@@ -110,7 +109,7 @@ def run(argv: list[str]) -> int:
 
 def _obey(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
-    listen()
+    debug_log.listen()
     if instruction := os.environ.get("_ZELDA_COMPLETE"):
         return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]
     code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
@@ -163,7 +162,7 @@ def _tell(exc: BaseException) -> None:
         case click.ClickException():
             exc.show()
         case ZeldaError():
-            _explain(exc)
+            debug_log.explain(exc)
         case BaseExceptionGroup():
             for inner in exc.exceptions:
                 _tell(inner)
@@ -177,30 +176,11 @@ def _interrupt(_signum: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _explain(exc: ZeldaError) -> None:
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(exc.message, err=True)
-    if exc.hint:
-        click.secho(exc.hint, dim=True, err=True)
-    # Of a mistake in what the user wrote, the message says all there is.
-    log = _log(exc, anywhere=not isinstance(exc, ConfigError))
-    if log and not isinstance(exc, ConfigError):
-        click.secho(f"debug log: {log}", dim=True, err=True)
-
-
 def _apologise(exc: BaseException) -> None:
     # click and others turn what they caught into an end of the process: the cause says more.
     cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     click.echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
-    log = _log(exc)
+    log = debug_log.keep(exc)
     where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
     click.secho(f"{where}; a report of them would help.", dim=True, err=True)
-
-
-def _log(exc: BaseException, *, anywhere: bool = True) -> str | None:
-    """Append the traceback to the debug log; show it when the user asked to. Where the log is, if it could be kept."""
-    text = "".join(traceback.format_exception(exc))
-    if "--verbose" in sys.argv:
-        click.secho(redacted(text), dim=True, err=True)
-    return append(text, anywhere=anywhere)

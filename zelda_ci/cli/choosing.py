@@ -1,6 +1,7 @@
 """Which projects and suites `zelda run` means."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zelda_ci import app
@@ -25,32 +26,42 @@ class Selection:
     last_failed: bool = False
 
 
-def select_in(folder: Path, selection: Selection, *, all_projects: bool) -> list[tuple[LoadedProject, tuple[str, ...]]]:
-    """Each project with the names of the suites to run in it.
+@dataclass(frozen=True)
+class Chosen:
+    """Each project with the names of the suites to run in it."""
+
+    projects: tuple[tuple[LoadedProject, tuple[str, ...]], ...]
+    unusable: Mapping[Path, ConfigError] = field(default_factory=dict)
+    """By folder, what is wrong with the others."""
+
+
+def select_in(folder: Path, selection: Selection, *, all_projects: bool) -> Chosen:
+    """What is meant; of several projects, a broken one does not keep the others from being run.
 
     Raises:
-        ConfigError: A file is broken, or nothing is left.
+        ConfigError: The only project is broken, or nothing is left.
     """
     if not all_projects:
         loaded = app.load(folder, selection.names)
-        return [(loaded, _narrowed(loaded, selection))]
+        return Chosen(((loaded, _narrowed(loaded, selection)),))
     roots = list(discovery.projects(folder.resolve()))
     if not roots:
         hint = "A project has a zelda.config.yaml, or suites in zelda/. `zelda init` makes one."
         raise ConfigError(f"There is no project in {folder} or below.", hint=hint, code="NO_SUITES")
-    projects = [app.load(root, selection.names) for root in roots]
-    chosen, refusals = [], []
-    for loaded in projects:
+    chosen, refusals, unusable = [], [], {}
+    for root in roots:
         try:
+            loaded = app.load(root, selection.names)
             chosen.append((loaded, _narrowed(loaded, selection)))
         except ConfigError as problem:
-            if problem.code not in {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}:
-                raise
-            refusals.append(problem)
-    if not chosen:
+            if problem.code in {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}:
+                refusals.append(problem)
+            else:
+                unusable[root] = problem
+    if refusals and not chosen and not unusable:
         where = ", ".join(str(root) for root in roots[:MAX_NAMED])
         raise ConfigError(f"{refusals[0].message} Looked at {where}.", hint=refusals[0].hint, code=refusals[0].code)
-    return chosen
+    return Chosen(tuple(chosen), unusable)
 
 
 def _narrowed(loaded: LoadedProject, selection: Selection) -> tuple[str, ...]:

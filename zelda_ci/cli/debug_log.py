@@ -3,14 +3,17 @@
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+import click
+
 from zelda_ci.config import settings
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, SafeText
@@ -26,6 +29,26 @@ def redacted(text: str) -> SafeText:
     except ConfigError:
         # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
         return Redactor()(text)
+
+
+def explain(problem: ZeldaError) -> None:
+    """Tell the user of a failure: what is wrong, what to do next, and where the details are."""
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(problem.message, err=True)
+    if problem.hint:
+        click.secho(problem.hint, dim=True, err=True)
+    # Of a mistake in what the user wrote, the message says all there is.
+    log = keep(problem, anywhere=not isinstance(problem, ConfigError))
+    if log and not isinstance(problem, ConfigError):
+        click.secho(f"debug log: {log}", dim=True, err=True)
+
+
+def keep(problem: BaseException, *, anywhere: bool = True) -> str | None:
+    """Append the traceback to the log; show it when the user asked to. Where the log is, if it could be kept."""
+    text = "".join(traceback.format_exception(problem))
+    if "--verbose" in sys.argv:
+        click.secho(redacted(text), dim=True, err=True)
+    return append(text, anywhere=anywhere)
 
 
 def append(text: str, *, anywhere: bool = True) -> str | None:

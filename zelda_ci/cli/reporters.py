@@ -5,23 +5,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 from typing import Any, TextIO, cast
 
 import click
 
-from zelda_ci.cli import report
+from zelda_ci.cli import debug_log, report
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
 from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.outcome import batch_outcome
-from zelda_ci.domain.run import BatchResult, batch_of
-from zelda_ci.errors import ConfigError
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Annotation, Log, worst
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.gate import gate_sentences
@@ -29,11 +33,12 @@ from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.model import Detail, RunFiles
 from zelda_ci.report.terminal.pages import print_closing
 from zelda_ci.report.terminal.suites import FinishedSuites
-from zelda_ci.report.text import json_text
+from zelda_ci.report.text import json_text, visible
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
 PROGRAMS = ("json", "junit")
 MAX_SUITE_BYTES = 1_000_000
+MAX_NAME_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -115,9 +120,19 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose
 class RunReport:
     """Reports one `zelda run`: suites as they finish, then each project, then all of it for programs."""
 
-    def __init__(self, reporting: Reporting) -> None:
-        self._reporting = reporting
+    def __init__(self, reporting: Reporting, top: Path | None, settings: EnvironmentSettings) -> None:
+        """How, and of which projects.
+
+        Args:
+            reporting: What was asked for.
+            top: The folder below which all projects are run; absent where one is.
+            settings: Whose secrets no message may show.
+        """
+        self._reporting, self._top = reporting, top
+        self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
+        self._unusable: dict[str, SafeText] = {}
+        self._began = datetime.now(UTC)
         self._code = 0
         self._log: Log | None = None
         if reporting.github and not reporting.printed:
@@ -137,7 +152,7 @@ class RunReport:
         suites = None if self._reporting.printed else self._suites
         quiet = self._reporting.detail is Detail.QUIET
         if titled:
-            click.echo(f"\nProject {os.path.relpath(loaded.root)}", file=console.file)
+            click.echo(f"\nProject {self._name(loaded.root)}", file=console.file)
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
             for notice in loaded.notices:
                 emit(Warned(notice))
@@ -159,9 +174,40 @@ class RunReport:
         self._code = max(self._code, code)
         return code
 
+    @contextmanager
+    def tolerant(self, root: Path) -> Iterator[None]:
+        """Of several projects, one that cannot be run does not keep the others from it.
+
+        Raises:
+            ZeldaError: There is only one project.
+        """
+        try:
+            yield
+        except ZeldaError as problem:
+            if self._top is None:
+                raise
+            self.refuse(root, problem)
+
+    def refuse(self, root: Path, problem: ZeldaError) -> None:
+        """Say what is wrong with a project, once where it is the same with many."""
+        name, why = self._name(root), self._redact(problem.message)
+        same = next((other for other, said in self._unusable.items() if said == why), None)
+        click.echo(f"\nProject {name}", err=True)
+        if same is None:
+            debug_log.explain(problem)
+        else:
+            click.echo(f"error: the same as {same}.", err=True)
+        self._unusable[name] = why
+        self._code = max(self._code, problem.exit_code)
+
+    def _name(self, root: Path) -> str:
+        """As the user would type it."""
+        return visible(os.path.relpath(root, self._top or Path.cwd()), MAX_NAME_LENGTH)
+
     def finish(self) -> int:
         """Write what programs read, and say which exit code all of it means."""
-        whole = _together([batch for _, batch in self._batches])
+        self._close()
+        whole = self._together()
         for reporter in self._reporting.files:
             if reporter.file:
                 write_whole(reporter.file, [_for_programs(reporter.kind, whole).encode()], durable=False)
@@ -174,18 +220,36 @@ class RunReport:
             sys.stdout.flush()
         return self._code
 
+    def _close(self) -> None:
+        """Of several projects, say how many were run."""
+        if not self._unusable:
+            return
+        ran, total = len(self._batches), len(self._batches) + len(self._unusable)
+        was = f"{ran} {'was' if ran == 1 else 'were'} run, {total - ran} could not be" if ran else "none could be run"
+        text = f"\n {numbers.format_count(total, 'project')}: {was}: {', '.join(self._unusable)}"
+        click.echo(text, err=self._reporting.printed is not None)
 
-def _together(batches: Sequence[BatchResult]) -> BatchResult:
-    """The runs of several projects as those of one invocation."""
-    if len(batches) == 1:
-        return batches[0]
-    merged = batch_of([run for batch in batches for run in batch.runs])
-    return merged.replace(
-        started_at=batches[0].started_at,
-        finished_at=batches[-1].finished_at,
-        interrupted=any(batch.interrupted for batch in batches),
-        planned=sum(batch.planned or 0 for batch in batches),
-    )
+    def _together(self) -> BatchResult:
+        """The runs of several projects as those of one invocation."""
+        batches = [batch for _, batch in self._batches]
+        if self._top is None and len(batches) == 1:
+            return batches[0]
+        runs = [self._qualified(run, loaded.root) for loaded, batch in self._batches for run in batch.runs]
+        return BatchResult(
+            batch_id=batches[0].batch_id if batches else "none",
+            started_at=self._began,
+            finished_at=datetime.now(UTC),
+            interrupted=any(batch.interrupted for batch in batches),
+            planned=sum(batch.planned or 0 for batch in batches),
+            runs=tuple(runs),
+            unusable_projects=self._unusable or None,
+        )
+
+    def _qualified(self, run: RunResult, root: Path) -> RunResult:
+        """Suites of different projects may have one name: told apart, by folder."""
+        folder = PurePosixPath(self._name(root))
+        file = (folder / run.config.file).as_posix()
+        return run.replace(suite=(folder / run.suite).as_posix(), config=run.config.model_copy(update={"file": file}))
 
 
 def _for_programs(kind: str, batch: BatchResult) -> str:

@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913 - its options
     """
     verbose = bool(click.get_current_context().find_root().params.get("verbose"))
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
-    selected = select_in(project, Selection(**selection), all_projects=all_projects)
+    chosen = select_in(project, Selection(**selection), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(
         overrides=overrides,
@@ -77,13 +77,19 @@ def run(  # noqa: PLR0913 - its options
         check=not no_check,
         working_tree=working_tree,
     )
-    orders = [(loaded, replace(order, names=names)) for loaded, names in selected]
+    running = RunReport(reporting, project.resolve() if all_projects else None, settings)
+    for root, problem in chosen.unusable.items():
+        running.refuse(root, problem)
+    orders = []
+    for loaded, names in chosen.projects:
+        with running.tolerant(loaded.root):
+            report.ask_about_isolation(loaded, replace(order, names=names), settings)
+            orders.append((loaded, replace(order, names=names)))
+    titled = len(orders) + len(chosen.unusable) > 1
     for loaded, order in orders:
-        report.ask_about_isolation(loaded, order, settings)
-    running = RunReport(reporting)
-    for loaded, order in orders:
-        with running.progress(loaded, titled=len(orders) > 1) as emit:
-            batch = app.run(loaded, order, settings, emit)
-        if running.show(batch) == EXIT_INTERRUPTED:
-            break
+        with running.tolerant(loaded.root):
+            with running.progress(loaded, titled=titled) as emit:
+                batch = app.run(loaded, order, settings, emit)
+            if running.show(batch) == EXIT_INTERRUPTED:
+                break
     return running.finish()

@@ -107,7 +107,8 @@ def only_measures(suite: ResolvedSuite) -> bool:
 def batch_outcome(batch: BatchResult) -> Outcome:
     """What an invocation means as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
-    return max((*map(run_outcome, batch.runs), *cut_short), default=Outcome.BROKEN)
+    unusable = (Outcome.BROKEN,) if batch.unusable_projects else ()
+    return max((*map(run_outcome, batch.runs), *cut_short, *unusable), default=Outcome.BROKEN)
 
 
 def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:

@@ -112,6 +112,8 @@ class BatchResult(Record):
     planned: int | None = None
     """Runs that it was to make; absent where that is not known any more."""
     runs: tuple[RunResult, ...]
+    unusable_projects: dict[str, SafeText] | None = None
+    """Of several projects, those that could not be run, and why; absent where all could."""
 
     @property
     def cost_usd(self) -> float:

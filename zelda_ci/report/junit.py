@@ -34,6 +34,7 @@ NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U
 def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
+    suites += [_unusable(project, why) for project, why in (report.batch.unusable_projects or {}).items()]
     if report.comparison:
         suites.append(_comparison(report))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
@@ -74,6 +75,12 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
         package=run.config.file,
         properties=dict(_properties(run, report)),
     )
+
+
+def _unusable(project: str, why: str) -> TestSuite:
+    case = TestCase("project", classname=project)
+    case.add_error_info(sentence(why), why, "project")
+    return TestSuite(project, [case])
 
 
 def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
