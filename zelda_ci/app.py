@@ -26,7 +26,6 @@ from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
-from zelda_ci.files import locks
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge, JudgePanel
@@ -38,9 +37,9 @@ from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement, evaluation
-from zelda_ci.pipeline.batch import Interruption, recover, run_batch
-from zelda_ci.pipeline.checking import Checker, CheckTools, about_the_tree, proxy_or_problem
+from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
+from zelda_ci.pipeline.invocation import invoke
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
@@ -102,7 +101,7 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
-        return anyio.run(_run, tools, _plan(suites, order), order.jobs, emit, preload, checker)
+        return anyio.run(invoke, tools, _plan(suites, order), order.jobs, emit, preload, checker)
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
@@ -375,39 +374,3 @@ def _tools(
         ),
         expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
     )
-
-
-async def _run(
-    tools: Tools,
-    plan: Sequence[PlannedRun],
-    jobs: int,
-    emit: Emit,
-    preload: threading.Thread,
-    checker: Checker | None,
-) -> BatchResult:
-    # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
-    # what the event loop imports by itself is no import of ours, and would not wait.
-    preload.start()
-    interruption = Interruption()
-    locks.on_wait.set(lambda sentence: emit(Warned(sentence)))
-    async with anyio.create_task_group() as group:
-        group.start_soon(interruption.heed_signals, emit)
-        group.start_soon(interruption.hasten)
-        await _prepare(tools, interruption, emit)
-        async with tools.proxy, tools.judging.proxy:
-            if checker:
-                await checking.check_first(checker, interruption, emit)
-            batch = await run_batch(plan, tools, emit, jobs=jobs, interruption=interruption)
-        group.cancel_scope.cancel()
-    return batch
-
-
-async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None:
-    """Look at what is tested and clean up after the dead, unless interrupted."""
-    async with anyio.create_task_group() as group:
-        group.start_soon(interruption.cancel, group.cancel_scope)
-        source = await tools.workspaces.inspect()
-        for sentence in about_the_tree(source):
-            emit(Warned(sentence))
-        await recover(tools, emit)
-        group.cancel_scope.cancel()

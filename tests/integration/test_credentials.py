@@ -45,10 +45,9 @@ WAYS = {
 
 def script(request: ApiRequest) -> Reply:
     if is_judge(request):
-        return answer(verdict(1, evidence=[{"where": "turn 2", "quote": "Done."}]))
-    return (
-        text("Done.") if request.tool_results else tool_call("Bash", {"command": "env; cat /proc/$PPID/environ; true"})
-    )
+        return answer(verdict(1, evidence=[{"where": "turn 1 call 1", "quote": "all is well"}]))
+    command = "cat README.md; env; cat /proc/$PPID/environ; true"
+    return text("Done.") if request.tool_results else tool_call("Bash", {"command": command})
 
 
 def is_proven(way: str, request: ApiRequest, host: str) -> bool:
@@ -74,7 +73,8 @@ def is_proven(way: str, request: ApiRequest, host: str) -> bool:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_session_and_its_judge_are_paid_with_it_and_the_session_never_sees_it(tmp_path: Path, way: str) -> None:
     variables, address, model = WAYS[way]
-    project = repository(tmp_path, {"zelda/test-look.yaml": SUITE.replace("MODEL", f"'{model}'")})
+    files = {"README.md": "all is well\n", "zelda/test-look.yaml": SUITE.replace("MODEL", f"'{model}'")}
+    project = repository(tmp_path, files)
     with ScriptedApi(script) as api:
         url = api.url + ("/v1" if way == "vertex" else "")
         done = run(["run"], project.path, environment(project, **{address: url}, **variables))

@@ -32,7 +32,7 @@ buildCommand: {json.dumps(knock(api.url))}
 testCommand: {json.dumps(knock(api.url))}
 """
         project = repository(place, {"README.md": "# Sample\n", "zelda/test-offline.yaml": suite})
-        done = zelda(project, "run", "--isolation", level, api=api.url)
+        done = zelda(project, "run", "--verbose", "--isolation", level, api=api.url)
     assert done.returncode == 0, done.stdout + done.stderr
     (call,) = [call for entry in transcript(project)["entries"] for call in entry.get("toolCalls", ())]
     assert call["output"] == "it is closed"

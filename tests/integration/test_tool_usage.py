@@ -55,7 +55,7 @@ def test_findings_are_checked_asked_for_again_and_counted_in_a_real_run(tmp_path
         return said_by_session
 
     with ScriptedApi(script) as api:
-        done = zelda(project, "run", api=api.url)
+        done = zelda(project, "run", "--verbose", api=api.url)
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = project.results.glob("runs/note-*/result.json")
     result = json.loads(file.read_bytes())["evaluations"]["toolUsage"]

@@ -120,15 +120,16 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose
 class RunReport:
     """Reports one `zelda run`: suites as they finish, then each project, then all of it for programs."""
 
-    def __init__(self, reporting: Reporting, top: Path | None, settings: EnvironmentSettings) -> None:
+    def __init__(self, reporting: Reporting, top: Path | None, settings: EnvironmentSettings, *, titled: bool) -> None:
         """How, and of which projects.
 
         Args:
             reporting: What was asked for.
             top: The folder below which all projects are run; absent where one is.
             settings: Whose secrets no message may show.
+            titled: Whether each project begins with its name.
         """
-        self._reporting, self._top = reporting, top
+        self._reporting, self._top, self._titled = reporting, top, titled
         self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
         self._unusable: dict[str, SafeText] = {}
@@ -141,7 +142,7 @@ class RunReport:
             sys.stdout = cast("TextIO", self._log.text)
 
     @contextmanager
-    def progress(self, loaded: LoadedProject, *, titled: bool) -> Iterator[Emit]:
+    def progress(self, loaded: LoadedProject) -> Iterator[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
         self._loaded, self._files_of = loaded, files_in(loaded.results_dir)
         self._suites = FinishedSuites(
@@ -151,7 +152,7 @@ class RunReport:
         plain = terminal.is_plain(console) or self._log is not None
         suites = None if self._reporting.printed else self._suites
         quiet = self._reporting.detail is Detail.QUIET
-        if titled:
+        if self._titled:
             click.echo(f"\nProject {self._name(loaded.root)}", file=console.file)
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
             for notice in loaded.notices:
@@ -247,9 +248,7 @@ class RunReport:
 
     def _qualified(self, run: RunResult, root: Path) -> RunResult:
         """Suites of different projects may have one name: told apart, by folder."""
-        folder = PurePosixPath(self._name(root))
-        file = (folder / run.config.file).as_posix()
-        return run.replace(suite=(folder / run.suite).as_posix(), config=run.config.model_copy(update={"file": file}))
+        return run.replace(suite=(PurePosixPath(self._name(root)) / run.suite).as_posix())
 
 
 def _for_programs(kind: str, batch: BatchResult) -> str:

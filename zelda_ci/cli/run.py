@@ -1,9 +1,9 @@
 """`zelda run`: suites in, results and a report out."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,7 +12,8 @@ from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
 
@@ -53,7 +54,10 @@ def run(  # noqa: PLR0913 - its options
     chosen_reporters: tuple[Reporter, ...],
     quiet: bool,
     as_json: bool,
-    **selection: Any,
+    names: tuple[str, ...],
+    tags: tuple[str, ...],
+    grep: str | None,
+    last_failed: bool,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
@@ -66,7 +70,7 @@ def run(  # noqa: PLR0913 - its options
     """
     verbose = bool(click.get_current_context().find_root().params.get("verbose"))
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
-    chosen = select_in(project, Selection(**selection), all_projects=all_projects)
+    chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(
         overrides=overrides,
@@ -77,19 +81,26 @@ def run(  # noqa: PLR0913 - its options
         check=not no_check,
         working_tree=working_tree,
     )
-    running = RunReport(reporting, project.resolve() if all_projects else None, settings)
+    several = len(chosen.projects) + len(chosen.unusable) > 1
+    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=several)
     for root, problem in chosen.unusable.items():
         running.refuse(root, problem)
-    orders = []
-    for loaded, names in chosen.projects:
-        with running.tolerant(loaded.root):
-            report.ask_about_isolation(loaded, replace(order, names=names), settings)
-            orders.append((loaded, replace(order, names=names)))
-    titled = len(orders) + len(chosen.unusable) > 1
+    _run_each([(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects], settings, running)
+    return running.finish()
+
+
+def _run_each(
+    orders: Sequence[tuple[LoadedProject, RunOrder]], settings: EnvironmentSettings, running: RunReport
+) -> None:
+    """One project after the other, and every question before the first."""
+    ready = []
     for loaded, order in orders:
         with running.tolerant(loaded.root):
-            with running.progress(loaded, titled=titled) as emit:
+            report.ask_about_isolation(loaded, order, settings)
+            ready.append((loaded, order))
+    for loaded, order in ready:
+        with running.tolerant(loaded.root):
+            with running.progress(loaded) as emit:
                 batch = app.run(loaded, order, settings, emit)
             if running.show(batch) == EXIT_INTERRUPTED:
-                break
-    return running.finish()
+                return
