@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
-from zelda_ci.judge.base import Judge, JudgePanel
+from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
@@ -36,10 +36,10 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
-from zelda_ci.pipeline import access, checking, confinement, evaluation
+from zelda_ci.pipeline import access, checking, confinement
 from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
-from zelda_ci.pipeline.invocation import invoke
+from zelda_ci.pipeline.invocation import invoke, rejudge_each
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
@@ -92,11 +92,12 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     """
     selected = _selected(loaded, order, settings)
     suites = [suite.resolved for suite in selected]
+    _tell_notices(loaded, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     tools = _tools(loaded, order, suites, settings, emit, ground)
     checker = None
-    if order.check and not order.replay and settings.environ.get("ZELDA_NO_CHECK") != "1":
+    if order.check and not order.replay and not _skips_checks(settings):
         checker = Checker(selected, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
@@ -114,6 +115,7 @@ def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings,
     """
     selected = _selected(loaded, order, settings)
     suites = [suite.resolved for suite in selected]
+    _tell_notices(loaded, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
@@ -123,6 +125,15 @@ def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings,
         return anyio.run(checking.checked, checker)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def _tell_notices(loaded: LoadedProject, emit: Emit) -> None:
+    for notice in loaded.notices:
+        emit(Warned(notice))
+
+
+def _skips_checks(settings: EnvironmentSettings) -> bool:
+    return settings.environ.get("ZELDA_NO_CHECK") == "1"
 
 
 def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
@@ -170,9 +181,15 @@ def _of_environment(settings: EnvironmentSettings) -> Overrides:
 
 
 def rejudge(
-    loaded: LoadedProject, names: Sequence[str], overrides: Overrides, settings: EnvironmentSettings, emit: Emit
+    loaded: LoadedProject,
+    names: Sequence[str],
+    overrides: Overrides,
+    settings: EnvironmentSettings,
+    emit: Emit,
+    *,
+    check: bool = True,
 ) -> BatchResult:
-    """Judge stored runs again, one after the other.
+    """Judge stored runs again, one after the other; first see whether the judge answers, if that is wanted.
 
     Raises:
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
@@ -183,7 +200,9 @@ def rejudge(
     run_ids = dict.fromkeys(references.find_run(stored, name) for name in names)
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
     try:
-        return anyio.run(_rejudge, runs, judging, overrides, emit)
+        return anyio.run(
+            partial(rejudge_each, runs, judging, overrides, emit, check=check and not _skips_checks(settings))
+        )
     except BaseExceptionGroup as group:
         raise _first(group) from group
 
@@ -196,15 +215,6 @@ def judge_factory(suite: ResolvedSuite, overrides: Overrides, settings: Environm
     """
     today = apply(suite, overrides.above(_of_environment(settings)))
     return _judging(LiveMode(access.of_judge(today.gateway_url, settings)), Redactor(settings.secrets()))
-
-
-async def _rejudge(runs: Sequence[FinishedRun], judging: JudgeFactory, overrides: Overrides, emit: Emit) -> BatchResult:
-    started_at = datetime.now(UTC)
-    async with judging.proxy:
-        results = [await evaluation.rejudge(run, judging, emit, overrides) for run in runs]
-    return BatchResult(
-        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
-    )
 
 
 def _preload(*, live: bool, judged: bool) -> None:
@@ -272,7 +282,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
         forms = metrics.forms(suite.metrics)
         judges = [
             anthropic_judge.AnthropicJudge(replace(access, model=model), redact, _price, notify, forms=forms)
-            for model in suite.judge.models or (suite.judge_model,)
+            for model in models_of(suite)
         ]
         return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))
 

@@ -252,3 +252,59 @@ def test_of_suites_with_the_same_setup_only_what_is_new_is_tried(tmp_path: Path)
         assert tried("one") == ["setup", "build", "one", *session]
         assert tried("two")[:-4] == ["setup", "build", "two"]
         assert tried("one", "two") == [*session, *session[:-1], "two"]
+
+
+def test_every_judge_of_a_panel_is_asked(tmp_path: Path) -> None:
+    panel = "judge: {models: [claude-opus-5-5, claude-haiku-4-5]}\nacceptanceCriteria: [It is done.]\n"
+    project = project_with(tmp_path, one=suite() + panel)
+    with ScriptedApi([]) as api:
+        done = zelda(project, "check", "--json", api=api.url)
+    judges = [row["about"] for row in rows(done) if row["subject"] == "judge"]
+    assert judges == ["claude-opus-5-5", "claude-haiku-4-5"]
+    assert len(api.checks) == 3
+
+
+def test_a_broken_suite_does_not_keep_another_from_being_checked_or_calibrated(tmp_path: Path) -> None:
+    project = project_with(tmp_path, good=suite(), bad="promt: typo\n")
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        checked = zelda(project, "check", "good", api=api.url)
+        measured = zelda(project, "calibrate", "good", "--trials", "2", api=api.url)
+    assert (checked.returncode, measured.returncode) == (0, 0), checked.stderr + measured.stderr
+    for done in (checked, measured):
+        assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_the_noise_of_files_that_are_not_committed_can_be_measured(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite())
+    project.write({"README.md": "# Not committed\n"})
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        done = zelda(project, "calibrate", "one", "--trials", "2", "--working-tree", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {result["source"]["parent"] for result in results(project)} == {project.git("rev-parse", "HEAD")}
+
+
+def judged_once(tmp_path: Path) -> Project:
+    """A project with a stored run whose judge could not be reached."""
+    criteria = "acceptanceCriteria: [It is done.]\nmetrics: {toolUsage: false}\n"
+    project = project_with(tmp_path, one=suite() + criteria)
+    with ScriptedApi([text("Done."), http_error(403, "not now")]) as api:
+        assert zelda(project, "run", "--no-check", api=api.url).returncode == 2
+    return project
+
+
+def test_a_judge_that_refuses_is_told_before_anything_is_judged_again(tmp_path: Path) -> None:
+    project = judged_once(tmp_path)
+    before = results(project)
+    with ScriptedApi([], check=http_error(401, "invalid x-api-key")) as api:
+        done = zelda(project, "rejudge", "latest", "--judge-model", "claude-opus-5-5", api=api.url)
+    assert [request.body["model"] for request in api.checks] == ["claude-opus-5-5"]
+    assert not api.requests
+    assert done.returncode == 2
+    expected = "judge claude-opus-5-5: the credential is not accepted (HTTP 401: invalid x-api-key)."
+    assert expected in " ".join(done.stderr.split())
+    assert "--no-check" in done.stderr
+    assert results(project) == before
+    with ScriptedApi([http_error(401, "invalid x-api-key")]) as api:
+        unchecked = zelda(project, "rejudge", "latest", "--no-check", api=api.url)
+    assert not api.checks
+    assert unchecked.returncode == 2

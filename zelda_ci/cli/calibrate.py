@@ -41,6 +41,7 @@ ENOUGH = 10
 @options.overrides("calibrate")
 @options.unsafe
 @options.no_check
+@options.working_tree
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; progress goes to standard error.")
 def calibrate(  # noqa: PLR0913 - its options
     overrides: Overrides,
@@ -53,6 +54,7 @@ def calibrate(  # noqa: PLR0913 - its options
     replay: Path | None,
     unsafe: bool,
     no_check: bool,
+    working_tree: bool,
     as_json: bool,
 ) -> None:
     """Measure how much a suite varies when nothing changes.
@@ -61,17 +63,25 @@ def calibrate(  # noqa: PLR0913 - its options
     how large a change must be for 1, 3, 5 or 10 trials to separate it from noise. The result is stored under
     .zelda/calibration/, and `zelda compare` quotes it.
 
-    Each trial is a session: it needs ANTHROPIC_API_KEY and costs money. --stored needs neither.
+    Each trial is a session: it needs ANTHROPIC_API_KEY or another credential, and costs money. --stored needs neither.
     """
     if stored:
-        if trials or replay:
+        if trials or replay or working_tree:
             hint = "Give --stored to run nothing, or the others to run."
-            raise ConfigError("--stored excludes --trials and --replay.", hint=hint, code="USAGE")
+            raise ConfigError("--stored excludes --trials, --replay and --working-tree.", hint=hint, code="USAGE")
         results_dir = results_folder(project)
         runs = stored_trials(RunHistory(results_dir), suite)
     else:
         overrides = replace(overrides, trials=Given(trials or ENOUGH, "option", "--trials"))
-        order = RunOrder([suite], overrides=overrides, jobs=jobs, replay=replay, unsafe=unsafe, check=not no_check)
+        order = RunOrder(
+            [suite],
+            overrides=overrides,
+            jobs=jobs,
+            replay=replay,
+            unsafe=unsafe,
+            check=not no_check,
+            working_tree=working_tree,
+        )
         suite, results_dir, runs = _run(project, order, as_json=as_json)
     calibration = calibrate_suite(suite, runs)
     path = Calibrations(results_dir).save(calibration)
@@ -84,7 +94,7 @@ def calibrate(  # noqa: PLR0913 - its options
 
 def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, tuple[RunResult, ...]]:
     """The suite's name, the results folder and the new runs."""
-    loaded = app.load(project)
+    loaded = app.load(project, order.names)
     names = [chosen.resolved.name for chosen in select(loaded.suites, order.names)]
     if len(names) != 1:
         raise ConfigError(f"{order.names[0]} is more than one suite.", hint="Calibrate one at a time.", code="USAGE")

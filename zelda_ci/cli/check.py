@@ -8,7 +8,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import options, report
+from zelda_ci.cli import completion, options, report
 from zelda_ci.config.settings import read_environment
 from zelda_ci.overrides import Overrides
 from zelda_ci.report import terminal
@@ -20,7 +20,7 @@ from zelda_ci.report.terminal.pages import print_checks
     epilog="Examples: `zelda check` looks at everything; `zelda check rest-endpoint --json` looks at one suite, for "
     "programs. Exit codes: 0 a run can begin, 2 something has to be mended first."
 )
-@click.argument("names", nargs=-1, metavar="[SUITE]...")
+@click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @options.project
 @click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
 @options.overrides("check")
@@ -45,7 +45,7 @@ def check(  # noqa: PLR0913 - its options
 
     `zelda run`, `zelda calibrate` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
-    loaded = app.load(project)
+    loaded = app.load(project, names)
     order = RunOrder(names, tags, overrides, unsafe=unsafe, working_tree=working_tree)
     settings = read_environment(os.environ)
     report.ask_about_isolation(loaded, order, settings)

@@ -18,17 +18,19 @@ from zelda_ci.overrides import Overrides
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
 @options.project
 @options.overrides("rejudge")
+@options.no_check
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, as_json: bool) -> int:
+def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_check: bool, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
     RUN is the id of a run (a folder in .zelda/runs), the beginning of one, or `latest`. The judge reads transcript and
     patch as they were stored, with the configuration of the run, and result.json is rewritten. A failure never
     replaces an existing verdict.
 
-    The judge needs ANTHROPIC_API_KEY, or PORTKEY_API_KEY if a gateway is configured, and costs money.
+    The judge needs ANTHROPIC_API_KEY or another credential, or PORTKEY_API_KEY if a gateway is configured, and costs
+    money. The smallest request shows first whether it answers.
     """
     loaded = app.load(project)
     with report.progress(as_json=as_json) as emit:
-        batch = app.rejudge(loaded, runs, overrides, read_environment(os.environ), emit)
+        batch = app.rejudge(loaded, runs, overrides, read_environment(os.environ), emit, check=not no_check)
     return report.show(batch, loaded.results_dir, as_json=as_json)

@@ -20,7 +20,7 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError, ZeldaError
-from zelda_ci.events import Emit, Warned
+from zelda_ci.events import Emit
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Annotation, Log, worst
@@ -155,8 +155,6 @@ class RunReport:
         if self._titled:
             click.echo(f"\nProject {self._name(loaded.root)}", file=console.file)
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
-            for notice in loaded.notices:
-                emit(Warned(notice))
             yield emit
 
     def show(self, batch: BatchResult) -> int:

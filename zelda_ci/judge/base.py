@@ -10,6 +10,7 @@ import anyio
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.session import Usage
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.redact import SafeText
@@ -168,6 +169,11 @@ def problems_of(problem: ValidationError) -> str:
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
     sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
     return "; ".join(sentences)
+
+
+def models_of(suite: ResolvedSuite) -> tuple[str, ...]:
+    """The models that judge a suite: a panel, or one."""
+    return suite.judge.models or (suite.judge_model,)
 
 
 @dataclass(frozen=True)

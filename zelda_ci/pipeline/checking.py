@@ -19,6 +19,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
+from zelda_ci.judge.base import models_of
 from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -121,7 +122,7 @@ class Checker:
         judged: dict[tuple[str, str], set[str]] = {}
         for suite in (each.resolved for each in self.suites):
             models = [("model", self.tools.session, model) for model in _session_models(suite)]
-            models += [("judge", self.tools.judge, suite.judge_model)] if metrics.ask_judge(suite.metrics) else []
+            models += [("judge", self.tools.judge, model) for model in judge_models(suite)]
             for subject, proxy, model in models:
                 address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
                 wanted.setdefault((address, model), (subject, proxy, set()))[2].add(suite.name)
@@ -209,6 +210,11 @@ def failure(subject: str, about: SafeText, problem: ZeldaError, redact: Redactor
 
 def _session_models(suite: ResolvedSuite) -> Iterable[str]:
     return dict.fromkeys([suite.execution.model, *suite.execution.extra_models])
+
+
+def judge_models(suite: ResolvedSuite) -> Iterable[str]:
+    """Those that judge its runs."""
+    return models_of(suite) if metrics.ask_judge(suite.metrics) else ()
 
 
 def _surroundings(suite: ResolvedSuite) -> str:
@@ -345,8 +351,24 @@ async def check_first(checker: Checker, interruption: Interruption, emit: Emit) 
         report = await checker.report()
         group.cancel_scope.cancel()
     if report:
-        refuse(report)
-        # Of the files that are not committed, and of the isolation, it is said in any case.
-        for check in report.warnings:
-            if check.subject not in {"git", "isolation"}:
-                emit(Warned(sentence_of(check)))
+        _heed(report, emit)
+
+
+def _heed(report: CheckReport, emit: Emit) -> None:
+    refuse(report)
+    # Of the files that are not committed, and of the isolation, it is said in any case.
+    for check in report.warnings:
+        if check.subject not in {"git", "isolation"}:
+            emit(Warned(sentence_of(check)))
+
+
+async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, redact: Redactor, emit: Emit) -> None:
+    """Ask each judge of these suites for one token.
+
+    Raises:
+        ConfigError: One of them would not answer.
+    """
+    began = time.monotonic()
+    models = dict.fromkeys(model for suite in suites for model in judge_models(suite))
+    checks = [_of_probe("judge", redact(model), await proxy.probe(model), redact) for model in models]
+    _heed(CheckReport(checks=tuple(checks), seconds=time.monotonic() - began), emit)
