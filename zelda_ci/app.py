@@ -197,7 +197,7 @@ def rejudge(
     # The gateway is today's, whatever the run was judged through.
     judging = judge_factory(loaded.suites[0].resolved, overrides, settings)
     stored = RunHistory(loaded.results_dir)
-    run_ids = dict.fromkeys(references.find_run(stored, name) for name in names)
+    run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
     try:
         return anyio.run(

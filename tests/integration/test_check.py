@@ -305,6 +305,6 @@ def test_a_judge_that_refuses_is_told_before_anything_is_judged_again(tmp_path: 
     assert "--no-check" in done.stderr
     assert results(project) == before
     with ScriptedApi([http_error(401, "invalid x-api-key")]) as api:
-        unchecked = zelda(project, "rejudge", "latest", "--no-check", api=api.url)
-    assert not api.checks
+        unchecked = zelda(project, "rejudge", before[0]["batchId"], "--no-check", api=api.url)
+    assert (len(api.checks), len(api.requests)) == (0, 1)
     assert unchecked.returncode == 2

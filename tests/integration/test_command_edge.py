@@ -1,5 +1,7 @@
 """The edge of the command line: help that teaches, failures in a sentence, details where they belong."""
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -137,7 +139,9 @@ def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_la
     [
         ("zelda co", {"compare", "completion"}),
         ("zelda run al", {"alpha"}),
-        ("zelda show ", {"latest", "latest~1", "batch-1", "alpha-2026-02-13T14-30-00"}),
+        ("zelda check al", {"alpha"}),
+        ("zelda show ", {"latest", "latest~1", "latest:alpha", "batch-1", "alpha-2026-02-13T14-30-00"}),
+        ("zelda rejudge latest:", {"latest:alpha"}),
         ("zelda compare ba", {"batch-1"}),
     ],
 )
@@ -148,6 +152,38 @@ def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, 
     done = run([], project.path, environment(project, **asked))
     assert (done.returncode, done.stderr) == (0, "")
     assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        # As bash hands them on: for it a colon is a word of its own.
+        (["show", "latest", ":", "al"], {"alpha"}),
+        (["show", "latest", ":"], {"alpha", "beta"}),
+        (["compare", "latest", ":", "beta", "latest", ":", "be"], {"beta"}),
+        (["show", "latest:al"], {"latest:alpha"}),
+        (["show", "lat"], {"latest", "latest~1", "latest:alpha", "latest:beta"}),
+    ],
+)
+def test_bash_itself_completes_names_with_a_colon(tmp_path: Path, words: list[str], offered: set[str]) -> None:
+    project = repository(tmp_path, {"README.md": "#\n"})
+    store(project.results)
+    store(project.results, "beta", 1)
+    command = project.home / "zelda"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    command.chmod(0o755)
+    asked = f'COMP_WORDS=(zelda {shlex.join(words)}); COMP_CWORD={len(words)}; _zelda_completion zelda; printf "%s\\n"'
+    environ = environment(project) | {"PATH": f"{project.home}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f'eval "$(zelda completion bash)"; {asked} "${{COMPREPLY[@]}}"'],
+        cwd=project.path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert set(done.stdout.split()) == offered, done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -3,7 +3,13 @@
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, shell_complete
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    get_completion_class,
+    shell_complete,
+)
 
 from zelda_ci.cli.commands import zelda
 from zelda_ci.config import discovery
@@ -14,6 +20,32 @@ from zelda_ci.storage.history import RunHistory
 
 VARIABLE = "_ZELDA_COMPLETE"
 MAX_OFFERED = 200
+
+
+class Bash(BashComplete):
+    """Bash takes a colon for a word of its own, and puts what is offered behind it."""
+
+    behind = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before, and the one that is being typed, as the user sees them."""
+        args, last = super().get_completion_args()
+        words: list[str] = []
+        for word in [*args, last]:
+            if words and (word == ":" or words[-1].endswith(":")):
+                words[-1] += word
+            else:
+                words.append(word)
+        *before, typed = words
+        self.behind = typed[: len(typed) - len(last.removeprefix(":"))]
+        return before, typed
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """One that is offered, from behind the colon on."""
+        return f"{item.type},{item.value.removeprefix(self.behind)}"
+
+
+add_completion_class(Bash, "bash")
 
 
 @click.command(
@@ -54,6 +86,7 @@ def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comple
         return []
     batches = {run.batch_id: f"batch of {run.started_at:%Y-%m-%d %H:%M} UTC" for run in stored}
     items = {"latest": "the newest", "latest~1": "the one before"} if stored else {}
+    items |= {f"latest:{run.suite}": f"the newest of {run.suite}" for run in stored}
     items |= {**batches, **{run.run_id: run.outcome for run in stored}}
     offered = [CompletionItem(name, help=meaning) for name, meaning in items.items() if name.startswith(incomplete)]
     return offered[:MAX_OFFERED]

@@ -23,9 +23,9 @@ from zelda_ci.overrides import Overrides
 def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_check: bool, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
-    RUN is the id of a run (a folder in .zelda/runs), the beginning of one, or `latest`. The judge reads transcript and
-    patch as they were stored, with the configuration of the run, and result.json is rewritten. A failure never
-    replaces an existing verdict.
+    RUN is the id of a run (a folder in .zelda/runs) or of a batch, the beginning of one, or `latest`. The judge reads
+    transcript and patch as they were stored, with the configuration of the run, and result.json is rewritten. A
+    failure never replaces an existing verdict.
 
     The judge needs ANTHROPIC_API_KEY or another credential, or PORTKEY_API_KEY if a gateway is configured, and costs
     money. The smallest request shows first whether it answers.
