@@ -134,3 +134,20 @@ def test_a_folder_without_git_is_copied_without_what_is_ignored_or_may_hold_cred
     for absent in ("./a.log", "out.txt", name):
         assert absent not in seen
     assert name in done.stdout
+
+
+def test_what_is_read_as_it_lies_there_is_not_said_to_be_left_out(tmp_path: Path) -> None:
+    """The configuration, suites and prompts that a newcomer has just written, in folders that git does not know yet."""
+    committed = {"README.md": "#\n", "app/main.py": "print(1)\n", "app/zelda/ask.md": "Hello.\n"}
+    project = repository(tmp_path, committed, name="mono")
+    app = Project(project.path / "app", project.home, project.environ)
+    prompted = "promptFile: ask.md\nmetrics: {toolUsage: false}\nexecution: {maxTurns: 2}\n"
+    app.write({"zelda.config.yaml": "trials: 1\n", "zelda/api/test-look.yaml": SUITE, "zelda/test-ask.yaml": prompted})
+    app.write({"zelda/ask.md": "Look around.\n"})
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        done = run(["run"], app.path, environment(app, api.url))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "uncommitted" not in done.stdout
+        app.write({"main.py": "print(2)\n", "zelda/notes.txt": "not a suite\n"})
+        done = run(["run", "look"], app.path, environment(app, api.url))
+    assert "2 uncommitted files will not be tested: app/main.py, app/zelda/notes.txt. Commit" in " ".join(done.stdout.split())

@@ -1,6 +1,6 @@
 """The isolated copy of a project in which one session works, and how its processes are isolated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args
@@ -110,6 +110,11 @@ class SuiteFinder(Protocol):
     @property
     def key(self) -> str:
         """The same for two that find the same."""
+        ...
+
+    @property
+    def from_disk(self) -> Collection[str]:
+        """Files of the project that no session sees, and that are the same whatever commit is tested."""
         ...
 
     def reads(self, name: str) -> bool:

@@ -1,7 +1,7 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +48,10 @@ class Project:
         return self.folder.relative_to(self.repository.top) if self.repository else Path()
 
 
-async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str]) -> Project:
-    """Find out what is tested, which `check_committed` is to confirm.
+async def inspect(
+    project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str], *, own: Collection[str] = ()
+) -> Project:
+    """Find out what is tested, which `check_committed` is to confirm; `own` files of the project are no part of it.
 
     Raises:
         WorkspaceError: It cannot be: no commit, a bare repository, a folder that is not committed, …
@@ -62,7 +64,7 @@ async def inspect(project: Path, results_dir: Path, plumbing: Git, environ: Mapp
         return Project(folder, WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False))
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
-    source = await _source(repository, results_dir, git.for_status(ask, environ))
+    source = await _source(repository, results_dir, git.for_status(ask, environ), own)
     return Project(folder, source, repository)
 
 
@@ -112,13 +114,14 @@ def _setting(entry: str) -> tuple[str, str]:
     return name, value if "\n" in entry else "true"
 
 
-async def _source(repository: Repository, results_dir: Path, ask: Git) -> WorkspaceSource:
+async def _source(repository: Repository, results_dir: Path, ask: Git, own: Collection[str]) -> WorkspaceSource:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
-    Zelda's own results do not count, nor what happened inside submodules. No command that the user has configured is
-    run: a file under a content filter is compared as it is, and counts as changed if git is in doubt about it.
+    Zelda's own results do not count, nor suites and configuration, which are read as they lie there, nor what happened
+    inside submodules. No command that the user has configured is run: a file under a content filter is compared as it
+    is, and counts as changed if git is in doubt about it.
     """
-    pathspecs = all_but(results_dir, repository.top)
+    pathspecs = [*all_but(results_dir, repository.top), *(f":(exclude,literal){name}" for name in sorted(own))]
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
     status = await (await without_commands(ask))("status", *options, "--", *pathspecs)
     lines = status.split(b"\0")

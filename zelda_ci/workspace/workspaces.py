@@ -120,7 +120,8 @@ class Workspaces:
         return self._inspected
 
     async def _found(self) -> Project:
-        project = await source.inspect(self._project, self._results, self._plumbing, self._environ)
+        own = self._finder.from_disk if self._finder else ()
+        project = await source.inspect(self._project, self._results, self._plumbing, self._environ, own=own)
         if self._working_tree:
             home = location.project_folder(self._base, project.identity)
             ask = git.for_status(self._plumbing, self._environ)
