@@ -71,6 +71,8 @@ class Warned:
 
     message: str
     run_id: str | None = None
+    output: str = ""
+    """Lines of a command that belong to it."""
 
 
 @dataclass(frozen=True)

@@ -150,4 +150,6 @@ def test_what_is_read_as_it_lies_there_is_not_said_to_be_left_out(tmp_path: Path
         assert "uncommitted" not in done.stdout
         app.write({"main.py": "print(2)\n", "zelda/notes.txt": "not a suite\n"})
         done = run(["run", "look"], app.path, environment(app, api.url))
-    assert "2 uncommitted files will not be tested: app/main.py, app/zelda/notes.txt. Commit" in " ".join(done.stdout.split())
+    assert "2 uncommitted files will not be tested: app/main.py, app/zelda/notes.txt. Commit" in " ".join(
+        done.stdout.split()
+    )

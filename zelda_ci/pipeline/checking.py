@@ -305,7 +305,7 @@ def refuse(report: CheckReport) -> None:
     """
     if not report.failures:
         return
-    lines = [sentence_of(check) for check in report.failures]
+    lines = ["\n".join([sentence_of(check), *_last_lines(check)]) for check in report.failures]
     hints = list(dict.fromkeys(check.hint for check in report.failures if check.hint))
     raise ConfigError(
         "\n".join(lines), hint="\n".join([*hints, f"Nothing was run and nothing spent. {SKIP}"]), code="CHECK_FAILED"
@@ -313,13 +313,15 @@ def refuse(report: CheckReport) -> None:
 
 
 def sentence_of(check: Check) -> str:
-    """A check that did not go well: where, what, why, and the last lines that were printed."""
+    """A check that did not go well: where, what and why."""
     # A command's message names it already.
     what = "" if check.origin else f"{check.subject} {check.about}: "
     where = f"{check.origin}: " if check.origin else ""
-    last = (check.output or "").splitlines()[-MAX_PRINTED:]
-    printed = "".join(f"\n{line}" for line in last)
-    return f"{where}{what}{check.message or 'failed'}{printed}"
+    return f"{where}{what}{check.message or 'failed'}"
+
+
+def _last_lines(check: Check) -> Sequence[str]:
+    return (check.output or "").splitlines()[-MAX_PRINTED:]
 
 
 def proxy_or_problem(mode: Callable[[], Mode], redact: Redactor) -> ModelProxy | ZeldaError:
@@ -359,7 +361,7 @@ def _heed(report: CheckReport, emit: Emit) -> None:
     # Of the files that are not committed, and of the isolation, it is said in any case.
     for check in report.warnings:
         if check.subject not in {"git", "isolation"}:
-            emit(Warned(sentence_of(check)))
+            emit(Warned(sentence_of(check), output="\n".join(_last_lines(check))))
 
 
 async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, redact: Redactor, emit: Emit) -> None:

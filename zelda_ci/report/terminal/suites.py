@@ -19,6 +19,9 @@ from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_head, print_suite
 from zelda_ci.report.text import sentence, visible
 
+# Of a command's output, in a warning.
+MAX_LINE_LENGTH = 300
+
 
 class FinishedSuites:
     """Prints the report of each suite as soon as its last trial is over."""
@@ -88,6 +91,8 @@ def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
             about = f"{label}: " if label else ""
             mark = page.style.write("warning ", STYLES[Tone.WARN])
             page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
+            for line in event.output.splitlines():
+                page.beside(Text("         "), (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM),))
     page.show()
 
 
