@@ -1,9 +1,11 @@
 """A run after which the developer's tree is not what it was says so, at whatever level it happened."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import the_result, zelda
+from tests.support.command import COMMAND, environment, the_result, zelda
+from tests.support.patience import PATIENCE
 from tests.support.projects import repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 
@@ -34,3 +36,15 @@ def test_at_the_best_level_there_is_nothing_to_tell(tmp_path):
     assert tripwire["entries"] > 10
     assert not tripwire.get("changes")
     assert "changed while" not in output
+
+
+def test_what_zelda_prints_into_a_file_of_the_project_is_no_finding(tmp_path):
+    project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-tidy.yaml": SUITE % "auto"})
+    log, errors = project.path / "run.log", project.path / "errors.log"
+    with ScriptedApi([text("Done.")]) as api, log.open("w") as out, errors.open("w") as err:
+        command = [*COMMAND, "run"]
+        environ = environment(project, api.url)
+        subprocess.run(command, cwd=project.path, env=environ, stdout=out, stderr=err, timeout=PATIENCE, check=True)
+    assert "PASS" in log.read_text() or "MEASURED" in log.read_text()
+    assert "changed while" not in log.read_text() + errors.read_text()
+    assert not the_result(project)["isolation"]["tripwire"].get("changes")

@@ -7,8 +7,9 @@ the developer's own work shows as well.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_IFMT, S_IFREG, S_ISDIR
 from time import monotonic
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ class WatchedCheckout:
     def __init__(self, folders: Sequence[Path], without: Sequence[Path]) -> None:
         """Look at everything in `folders` (absolute), but not in `without`; blocks while it does."""
         self._folders, self._without = _outermost(folders), frozenset(map(os.fsencode, without))
+        self._outputs = frozenset(_outputs())
         self._before = self._scan()
 
     def compare(self, redact: Redactor) -> CheckoutReport:
@@ -66,13 +68,23 @@ class WatchedCheckout:
         stamps: dict[bytes, TreeStamp] = {}
         for folder in self._folders:
             stamps |= stamped_below(os.fsencode(folder), self._without)
-        return stamps
+        # What Zelda prints grows where it was told to print it.
+        return {path: stamp for path, stamp in stamps.items() if stamp.inode not in self._outputs}
 
     def _named(self, path: bytes) -> str:
         """Relative to the first folder: the others lie outside it only where a work tree is linked."""
         place = os.fsdecode(path)
         first = os.fspath(self._folders[0])
         return os.path.relpath(place, first) if place == first or place.startswith(first + os.sep) else place
+
+
+def _outputs() -> Iterator[int]:
+    """The files that standard output and error of this process go to."""
+    for number in (1, 2):
+        with suppress(OSError):
+            status = os.fstat(number)
+            if S_IFMT(status.st_mode) == S_IFREG:
+                yield status.st_ino
 
 
 def _outermost(folders: Sequence[Path]) -> Sequence[Path]:
