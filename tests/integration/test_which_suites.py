@@ -133,6 +133,10 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
     stored = [project.path / "packages" / name / ".zelda/runs" for name in ("api", "web")]
     assert [len(list(folder.glob("*/result.json"))) for folder in stored] == [1, 1]
     assert output.index("Project packages/api") < output.index("Project packages/web")
+    assert "Projects packages/api MEASURED · packages/web MEASURED · exit code 0" in " ".join(output.split())
+    above = zelda(project, "check")
+    assert "there are projects below: packages/api, packages/web" in " ".join(above.stderr.split())
+    assert "--all-projects" in above.stderr
     code, output = run(project, "--all-projects", "page", "--reporter", "junit=out.xml")
     assert code == 0, output
     assert "Project" not in output.replace("Projects", "")
@@ -182,11 +186,13 @@ def test_projects_that_cannot_be_run_are_named_and_the_others_run(tmp_path: Path
             *("--reporter=junit=out.xml", "--reporter=json=out.json"),
             api=api.url,
             ZELDA_NO_CHECK="",
+            COLUMNS="200",
         )
     output = done.stdout + done.stderr
     assert done.returncode == 2, output
     assert done.stderr.count(message) == 1
-    assert " ".join(done.stdout.splitlines()[-1].split()) == "3 projects: 2 were run, 1 could not be: packages/aaa"
+    parts = ("packages/api MEASURED", "packages/web MEASURED", "packages/aaa could not be run", "exit code 2")
+    assert " ".join(done.stdout.partition("Projects")[2].split()) == " · ".join(parts)
     for name in ("api", "web"):
         assert len(list((project.path / "packages" / name / ".zelda/runs").glob("*/result.json"))) == 1
     suites = {suite.get("name"): suite for suite in ET.parse(project.path / "out.xml").getroot()}
@@ -206,7 +212,7 @@ def test_where_no_project_can_be_run_each_says_why_once(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("invalid x-api-key") == 1
     assert "the same as packages/api" in done.stderr
-    assert "3 projects: none could be run" in done.stderr
+    assert done.stderr.count("could not be run") == 3
     batch = json.loads(done.stdout)
     assert batch["runs"] == []
     assert sorted(batch["unusableProjects"]) == ["packages/aaa", "packages/api", "packages/web"]

@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TextIO, cast
 
 import click
+from rich.text import Text
 
 from zelda_ci.cli import debug_log, report
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
@@ -29,8 +29,10 @@ from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.gate import gate_sentences
+from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Detail, RunFiles
+from zelda_ci.report.model import Cell, Detail, RunFiles, Tone
+from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_closing
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, visible
@@ -220,13 +222,17 @@ class RunReport:
         return self._code
 
     def _close(self) -> None:
-        """Of several projects, say how many were run."""
-        if not self._unusable:
+        """Of several projects, say what became of each: the last summary speaks of the last alone."""
+        if not self._titled:
             return
-        ran, total = len(self._batches), len(self._batches) + len(self._unusable)
-        was = f"{ran} {'was' if ran == 1 else 'were'} run, {total - ran} could not be" if ran else "none could be run"
-        text = f"\n {numbers.format_count(total, 'project')}: {was}: {', '.join(self._unusable)}"
-        click.echo(text, err=self._reporting.printed is not None)
+        outcomes = [VERDICTS[batch_outcome(batch)] for _, batch in self._batches]
+        names = [self._name(loaded.root) for loaded, _ in self._batches]
+        cells = [Cell(f"{name} {verdict.text}", verdict.tone) for name, verdict in zip(names, outcomes, strict=True)]
+        cells += [Cell(f"{name} could not be run", Tone.BAD) for name in self._unusable]
+        page = Page(terminal.open_console(sys.stderr if self._reporting.printed else sys.stdout))
+        page.line(Text())
+        page.beside(Text("  Projects  "), (*cells, Cell(f"exit code {self._code}")))
+        page.show()
 
     def _together(self) -> BatchResult:
         """The runs of several projects as those of one invocation."""

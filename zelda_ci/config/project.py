@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from zelda_ci.config import document, suite_file, validation
-from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, suite_files
+from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, projects, suite_files
 from zelda_ci.config.document import ConfigDocument, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
@@ -17,6 +18,7 @@ from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.errors import ConfigError
 
 DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
+MAX_NAMED = 5
 _MISNAMED = frozenset(
     {
         "zelda.config.yaml",  # in another case
@@ -52,6 +54,13 @@ def misnamed_config(root: Path) -> ConfigProblem | None:
 
 def no_suites(root: Path, test_dir: str) -> ConfigProblem:
     """Says how to make one: zero suites is never green."""
+    if below := list(islice((path for path in projects(root) if path != root), MAX_NAMED + 1)):
+        listing = ", ".join(path.relative_to(root).as_posix() for path in below[:MAX_NAMED])
+        more = " and more" if len(below) > MAX_NAMED else ""
+        message = (
+            f"there are projects below: {listing}{more}. `zelda run --all-projects` runs them; --project takes one"
+        )
+        return config_problem(test_dir, None, f"holds no suites, but {message}")
     exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
     what = "holds no suites" if exists else "does not exist, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
