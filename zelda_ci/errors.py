@@ -7,6 +7,7 @@ ZeldaError
 ├── ProxyError         the model proxy could not start, or a cassette cannot be used
 ├── JudgeError         the judge gave no usable answer
 ├── StorageError       results could not be written or read
+│   └── NotStoredError a run was asked for that is not there
 ├── LockError          what keeps two processes apart cannot be had
 └── GitHubError        GitHub refused, or could not be reached
     └── ArtifactError  artifacts could not be stored or read
@@ -76,6 +77,12 @@ class StorageError(ZeldaError):
     """Results could not be written or read."""
 
     default_code = "STORAGE_FAILED"
+
+
+class NotStoredError(StorageError):
+    """What was asked for is not among the stored runs, or is not clear."""
+
+    default_code = "RUN_UNKNOWN"
 
 
 class LockError(ZeldaError):

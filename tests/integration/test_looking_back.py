@@ -125,6 +125,8 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path: Path, arguments: list[
     done = zelda(project, *arguments)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+    # The message says all there is.
+    assert "debug log" not in done.stderr
 
 
 def with_tests(

@@ -105,6 +105,7 @@ def test_github_gets_annotations_on_the_suites(tmp_path: Path) -> None:
         (["--reporter", "xml"], "'xml' is none of line, full, github, json, junit."),
         (["--reporter", "line=x.txt"], "only json and junit take a file"),
         (["--reporter", "json", "--reporter", "junit"], "json and junit cannot both go to standard output."),
+        (["--reporter", "junit="], "junit= names no file"),
         (["--json", "--reporter", "junit"], "json and junit cannot both go to standard output."),
         (["--quiet", "--verbose"], "exclude each other"),
         (["--reporter", "junit=gone/x.xml"], "the folder gone does not exist"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.config import settings
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor, SafeText
@@ -38,8 +38,9 @@ def explain(problem: ZeldaError) -> None:
     if problem.hint:
         click.secho(problem.hint, dim=True, err=True)
     # Of a mistake in what the user wrote, the message says all there is.
-    log = keep(problem, anywhere=not isinstance(problem, ConfigError))
-    if log and not isinstance(problem, ConfigError):
+    is_mistake = isinstance(problem, ConfigError | NotStoredError)
+    log = keep(problem, anywhere=not is_mistake)
+    if log and not is_mistake:
         click.secho(f"debug log: {log}", dim=True, err=True)
 
 

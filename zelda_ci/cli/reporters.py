@@ -64,11 +64,15 @@ class ReporterType(click.ParamType[Reporter]):
         """Read it; a usage error says what there is."""
         if isinstance(value, Reporter):
             return value
-        kind, _, file = str(value).partition("=")
+        kind, sign, file = str(value).partition("=")
         if kind not in PEOPLE and kind not in PROGRAMS:
             self.fail(f"{kind!r} is none of {', '.join((*PEOPLE, *PROGRAMS))}.", param, ctx)
         if file and kind in PEOPLE:
             self.fail(f"{kind} writes to the terminal; only json and junit take a file.", param, ctx)
+        if sign and not file:
+            self.fail(
+                f"{kind}= names no file: {kind}=results.{'xml' if kind == 'junit' else 'json'}, or {kind}.", param, ctx
+            )
         return Reporter(kind, Path(file) if file else None)
 
 

@@ -11,7 +11,7 @@ from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
-from zelda_ci.errors import StorageError
+from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import Calibrations, SideReference
 
@@ -92,7 +92,7 @@ def stored_trials(history: RunHistory, suite: str) -> tuple[RunResult, ...]:
     runs = [run for run in history.overview().runs if run.suite == suite]
     if not runs:
         hint = "`zelda list` shows all stored runs; without --stored the suite is run."
-        raise StorageError(f"There is no stored run of the suite {suite!r}.", hint=hint, code="NO_RUNS")
+        raise NotStoredError(f"There is no stored run of the suite {suite!r}.", hint=hint, code="NO_RUNS")
     return tuple(history.result(run.run_id) for run in _of_one_commit(runs))
 
 
@@ -108,7 +108,7 @@ def calibrate_suite(suite: str, runs: Sequence[RunResult]) -> Calibration:
         counted = f"{len(runs)} run{'' if len(runs) == 1 else 's'}, of which {valid} count"
         hint = "Run it more often. Failed and interrupted runs do not count; `zelda show latest` says what happened."
         message = f"Noise shows between two runs at least; there are {counted}{'s' if valid == 1 else ''}."
-        raise StorageError(message, hint=hint, code="TOO_FEW_TRIALS")
+        raise NotStoredError(message, hint=hint, code="TOO_FEW_TRIALS")
     return calibration
 
 

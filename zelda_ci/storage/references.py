@@ -14,7 +14,7 @@ import orjson
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.run import RunResult
-from zelda_ci.errors import StorageError
+from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.files import ownership
 from zelda_ci.files.atomic import read_file, storage_errors, write_whole
 from zelda_ci.storage import codec
@@ -137,7 +137,7 @@ def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
     """Stored runs, newest first; of one suite where `latest:SUITE` says so."""
     runs = history.overview().runs
     if not runs:
-        raise StorageError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
+        raise NotStoredError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
     suite = match["suite"]
     chosen = [run for run in runs if suite in (None, run.suite)]
     if not chosen:
@@ -145,7 +145,7 @@ def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
         near = get_close_matches(suite, suites, n=1)
         guess = f" Did you mean latest:{near[0]}?" if near else f" There are runs of {_named(suites)}."
         hint = "`zelda list` shows all stored runs."
-        raise StorageError(f"There is no stored run of the suite {suite!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
+        raise NotStoredError(f"There is no stored run of the suite {suite!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
     return chosen
 
 
@@ -159,7 +159,7 @@ def _counted_back(names: Sequence[str], match: re.Match[str], noun: str) -> str:
     hint = (
         f"Make another with `zelda run`. `zelda list` shows all; `{LATEST}` is the newest, `{LATEST}~1` the one before."
     )
-    raise StorageError(f"{there}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
+    raise NotStoredError(f"{there}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
 
 
 def _batch(history: RunHistory, reference: str) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _holds_runs(data: bytes) -> bool:
 
 
 def _ambiguous(reference: str, matches: Sequence[str]) -> StorageError:
-    return StorageError(
+    return NotStoredError(
         f"{len(matches)} runs begin with {reference!r}: {_named(matches)}.",
         hint="Give more of the id; `zelda list` shows all.",
         code="RUN_AMBIGUOUS",
@@ -205,11 +205,11 @@ def _ambiguous(reference: str, matches: Sequence[str]) -> StorageError:
 def _unknown(history: RunHistory, reference: str, names: Sequence[str]) -> StorageError:
     if reference in history.unfinished():
         hint = "It is under way; or it was killed, and the next `zelda run` makes a result of what was captured."
-        return StorageError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
+        return NotStoredError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
     near = get_close_matches(reference, names, n=3, cutoff=0.5)
     guess = f" The nearest: {_named(near)}." if near else ""
     hint = "`zelda list` shows all runs; `latest` is the newest." if names else "Make one with `zelda run`."
-    return StorageError(f"There is no run {reference!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
+    return NotStoredError(f"There is no run {reference!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
 
 
 def _named(names: Sequence[str]) -> str:
