@@ -96,6 +96,13 @@ def test_a_terminal_that_cannot_show_a_character_gets_another(tmp_path: Path) ->
     assert "F" in done.stdout
 
 
+def damaged(tmp_path: Path) -> list[str]:
+    """Two sides that are one file of results, which cannot be read."""
+    file = tmp_path / "damaged.json"
+    file.write_text("[]")
+    return [str(file), str(file)]
+
+
 @pytest.mark.parametrize("place", ["project", "folder in it", "elsewhere"])
 def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tmp_path: Path, place: str) -> None:
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n", "src/deep/x.txt": ""})
@@ -105,21 +112,21 @@ def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tm
     outside = tmp_path / "outside"
     outside.mkdir()
     cwd = {"project": project.path, "folder in it": project.path / "src/deep", "elsewhere": outside}[place]
-    arguments = ["show", "latest", *(["--project", str(project.path)] if place == "elsewhere" else [])]
+    arguments = ["compare", *damaged(tmp_path), *(["--project", str(project.path)] if place == "elsewhere" else [])]
     done = run(arguments, cwd, environment(project))
     assert done.returncode == 2
     told = next(line for line in done.stderr.splitlines() if line.startswith("debug log: "))
     assert (cwd / told.removeprefix("debug log: ")).resolve() == log.resolve()
-    assert "StorageError" in log.read_text()
+    assert "UnreadableError" in log.read_text()
 
 
 def test_outside_of_a_project_the_debug_log_is_the_users_own(tmp_path: Path) -> None:
     project = folder(tmp_path)
     outside, state = tmp_path / "outside", tmp_path / "state"
     outside.mkdir()
-    done = run(["show", "latest"], outside, environment(project, XDG_STATE_HOME=str(state)))
+    done = run(["compare", *damaged(tmp_path)], outside, environment(project, XDG_STATE_HOME=str(state)))
     assert f"debug log: {state}/zelda/debug.log" in done.stderr
-    assert "StorageError" in (state / "zelda/debug.log").read_text()
+    assert "UnreadableError" in (state / "zelda/debug.log").read_text()
     assert list(outside.iterdir()) == []
 
 

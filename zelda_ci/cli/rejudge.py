@@ -7,8 +7,11 @@ import click
 
 from zelda_ci import app
 from zelda_ci.cli import completion, options, report
+from zelda_ci.config.project import results_folder
 from zelda_ci.config.settings import read_environment
 from zelda_ci.overrides import Overrides
+from zelda_ci.storage import references
+from zelda_ci.storage.history import RunHistory
 
 
 @click.command(
@@ -30,7 +33,13 @@ def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_ch
     The judge needs ANTHROPIC_API_KEY or another credential, or PORTKEY_API_KEY if a gateway is configured, and costs
     money. The smallest request shows first whether it answers.
     """
-    loaded = app.load(project)
+    loaded = app.load(project, _suites(project, runs))
     with report.progress(as_json=as_json) as emit:
         batch = app.rejudge(loaded, runs, overrides, read_environment(os.environ), emit, check=not no_check)
     return report.show(batch, loaded.results_dir, as_json=as_json)
+
+
+def _suites(project: Path, runs: tuple[str, ...]) -> list[str]:
+    """Of which suites the runs are: others may be broken by now."""
+    history = RunHistory(results_folder(project))
+    return [history.result(run_id).suite for name in runs for run_id in references.find_runs(history, name)]
