@@ -39,7 +39,8 @@ from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement
 from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
-from zelda_ci.pipeline.invocation import invoke, rejudge_each
+from zelda_ci.pipeline.invocation import invoke
+from zelda_ci.pipeline.rejudging import rejudge_each
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels

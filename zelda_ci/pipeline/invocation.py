@@ -2,19 +2,16 @@
 
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import anyio
 
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.events import Emit, Warned
 from zelda_ci.files import locks
-from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import checking, evaluation
+from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.batch import Interruption, recover, run_batch
 from zelda_ci.pipeline.checking import Checker, about_the_tree
-from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools
-from zelda_ci.storage.history import FinishedRun
+from zelda_ci.pipeline.tools import PlannedRun, Tools
 
 
 async def invoke(
@@ -56,22 +53,3 @@ async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None
             emit(Warned(sentence))
         await recover(tools, emit)
         group.cancel_scope.cancel()
-
-
-async def rejudge_each(
-    runs: Sequence[FinishedRun], judging: JudgeFactory, overrides: Overrides, emit: Emit, *, check: bool
-) -> BatchResult:
-    """Judge stored runs again, one after the other, once each judge has answered.
-
-    Raises:
-        ZeldaError: A judge does not answer, or a run cannot be read or written.
-    """
-    started_at = datetime.now(UTC)
-    async with judging.proxy:
-        if check:
-            suites = [apply(run.result().config, overrides) for run in runs]
-            await checking.check_judges(suites, judging.proxy, judging.redact, emit)
-        results = [await evaluation.rejudge(run, judging, emit, overrides) for run in runs]
-    return BatchResult(
-        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
-    )
