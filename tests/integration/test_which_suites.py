@@ -1,15 +1,17 @@
 """Which suites `zelda run` runs: folders, patterns, text, what failed last, every project; what it says of others."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.support.command import results, zelda
+from tests.support.command import after, ended, gone, results, started, zelda
 from tests.support.history import store
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, http_error, text
+from tests.support.scripted_api import ScriptedApi, hang, http_error, text
 from tests.unit.compare.runs import fulfillment
 
 SUITE = "prompt: {0}\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\n"
@@ -217,3 +219,16 @@ def test_where_no_project_can_be_run_each_says_why_once(tmp_path: Path) -> None:
     assert batch["runs"] == []
     assert sorted(batch["unusableProjects"]) == ["packages/aaa", "packages/api", "packages/web"]
     assert len(ET.parse(project.path / "out.xml").getroot()) == 3
+
+
+def test_an_interruption_ends_all_projects_and_names_those_that_were_not_begun(tmp_path: Path) -> None:
+    project = monorepo(tmp_path)
+    options = ("run", "--all-projects", "--reporter=json=out.json")
+    with ScriptedApi([hang()]) as api, started(project, *options, api=api.url, COLUMNS="200") as process:
+        after(lambda: bool(api.requests))
+        os.killpg(process.pid, signal.SIGINT)
+        code, output = ended(process)
+    assert code == 130
+    assert "packages/api STOP · packages/web not begun · exit code 130" in " ".join(output.split())
+    assert json.loads((project.path / "out.json").read_text())["interrupted"] is True
+    assert gone(project)

@@ -139,6 +139,7 @@ class RunReport:
         self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
         self._unusable: dict[str, SafeText] = {}
+        self._left: Sequence[Path] = ()
         self._began = datetime.now(UTC)
         self._code = 0
         self._log: Log | None = None
@@ -205,6 +206,10 @@ class RunReport:
         self._unusable[name] = why
         self._code = max(self._code, problem.exit_code)
 
+    def leave(self, roots: Sequence[Path]) -> None:
+        """Note projects that were not begun any more."""
+        self._left = roots
+
     def _name(self, root: Path) -> str:
         """As the user would type it."""
         return visible(os.path.relpath(root, self._top or Path.cwd()), MAX_NAME_LENGTH)
@@ -233,6 +238,7 @@ class RunReport:
         names = [self._name(loaded.root) for loaded, _ in self._batches]
         cells = [Cell(f"{name} {verdict.text}", verdict.tone) for name, verdict in zip(names, outcomes, strict=True)]
         cells += [Cell(f"{name} could not be run", Tone.BAD) for name in self._unusable]
+        cells += [Cell(f"{self._name(root)} not begun", Tone.WARN) for root in self._left]
         page = Page(terminal.open_console(sys.stderr if self._reporting.printed else sys.stdout))
         page.line(Text())
         page.beside(Text("  Projects  "), (*cells, Cell(f"exit code {self._code}")))

@@ -98,9 +98,10 @@ def _run_each(
         with running.tolerant(loaded.root):
             report.ask_about_isolation(loaded, order, settings)
             ready.append((loaded, order))
-    for loaded, order in ready:
+    for at, (loaded, order) in enumerate(ready, start=1):
         with running.tolerant(loaded.root):
             with running.progress(loaded) as emit:
                 batch = app.run(loaded, order, settings, emit)
             if running.show(batch) == EXIT_INTERRUPTED:
+                running.leave([project.root for project, _ in ready[at:]])
                 return
