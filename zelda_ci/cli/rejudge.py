@@ -9,6 +9,7 @@ from zelda_ci import app
 from zelda_ci.cli import completion, options, report
 from zelda_ci.config.project import results_folder
 from zelda_ci.config.settings import read_environment
+from zelda_ci.errors import ZeldaError
 from zelda_ci.overrides import Overrides
 from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
@@ -40,6 +41,9 @@ def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_ch
 
 
 def _suites(project: Path, runs: tuple[str, ...]) -> list[str]:
-    """Of which suites the runs are: others may be broken by now."""
-    history = RunHistory(results_folder(project))
-    return [history.result(run_id).suite for name in runs for run_id in references.find_runs(history, name)]
+    """Of which suites the runs are: others may be broken by now. Whatever is wrong is told where the runs are read."""
+    try:
+        history = RunHistory(results_folder(project))
+        return [history.result(run_id).suite for name in runs for run_id in references.find_runs(history, name)]
+    except ZeldaError:
+        return []
