@@ -41,6 +41,7 @@ from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
 from zelda_ci.pipeline.invocation import invoke
 from zelda_ci.pipeline.rejudging import rejudge_each
+from zelda_ci.pipeline.settling import settled, tell_setup
 from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
@@ -94,6 +95,7 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     selected = _selected(loaded, order, settings)
     suites = [suite.resolved for suite in selected]
     _tell_notices(loaded, emit)
+    tell_setup(selected, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     tools = _tools(loaded, order, suites, settings, emit, ground)
@@ -117,6 +119,7 @@ def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings,
     selected = _selected(loaded, order, settings)
     suites = [suite.resolved for suite in selected]
     _tell_notices(loaded, emit)
+    tell_setup(selected, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
@@ -140,7 +143,8 @@ def _skips_checks(settings: EnvironmentSettings) -> bool:
 def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
     overrides = order.overrides.above(_of_environment(settings))
     chosen = select(loaded.suites, order.names, order.tags)
-    return [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
+    applied = [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
+    return settled(loaded.root, applied, settings.environ)
 
 
 def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
@@ -337,7 +341,9 @@ def _ground(
     if not order.replay:
         access.keep_back(suites, settings)
     environ = settings.environ
-    lying = secret_files.find_secrets(loaded.root, environ, {name for suite in suites for name in suite.execution.env})
+    lying = secret_files.find_secrets(
+        loaded.root, environ, {name for suite in suites for name in suite.execution.passed_on}
+    )
     if lying.left_out:
         emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
     redact = Redactor([*settings.secrets(), *lying.secrets])

@@ -217,7 +217,9 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
     if problems:
         raise ConfigError("\n".join(problems), hint="Nothing was run.", code="OVERRIDE_INVALID")
     for row, given in ((row, given) for _, row, given in overrides.entries() if row.model is ProjectConfig):
-        suite = _with(suite, row.place.attributes, given.value)
+        # What is passed on is one thing, a value that the suite gives itself another.
+        value = suite.execution.passing_on(given.value) if given is overrides.pass_env else given.value
+        suite = _with(suite, row.place.attributes, value)
     # In a suite whose values are settled, both spellings of the judge's model say the same.
     judge = suite.judge.replace(model=suite.judge_model)
     # Who names one model wants that one asked.

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from zelda_ci.config.schema import alternatives_of, choices
+from zelda_ci.config.schema import alternatives_of, choices, has_free_names
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
 
 project = click.option(
@@ -77,7 +77,8 @@ def _option(field: str, name: str, row: Override) -> Callable[[Callable[..., Any
 
 def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
     """What a value looks like on the command line, as far as click can say it."""
-    (alternative,) = alternatives_of(schema)
+    # A group of names and values has no place on a command line.
+    (alternative,) = (each for each in alternatives_of(schema) if not has_free_names(each))
     least, most = alternative.get("minimum"), alternative.get("maximum")
     if words := choices(schema):
         return click.Choice(words)

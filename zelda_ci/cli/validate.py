@@ -1,6 +1,7 @@
 """`zelda validate`: is everything right, what does each suite resolve to, and where does each value come from?"""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
 from zelda_ci.domain.outcome import only_measures
+from zelda_ci.pipeline.settling import settled
 
 _MAX_VALUE_LENGTH = 48
 MEASURED = "Measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail."
@@ -41,7 +43,8 @@ def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(_problems_json(examination), indent=2))
         raise examination.error()
-    suites = select(examination.project.suites, names)
+    # As a run would have them here.
+    suites = settled(examination.project.root, select(examination.project.suites, names), os.environ)
     if as_json:
         click.echo(json.dumps(_project_json(examination.project, suites), indent=2))
     else:
@@ -108,6 +111,9 @@ def _shown(value: Any) -> str:
             return str(value).lower()
         case float():
             return f"{value:.15g}"
+        case dict():
+            pairs = (name if text is None else f"{name}={text}" for name, text in value.items())
+            return _one_line(", ".join(pairs)) or "-"
         case tuple():
             return _one_line(", ".join(map(str, value)))
         case _:

@@ -12,7 +12,7 @@ from typing import Any, Generic
 import re2
 
 from zelda_ci.config import loader
-from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, key_places, value_of
+from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, child, key_places, value_of
 from zelda_ci.config.merge import Layer
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, shown
 from zelda_ci.config.validation import Model, validate_tree
@@ -103,12 +103,17 @@ _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 
 def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
     """Keys with the name of a credential and a value that could be one."""
+    execution = child(root, "execution") if root else None
+    own = child(execution, "env") if execution else None
+    given = {(mark.line, mark.column) for _, mark, _ in _scalars(own)}
     for key, mark, node in _scalars(root):
         if _NAME.fullmatch(_snake(key)) and isinstance(value_of(node), str):
-            message = (
-                f"{shown(key)} looks like a credential, which does not belong in a file: "
-                f"set the environment variable {_variable(key)} instead"
+            instead = (
+                f"set {shown(key)} where Zelda is started, and leave the value out here to pass it on"
+                if (mark.line, mark.column) in given
+                else f"set the environment variable {_variable(key)} instead"
             )
+            message = f"{shown(key)} looks like a credential, which does not belong in a file: {instead}"
             yield config_problem(file, mark, message)
 
 

@@ -9,6 +9,8 @@ from zelda_ci.config.messages import Position
 from zelda_ci.config.schema import Config
 from zelda_ci.domain.suite import ResolvedSuite
 
+# Another way to write an empty list.
+NO_COMMAND = "none"
 _COMMANDS = ("setupCommand", "buildCommand", "testCommand")
 
 
@@ -96,7 +98,7 @@ def _one_judge_model(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_command(key: str, value: Any) -> bool:
-    return key in _COMMANDS and value == ()
+    return key in _COMMANDS and value in ((), NO_COMMAND)
 
 
 def _origins(identity: Identity, layers: tuple[Layer, ...]) -> Iterator[tuple[str, Origin]]:

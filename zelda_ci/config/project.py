@@ -153,6 +153,7 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
     layers = [suite.layer for suite in suites]
     problems += (*validation.untested(config.layer, layers, complete=not (problems or notices)),)
     problems += (*validation.switched_off(config.layer, layers),)
+    problems += (*validation.refused_variables([config.layer, *layers]),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

@@ -251,6 +251,7 @@ _PATTERNS = {
     suite.NO_BLANKS: "the id of a model, without blanks",
     suite.VARIABLE: "the name of an environment variable, without a value",
     suite.SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
+    suite.VALUE: "text",
     suite.WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
 _PLURALS = {suite.NOT_BLANK: "texts", suite.VARIABLE: "names of environment variables, without values"}
@@ -267,7 +268,7 @@ def fragment(model: type[BaseModel], path: tuple[int | str, ...]) -> dict[str, A
 def expected(schema: dict[str, Any]) -> str:
     """What a value must be, to be read after "must be"."""
     words = [_one(alternative) for alternative in alternatives_of(schema)]
-    return " or ".join(dict.fromkeys(words))
+    return (", or " if has_free_names(schema) else " or ").join(dict.fromkeys(words))
 
 
 def choices(schema: dict[str, Any]) -> list[str]:
@@ -299,7 +300,7 @@ def _one(schema: dict[str, Any]) -> str:
         case "string":
             return _PATTERNS[schema.get("pattern", suite.NOT_BLANK)]
         case _:
-            return "a group of keys"
+            return "names with texts as their values" if has_free_names(schema) else "a group of keys"
 
 
 def _items(schema: dict[str, Any]) -> str:
@@ -319,10 +320,32 @@ def _range(schema: dict[str, Any]) -> str:
 def _inside(schema: dict[str, Any], step: int | str, model: type[BaseModel]) -> dict[str, Any]:
     schema = _resolved(schema, model)
     if isinstance(step, str):
-        member: dict[str, Any] = schema["properties"][step]
+        member: dict[str, Any] = _members(schema, step)
         return member
     lists = (alternative["items"] for alternative in alternatives_of(schema) if alternative.get("type") == "array")
     return next(lists)
+
+
+def _members(schema: dict[str, Any], name: str) -> Any:
+    return schema.get("properties", {}).get(name) or _of_free_names(schema)
+
+
+def _of_free_names(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """What the values of a group must be whose keys are names of the user's own; nothing where there is none."""
+    for alternative in alternatives_of(schema):
+        for value in alternative.get("patternProperties", {}).values():
+            return dict(value)
+    return None
+
+
+def free_names(schema: dict[str, Any]) -> str:
+    """What the keys of such a group must be."""
+    return next(_PATTERNS[pattern] for each in alternatives_of(schema) for pattern in each.get("patternProperties", ()))
+
+
+def has_free_names(schema: dict[str, Any]) -> bool:
+    """Whether a value may be a group whose keys are names of the user's own."""
+    return _of_free_names(schema) is not None
 
 
 def _resolved(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "judge.images": "would have kept pictures and shown them to the judge, and no secret is masked in them",
     "historyDepth": "would have shown the session more of the history",
     "execution.env": "would have passed other variables to session and commands",
+    "execution.path": "would have put other programs first, and made folders of the machine readable",
     "execution.requestKeys": "would have passed other keys of model requests to the API",
     "execution.permissionMode": "would have changed what the session may do without asking",
     "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",

@@ -19,9 +19,10 @@ from zelda_ci.config.loader import (
     plain_value,
     value_of,
 )
-from zelda_ci.config.merge import Layer
+from zelda_ci.config.merge import NO_COMMAND, Layer
 from zelda_ci.config.messages import ConfigProblem, config_problem, shown
-from zelda_ci.config.schema import Config, choices, expected, fragment, nearest, type_names
+from zelda_ci.config.schema import Config, choices, expected, fragment, free_names, has_free_names, nearest, type_names
+from zelda_ci.domain import variables
 from zelda_ci.domain.suite import MetricSwitches
 
 # What is measured or written while the tests run.
@@ -61,7 +62,7 @@ def _group(layer: Layer, key: str) -> dict[str, Any]:
 
 def _tests(layer: Layer) -> bool:
     """Whether the file gives a command; one that is wrong is told about elsewhere."""
-    return "testCommand" in layer.places and layer.values().get("testCommand") != ()
+    return "testCommand" in layer.places and layer.values().get("testCommand") not in ((), NO_COMMAND)
 
 
 def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
@@ -70,14 +71,36 @@ def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")
 
 
+def refused_variables(layers: Iterable[Layer]) -> Iterator[ConfigProblem]:
+    """Variables that no session gets, whatever a file says."""
+    for layer in layers:
+        execution = layer.config.execution
+        for name in execution.env:
+            if why := variables.refusal(name, has_value=name in execution.variables):
+                place = layer.places.get(f"execution.env.{name}") or layer.places.get("execution.env")
+                yield config_problem(layer.file, place, f"execution.env: {name} {why}")
+
+
 # Errors of our own validators: their message is a sentence already.
-_OUR_OWN = ("model_credential", "outside", "git", "not_absolute", "no_program", "no_port")
+_OUR_OWN = (
+    "model_credential",
+    "outside",
+    "git",
+    "not_absolute",
+    "no_program",
+    "no_port",
+    "credential",
+    "program_folder",
+)
 
 
 def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], error: Any) -> str:
     """What is wrong with the value at a path."""
     if error["type"] in _OUR_OWN:
         return f"{_name(path)} {error['msg']}"
+    if error["loc"][-1:] == ("[key]",):
+        group = fragment(model, path[:-1])
+        return f"{_name(path[:-1])}: {shown(str(path[-1]))} must be {free_names(group)}"
     schema = fragment(model, path)
     return f"{_name(path)} {requirement(schema, error)}{_but(node, schema)}"
 
@@ -178,7 +201,7 @@ def _problems(
 
 def _path_to(model: type[Config], node: Node, location: Path) -> Path:
     """The part of a location that stands in the file: pydantic also names the alternatives of a type."""
-    groups = {(), *(key.path for key in schema.keys(model) if key.group)}
+    groups = {(), *(key.path for key in schema.keys(model) if key.group or has_free_names(fragment(model, key.path)))}
     path: Path = ()
     for step in location:
         following = child(node, step) if isinstance(step, int) or path in groups else None

@@ -4,6 +4,7 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ MODEL_ID = r"^[A-Za-z0-9@][A-Za-z0-9@._:/\[\]-]*-[A-Za-z0-9@._:/\[\]-]*$"
 REQUEST_KEY = r"^[a-z][a-z0-9_]{0,99}$"
 NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+VALUE = r"^[^\x00]*$"
+USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
@@ -36,6 +39,14 @@ def _not_a_model_credential(name: str) -> str:
     return name
 
 
+def _not_a_credential(value: str) -> str:
+    if USER_AND_PASSWORD.search(value):
+        raise PydanticCustomError(
+            "credential", "holds a credential, which does not belong in a file: leave the value out, to pass on yours"
+        )
+    return value
+
+
 def _inside(path: str) -> str:
     if path.startswith(("/", "~")) or ".." in path.split("/") or "\\" in path or not path.isprintable():
         raise PydanticCustomError(
@@ -47,6 +58,17 @@ def _inside(path: str) -> str:
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise PydanticCustomError("not_absolute", "must be absolute: begin it with a slash")
+    return path
+
+
+def _program_folder(path: str) -> str:
+    parts = path.split("/")
+    if ":" in path or "\\" in path or not path.isprintable() or path.startswith("~") or ".." in parts:
+        raise PydanticCustomError(
+            "program_folder",
+            "must be a folder of the project, such as .venv/bin, or an absolute one of the machine; without '..', '~' "
+            "and ':'",
+        )
     return path
 
 
@@ -99,6 +121,8 @@ JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
 WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
 Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
 ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
+VariableValue = Annotated[str, Field(pattern=VALUE), AfterValidator(_not_a_credential)]
+ProgramFolder = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_program_folder)]
 AbsolutePath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_absolute)]
 SourcePath = Annotated[ProjectPath, AfterValidator(_outside_git)]
 Globs = Annotated[
@@ -174,11 +198,33 @@ class ExecutionSettings(Setting):
     disallowed_tools: tuple[Text, ...] = Field(
         (), description="Tools the session does not get at all.", examples=[["WebFetch", "WebSearch"]]
     )
-    env: tuple[Variable, ...] = Field(
+    path: tuple[ProgramFolder, ...] = Field(
         (),
-        description="Names of environment variables passed on to session and commands; yours are withheld otherwise.",
-        examples=[["JAVA_HOME"]],
+        description="Folders that come first in PATH, for session and commands: of the tested files, or absolute ones "
+        "of the machine.",
+        examples=[[".venv/bin"]],
     )
+    env: tuple[Variable, ...] | dict[Variable, VariableValue | None] = Field(
+        (),
+        description="Environment variables for session and commands: names of yours that are passed on, or names with "
+        "values; a name without a value passes on yours. All others are withheld.",
+        examples=[["JAVA_HOME"], {"NODE_ENV": "test"}],
+    )
+
+    @property
+    def passed_on(self) -> tuple[str, ...]:
+        """Names of the user's variables that session and commands get."""
+        return tuple(name for name in self.env if not isinstance(self.env, dict) or self.env[name] is None)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Variables with the suite's own values."""
+        pairs = self.env.items() if isinstance(self.env, dict) else ()
+        return {name: value for name, value in pairs if value is not None}
+
+    def passing_on(self, names: tuple[str, ...]) -> tuple[str, ...] | dict[str, str | None]:
+        """The value of `env` with which other variables are passed on, and the suite's own stay."""
+        return {**dict.fromkeys(names), **self.variables} if self.variables else names
 
 
 _Group = TypeVar("_Group", bound=Setting)

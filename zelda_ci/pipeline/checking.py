@@ -182,7 +182,7 @@ class Checker:
 
     def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
         environ = self.tools.environ
-        return {name: environ.get(name) for name in ("PATH", *suite.execution.env)} | {
+        return {name: environ.get(name) for name in ("PATH", *suite.execution.passed_on)} | {
             "isolation": self.tools.isolation.of(suite)
         }
 
@@ -223,6 +223,7 @@ def _surroundings(suite: ResolvedSuite) -> str:
         [
             suite.setup_command,
             suite.shell,
+            suite.execution.path,
             suite.execution.env,
             suite.isolation.model_dump(mode="json"),
             suite.history_depth,

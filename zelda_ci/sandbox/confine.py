@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
+from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox import bubblewrap, daemons, kernel, levels, programs, readable_paths
@@ -55,6 +56,8 @@ class Needs:
     """Object folders from which the run's repository borrows."""
     uid: int | None = None
     """The run's own user, at the level of that name."""
+    given: frozenset[str] = frozenset()
+    """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
     """Outside path of the model proxy's socket."""
     memory: int = min(MAX_MEMORY, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
@@ -121,15 +124,16 @@ class _Arrangement:
     def of(
         cls, run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]
     ) -> "_Arrangement":
+        machine = _of_the_machine(environment, needs)
         readable = readable_paths.readable(
-            environment,
+            machine,
             needs.grounds,
             [programs.INSIDE, *ours, *needs.programs, *needs.objects],
             needs.settings.read_paths,
         )
         writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
         namespaces = needs.level in {"full", "namespaces"}
-        bwrap = levels.bwrap(environment.get("PATH", os.defpath)) if namespaces else None
+        bwrap = levels.bwrap(machine.get("PATH", os.defpath)) if namespaces else None
         if namespaces and bwrap is None:
             raise FileNotFoundError(2, "bubblewrap is gone")
         return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), bwrap)
@@ -199,6 +203,19 @@ class _Arrangement:
         return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
 
 
+def _of_the_machine(environment: Mapping[str, str], needs: Needs) -> Mapping[str, str]:
+    """Without what comes from the tested tree or the suite: that decides neither what is read nor who confines."""
+    own = {name: value for name, value in environment.items() if name not in needs.given}
+    return {**own, "PATH": machine_path(environment)}
+
+
+def machine_path(environment: Mapping[str, str]) -> str:
+    """PATH without folders of the run itself, whose programs the tested commit or the session has made."""
+    entries = environment.get("PATH", os.defpath).split(os.pathsep)
+    run = environment.get(MARKER)
+    return os.pathsep.join(entry for entry in entries if not (run and Path(entry).is_relative_to(run)))
+
+
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
@@ -208,7 +225,7 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: Isolati
     abi = levels.abi_of(level)
     if not abi:
         return None
-    shell = environment.get("SHELL") or shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
+    shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     if level in {"landlock", "degraded"}:
         # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
@@ -305,4 +322,4 @@ def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str
 
 
 def _program_path(program: str, environment: Mapping[str, str]) -> str | None:
-    return shutil.which(program, path=environment.get("PATH", ""))
+    return shutil.which(program, path=machine_path(environment))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import untrusted
 
@@ -127,23 +128,29 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def check_readable(paths: Iterable[str], grounds: PathPolicy) -> None:
+READ_PATHS, PROGRAMS = "isolation.readPaths", "execution.path"
+NARROW = "Name folders of toolchains or data outside the project, as narrow as possible."
+
+
+def asked_for(suite: ResolvedSuite) -> Mapping[str, Sequence[str]]:
+    """What of the machine a suite wants to read, by key; relative folders of programs are the project's own."""
+    absolute = [entry for entry in suite.execution.path if entry.startswith("/")]
+    return {READ_PATHS: suite.isolation.read_paths, PROGRAMS: absolute}
+
+
+def check_readable(paths: Iterable[str], grounds: PathPolicy, key: str = READ_PATHS) -> None:
     """Refuse what a suite may not make readable.
 
     Raises:
         ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
     """
     for text in paths:
-        problem = _refusal(Path(text), grounds)
-        if problem:
-            raise ConfigError(
-                f"isolation.readPaths lists {text}, which {problem}.",
-                hint="Name folders of toolchains or data outside the project, as narrow as possible.",
-                code="READ_PATH_REFUSED",
-            )
+        if problem := refusal(Path(text), grounds):
+            raise ConfigError(f"{key} lists {text}, which {problem}.", hint=NARROW, code="READ_PATH_REFUSED")
 
 
-def _refusal(path: Path, grounds: PathPolicy) -> str | None:
+def refusal(path: Path, grounds: PathPolicy) -> str | None:
+    """Why a path may not be made readable, to be read after it; nothing where it may."""
     real = _real(path)
     return (
         "is not absolute" if not path.is_absolute()

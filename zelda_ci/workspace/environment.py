@@ -5,11 +5,12 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from zelda_ci.domain.suite import MODEL_CREDENTIALS
+from zelda_ci.domain import variables
+from zelda_ci.domain.suite import ExecutionSettings
+from zelda_ci.domain.variables import MARKER
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox.readable_paths import TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace.folder import MARKER
 
 TAKEN_OVER = frozenset({
     "COLORTERM", "LANG", "LANGUAGE", "LOGNAME", "TERM", "TZ", "USER",
@@ -20,25 +21,6 @@ TAKEN_OVER = frozenset({
     "ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME",
 })  # fmt: skip
 
-
-# Zelda's own business: a session never holds the key, and has folders of its own.
-REFUSED = frozenset({
-    *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
-    "BASH_ENV", "GLIBC_TUNABLES", "HOME", "PATH", "PWD", "SSH_AUTH_SOCK", "TMPDIR", "XDG_CONFIG_HOME",
-    "XDG_RUNTIME_DIR", MARKER,
-})  # fmt: skip
-
-REFUSED_STARTS = (
-    "GIT_", "LD_", "DYLD_", "ACTIONS_", "ANTHROPIC_UNIX_SOCKET",
-    "CLAUDE_CODE_API_", "CLAUDE_CODE_EXTRA_BODY",
-    "CLAUDE_CODE_PROVIDER_", "CLAUDE_CODE_SHELL", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "CLAUDE_CODE_TMPDIR",
-)  # fmt: skip
-
-# With these the CLI would go to another provider, past the proxy that holds the key and counts the cost.
-OTHER_PROVIDERS = (
-    "ANTHROPIC_BEDROCK_", "ANTHROPIC_FOUNDRY_", "ANTHROPIC_VERTEX_", "AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_SKIP_",
-    "CLAUDE_CODE_USE_",
-)  # fmt: skip
 
 GIT_IDENTITY = """\
 [user]
@@ -54,7 +36,12 @@ GIT_IDENTITY = """\
 
 
 def build_environment(
-    folder: WorkspaceFolder, project: Path, environ: Mapping[str, str], names: Iterable[str]
+    folder: WorkspaceFolder,
+    project: Path,
+    environ: Mapping[str, str],
+    names: Iterable[str],
+    given: Mapping[str, str] | None = None,
+    programs: Iterable[Path] = (),
 ) -> dict[str, str]:
     """The complete environment of a run, and in its HOME the configuration with which git can commit.
 
@@ -63,21 +50,23 @@ def build_environment(
         project: Programs from the project itself, such as those of an activated virtual environment, stay out: they
             would run the user's files in place of the tested ones, and install into them.
         environ: The user's environment.
-        names: Variables that the suite asks for.
+        names: Variables of the user's that the suite asks for.
+        given: Variables with the suite's own values.
+        programs: Folders that come first in PATH.
     """
-    check_names(names)
+    check_names(names, given or {})
     configuration = folder.home / ".gitconfig"
     configuration.write_text(GIT_IDENTITY)
-    passed_on = {name: environ[name] for name in names if name in environ}
-    path = search_path(environ.get("PATH", os.defpath), project)
+    asked_for = {**{name: environ[name] for name in names if name in environ}, **(given or {})}
+    machine = search_path(environ.get("PATH", os.defpath), project)
     # Claude Code takes SHELL for its commands; the user's may be one that it does not know, such as fish.
-    shell = shutil.which("bash", path=path)
+    shell = shutil.which("bash", path=machine)
     return {
         **{name: value for name, value in environ.items() if name in TAKEN_OVER or name.startswith("LC_")},
         **_toolchains(environ),
-        **passed_on,
-        **_around_proxies(passed_on),
-        "PATH": path,
+        **asked_for,
+        **_around_proxies(asked_for),
+        "PATH": os.pathsep.join(filter(None, [*map(str, programs), machine])),
         **({"SHELL": shell} if shell else {}),
         "HOME": str(folder.home),
         "TMPDIR": str(folder.tmp),
@@ -90,24 +79,25 @@ def build_environment(
     }
 
 
-def check_names(names: Iterable[str]) -> None:
+def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:
+    """The folders of `execution.path`: relative ones belong to the tested tree, wherever it is checked out."""
+    return [Path(os.path.normpath(tested / entry)) for entry in execution.path]
+
+
+def check_names(names: Iterable[str], values: Iterable[str] = ()) -> None:
     """Refuse names that would break the isolation.
+
+    Args:
+        names: Of variables that are passed on.
+        values: Names of those that the suite gives a value.
 
     Raises:
         WorkspaceError: One of them is Zelda's own business.
     """
-    for name in names:
-        if name.startswith(OTHER_PROVIDERS):
+    for name, has_value in [*((name, False) for name in names), *((name, True) for name in values)]:
+        if why := variables.refusal(name, has_value=has_value):
             raise WorkspaceError(
-                f"execution.env lists {name}, but sessions go through Zelda's own proxy to the Anthropic API only.",
-                hint="Remove it: Amazon Bedrock, Google Vertex and other providers are not supported.",
-                code="ENVIRONMENT_REFUSED",
-            )
-        if name in REFUSED or name.startswith(REFUSED_STARTS):
-            raise WorkspaceError(
-                f"execution.env lists {name}, which a session never gets.",
-                hint="Remove it there: Zelda's proxy holds the key, and every session has folders of its own.",
-                code="ENVIRONMENT_REFUSED",
+                f"execution.env lists {name}, which {why}.", hint="Remove it there.", code="ENVIRONMENT_REFUSED"
             )
 
 

@@ -15,13 +15,11 @@ from pathlib import Path
 
 import anyio
 
+from zelda_ci.domain.variables import MARKER
 from zelda_ci.errors import LockError
 from zelda_ci.files import atomic, locks, ownership, removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
-
-# Holds the run's own folder, which no two runs share.
-MARKER = "ZELDA_RUN"
 
 TIMEOUT_SECONDS = 2.0
 

@@ -76,7 +76,7 @@ def protection(suite: ResolvedSuite, prefix: str, committed: Collection[bytes]) 
     own = suite.protected_paths
     if own == ():
         return Protection(spec((), prefix), frozenset())
-    usual = [*(f"**/{name}" for name in CONFIGURATION), *_stand_ins(prefix, committed)]
+    usual = [*(f"**/{name}" for name in CONFIGURATION), *_stand_ins(prefix, committed), *_programs(suite)]
     commands = (suite.build_command, suite.test_command)
     names = {name for command in commands if command for name in named_files(command, prefix, committed)}
     return Protection(spec([*usual, *(own or ())], prefix), frozenset(names))
@@ -94,6 +94,14 @@ def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
     for glob in globs:
         sign, pattern = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
         yield f"{sign}/{above}/{pattern}" if above else f"{sign}/{pattern}"
+
+
+def _programs(suite: ResolvedSuite) -> Iterator[str]:
+    """What commands would start in place of the machine's programs."""
+    for entry in suite.execution.path:
+        folder = posixpath.normpath(entry)
+        if folder != "." and not folder.startswith("/"):
+            yield f"{folder}/**"
 
 
 def _stand_ins(prefix: str, committed: Collection[bytes]) -> Iterator[str]:

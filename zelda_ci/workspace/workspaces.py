@@ -12,8 +12,9 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
-from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.process import Completed, launches
 from zelda_ci.process.spool import Spool
@@ -141,7 +142,7 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        environment.check_names(suite.execution.env)
+        environment.check_names(suite.execution.passed_on, suite.execution.variables)
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -159,7 +160,7 @@ class Workspaces:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite, stack)
-        variables = environment.build_environment(run, self._project, self._environ, suite.execution.env)
+        variables = self._variables(run, suite.execution, project.prefix)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
@@ -182,15 +183,23 @@ class Workspaces:
             notes=tuple(map(self._redact, notes)),
         )
 
+    def _variables(self, run: WorkspaceFolder, execution: ExecutionSettings, prefix: Path) -> dict[str, str]:
+        programs = environment.program_folders(execution, run.root / prefix)
+        return environment.build_environment(
+            run, self._project, self._environ, execution.passed_on, execution.variables, programs
+        )
+
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
         grounds = PathPolicy.of(self._project, self._base, self._environ)
-        readable_paths.check_readable(suite.isolation.read_paths, grounds)
+        for key, paths in readable_paths.asked_for(suite).items():
+            readable_paths.check_readable(paths, grounds, key)
         return Needs(
             level=self._isolation.of(suite),
             settings=suite.isolation,
             grounds=grounds,
             programs=self._isolation.programs,
             objects=[lent.objects],
+            given=frozenset(suite.execution.variables),
             socket=socket,
         )
 
@@ -261,11 +270,9 @@ class Workspaces:
                 fresh = await clean_checkout.check_out(
                     run.folder, run.start, run.suite, run.prefix.as_posix(), scratch, self._plumbing
                 )
-            variables = environment.build_environment(
-                fresh.folder, self._project, self._environ, run.suite.execution.env
-            )
+            variables = self._variables(fresh.folder, run.suite.execution, run.prefix)
             # Strays are found by the folder of the run.
-            variables[folder.MARKER] = str(run.folder.path)
+            variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
         kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
         self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected, kept=kept)

@@ -1,0 +1,145 @@
+"""The project's own programs and variables: `execution.path`, `execution.env`, and setup that a lock file suggests."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import the_result, transcript, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+
+LEVELS = ("full", "none")
+
+
+def suite(**keys: object) -> str:
+    return "prompt: Look around.\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def project_with(tmp_path: Path, files: dict[str, str], **suites: str) -> Project:
+    return repository(tmp_path, {**files, **{f"zelda/test-{name}.yaml": suites[name] for name in suites}})
+
+
+def problems(project: Project) -> list[str]:
+    done = zelda(project, "validate")
+    assert done.returncode == 2, done.stdout
+    return [line for line in done.stderr.splitlines() if line.startswith(("zelda/", "zelda.config"))]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_programs_and_variables_of_a_suite_reach_session_and_every_command(tmp_path: Path, level: str) -> None:
+    """The tested tree's folder comes first, then the machine's, then PATH; session and commands have the same."""
+    machine = tmp_path / "toolchain" / "bin"
+    machine.mkdir(parents=True)
+    (machine / "machine-tool").write_text("#!/bin/sh\necho of the machine\n")
+    (machine / "machine-tool").chmod(0o755)
+    check = 'own-tool && machine-tool && test "$GREETING" = \'hello there\' && test "$PASSED" = mine'
+    settings = {"path": ["tools/bin", str(machine)], "env": {"GREETING": "hello there", "PASSED": None}}
+    files = {"tools/bin/own-tool": "#!/bin/sh\necho of the project\n"}
+    one = suite(
+        setupCommand=check, buildCommand=check, testCommand=check, execution=settings, isolation={"level": level}
+    )
+    project = project_with(tmp_path, files, one=one)
+    (project.path / "tools/bin/own-tool").chmod(0o755)
+    project.commit()
+    with ScriptedApi([tool_call("Bash", {"command": check}), text("Done.")]) as api:
+        done = zelda(project, "run", "--json", api=api.url, PASSED="mine")
+    assert done.returncode == 0, done.stdout + done.stderr
+    session = json.dumps(transcript(project))
+    assert "of the project" in session
+    assert "of the machine" in session
+
+
+REFUSED = {
+    "{HOME: /x}": "3:9: execution.env: HOME is a variable that a session never gets: every run has a HOME of its own",
+    "[PATH]": "3:3: execution.env: PATH is a variable that a session never gets: list folders in execution.path",
+    "{LD_PRELOAD: x.so}": "3:9: execution.env: LD_PRELOAD is a variable that a session never gets",
+    "{CLAUDE_CODE_USE_BEDROCK: '1'}": "3:9: execution.env: CLAUDE_CODE_USE_BEDROCK would lead sessions to another",
+    "{HTTPS_PROXY: 'http://x'}": "3:9: execution.env: HTTPS_PROXY belongs to Claude Code or Zelda",
+    "{NPM_TOKEN: abcdef}": "3:9: NPM_TOKEN looks like a credential, which does not belong in a file: set NPM_TOKEN",
+    "{DB: 'postgres://me:hunter2@host/x'}": "3:13: execution.env.DB holds a credential, which does not belong in a",
+    "{PORT: 8080}": "3:15: execution.env.PORT must be text: put 8080 in quotes",
+    "{'A B': x}": "3:16: execution.env: A B must be the name of an environment variable, without a value",
+}
+
+
+@pytest.mark.parametrize("value", REFUSED)
+def test_variables_that_no_session_gets_are_refused_by_validate_and_run_alike(tmp_path: Path, value: str) -> None:
+    project = project_with(tmp_path, {"README.md": "#\n"})
+    project.write({"zelda/test-one.yaml": f"prompt: Look.\nexecution:\n  env: {value}\n"})
+    project.commit()
+    (problem,) = problems(project)
+    assert problem.startswith(f"zelda/test-one.yaml:{REFUSED[value]}")
+    with ScriptedApi([]) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 2
+    assert problem in done.stderr
+
+
+def test_folders_of_programs_are_refused_by_validate_and_run_alike(tmp_path: Path) -> None:
+    home = os.environ["HOME"]
+    project = project_with(
+        tmp_path,
+        {"README.md": "#\n"},
+        gone=suite(execution={"path": ["/nowhere/bin"]}),
+        home=suite(execution={"path": [home]}),
+        up=suite(execution={"path": ["fine/bin"]}),
+    )
+    checked = zelda(project, "validate")
+    with ScriptedApi([]) as api:
+        ran = zelda(project, "run", api=api.url)
+    for done in (checked, ran):
+        assert done.returncode == 2
+        assert "zelda/test-gone.yaml:2: execution.path lists /nowhere/bin, which does not exist." in done.stderr
+        assert f"zelda/test-home.yaml:2: execution.path lists {home}, which would show" in done.stderr
+        assert "test-up" not in done.stderr
+    project.write({"zelda/test-up.yaml": suite(execution={"path": ["../bin", "~/bin", "a:b"]})})
+    assert len(problems(project)) == 3
+
+
+def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads(tmp_path: Path) -> None:
+    """A `bwrap` and a shell in the tested tree's folder of programs are not Zelda's; a link there opens nothing."""
+    secret = tmp_path / "elsewhere" / "secret"
+    secret.parent.mkdir()
+    secret.write_text("not for runs")
+    mark = tmp_path / "escaped"
+    fake = f"#!/bin/sh\ntouch {mark}\nexit 0\n"
+    one = suite(
+        testCommand=f"! cat bin/link && ! cat {secret} && echo fine",
+        execution={"path": ["bin"], "env": {"JAVA_HOME": str(secret.parent)}},
+        isolation={"level": "full"},
+    )
+    project = project_with(tmp_path, {"bin/bwrap": fake, "bin/bash": fake}, one=one)
+    (project.path / "bin/link").symlink_to(secret)
+    for name in ("bwrap", "bash"):
+        (project.path / "bin" / name).chmod(0o755)
+    project.commit()
+    with ScriptedApi([text("Done.")]) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not mark.exists()
+
+
+def test_a_session_does_not_replace_programs_that_the_tests_start(tmp_path: Path) -> None:
+    """What it adds to a folder of programs is not there when build and tests run."""
+    one = suite(testCommand="check", execution={"path": ["bin"]}, isolation={"level": "full"})
+    project = project_with(tmp_path, {"bin/check": "#!/bin/sh\nexit 3\n"}, one=one)
+    (project.path / "bin/check").chmod(0o755)
+    project.commit()
+    cheat = "printf '#!/bin/sh\\nexit 0\\n' > bin/check; cp bin/check bin/sh; chmod +x bin/*"
+    with ScriptedApi([tool_call("Bash", {"command": cheat}), text("Done.")]) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 1, done.stdout + done.stderr
+    details: Any = the_result(project)["evaluations"]["functionalCorrectness"]["details"]
+    assert details["test"]["exitCode"] == 3
+
+
+def test_pinned_variables_leave_the_values_of_suites(tmp_path: Path) -> None:
+    """`--pass-env` says which of the user's variables are passed on, not what a suite says itself."""
+    one = suite(testCommand='test "$OWN" = x && test -z "$YOURS"', execution={"env": {"OWN": "x", "YOURS": None}})
+    project = project_with(tmp_path, {"README.md": "#\n"}, one=one)
+    with ScriptedApi([text("Done.")]) as api:
+        done = zelda(project, "run", "--pass-env", "none", api=api.url, YOURS="secret")
+    assert done.returncode == 0, done.stdout + done.stderr
