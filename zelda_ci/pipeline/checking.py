@@ -169,7 +169,7 @@ class Checker:
     async def _commands(self, source: WorkspaceSource) -> None:
         memory = self.tools.memory
         for key, suites in grouped(self.suites, lambda suite: _surroundings(suite.resolved)).items():
-            trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit)
+            trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit, fresh=self.fresh)
             place = [__version__, source.commit, key, self._variables(suites[0].resolved)]
             # Without a commit nobody knows whether the files are the same.
             texts = {each.name: json.dumps([*place, each.name]) for each in trial.planned if source.commit}

@@ -124,7 +124,7 @@ async def _set_up(context: EvalContext, checked: CheckedOut, tools: Tools, run_i
     if suite.setup_command is None:
         return context
     emit(PhaseStarted(run_id, Phase.SETUP))
-    done = await tools.bench.command(workspace, "setup-again", suite.setup_command, suite.command_timeout_seconds)
+    done = await tools.bench.set_up(workspace, "setup-again", suite)
     if done.exit_code == 0 and checked.update:
         done = await tools.workspaces.run_command(
             workspace, checked.update, suite.command_timeout_seconds, phase="zelda"

@@ -250,7 +250,7 @@ class SuiteRun:
         if command is None:
             return
         with self._phase(Phase.SETUP):
-            done = await self.tools.bench.command(workspace, "setup", command, limit)
+            done = await self.tools.bench.set_up(workspace, "setup", self.suite, keep=True)
         self.state.update(setup=done.in_brief(self.tools.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:

@@ -53,6 +53,33 @@ class WorkspaceCommandRunner:
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 
+    async def set_up(
+        self, workspace: Workspace, step: str, suite: ResolvedSuite, *, keep: bool = False, restore: bool = True
+    ) -> CommandResult:
+        """Run setup, or put back what it has installed in an earlier run.
+
+        Args:
+            workspace: Where nothing has run yet.
+            step: Names its log.
+            suite: Its setup command is run.
+            keep: Whether what it installs may be kept: not where a session had a hand in it.
+            restore: Whether what is kept may take its place.
+
+        Raises:
+            WorkspaceError: As in `command`.
+            StorageError: As in `command`.
+        """
+        limit = suite.command_timeout_seconds
+        done = await self._workspaces.restore_setup(workspace, limit) if restore else None
+        if done:
+            await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
+            return done
+        before = await self._workspaces.before_setup(workspace) if keep else None
+        done = await self.command(workspace, step, suite.setup_command or (), limit)
+        if before and done.exit_code == 0:
+            await self._workspaces.keep_setup(workspace, before)
+        return done
+
     async def command(
         self, workspace: Workspace, step: str, command: Command, timeout_seconds: float, spool: Spool | None = None
     ) -> CommandResult:

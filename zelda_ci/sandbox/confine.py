@@ -128,7 +128,7 @@ class _Arrangement:
         readable = readable_paths.readable(
             machine,
             needs.grounds,
-            [programs.INSIDE, *ours, *needs.programs, *needs.objects],
+            [programs.INSIDE, programs.ARCHIVE, *ours, *needs.programs, *needs.objects],
             needs.settings.read_paths,
         )
         writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]

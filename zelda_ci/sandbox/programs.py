@@ -12,6 +12,7 @@ from typing import Any
 SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
+ARCHIVE = INSIDE.with_name("setup_archive.py")
 UNREADABLE = INSIDE.with_name("unreadable.js")
 
 # The descriptor on which a program tells the supervisor that it is confined.

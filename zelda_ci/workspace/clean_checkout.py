@@ -149,6 +149,8 @@ class CleanCheckout:
     protection: Protection
     update: tuple[str, ...] | None
     """What brings the session's changes into it, where they are not there yet."""
+    found: str
+    """What setup finds there: a commit or tree of its repository."""
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ async def check_out(
     protector = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
     back = {*restored, *forged}
     names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, staged.left_out))
-    update = None
+    update, found = None, tree
     if is_setup_first(suite):
         await _inside(folder, plumbing)("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
-        update = ("git", "read-tree", "--reset", "-u", tree)
-    return CleanCheckout(folder, names, left_out, protector, protected, update)
+        update, found = ("git", "read-tree", "--reset", "-u", tree), start.commit
+    return CleanCheckout(folder, names, left_out, protector, protected, update, found)
 
 
 def checked(

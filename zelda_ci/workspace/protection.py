@@ -115,7 +115,7 @@ def _stand_ins(prefix: str, committed: Collection[bytes]) -> Iterator[str]:
 def named_files(command: Command, prefix: str, committed: Collection[bytes]) -> Iterator[bytes]:
     """Scripts and tests of the tested commit that a command names."""
     folder = "" if prefix == "." else prefix
-    for words, place in _simple_commands(command, MAX_NESTING):
+    for words, place in simple_commands(command, MAX_NESTING):
         for word in _candidates(words):
             path = os.fsencode(posixpath.normpath(posixpath.join(folder, place, word)))
             if path in committed:
@@ -124,7 +124,7 @@ def named_files(command: Command, prefix: str, committed: Collection[bytes]) -> 
                     break
 
 
-def _simple_commands(command: Command, depth: int) -> Iterator[tuple[list[str], str]]:
+def simple_commands(command: Command, depth: int) -> Iterator[tuple[list[str], str]]:
     """Each program with its arguments, and the folder that a `cd` before it names."""
     place = ""
     for words in _split(command) if isinstance(command, str) else [list(command)]:
@@ -132,7 +132,7 @@ def _simple_commands(command: Command, depth: int) -> Iterator[tuple[list[str], 
         if plain[:1] == ["cd"] and len(plain) > 1:
             place = posixpath.join(place, plain[1])
         elif depth and (line := _inner_line(plain)):
-            yield from ((inner, posixpath.join(place, below)) for inner, below in _simple_commands(line, depth - 1))
+            yield from ((inner, posixpath.join(place, below)) for inner, below in simple_commands(line, depth - 1))
         elif plain:
             yield plain, place
 

@@ -1,0 +1,204 @@
+"""What setup has installed is kept for later runs: used where nothing has changed, and out of every session's reach."""
+
+import base64
+import hashlib
+import json
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import results, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+
+RESTORED = "Put back what"
+INSTALL = "python3 -m venv --without-pip .venv"
+PIP = "python3 -m venv .venv && .venv/bin/pip install -q --no-index --find-links wheels -r requirements.txt"
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+
+
+def wheel(folder: Path, name: str, words: str) -> None:
+    """A package with a module and a program, as a package index would have it."""
+    info = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": f"def main():\n    print({words!r})\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
+    }
+    digests = {path: hashlib.sha256(text.encode()).digest() for path, text in files.items()}
+    codes = {path: base64.urlsafe_b64encode(digest).rstrip(b"=").decode() for path, digest in digests.items()}
+    rows = [f"{path},sha256={codes[path]},{len(files[path])}" for path in files]
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+        archive.writestr(f"{info}/RECORD", "\n".join([*rows, f"{info}/RECORD,,"]) + "\n")
+
+
+def python_project(tmp_path: Path, level: str = "auto", **keys: object) -> Project:
+    settings = {"testCommand": "greeter && python -c 'import greeter'", "isolation": {"level": level}, **keys}
+    suite = "prompt: Look around.\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    files = {"requirements.txt": "greeter==1.0\n", "src/app.py": "X = 1\n"}
+    project = repository(tmp_path, {**files, "zelda/test-one.yaml": suite})
+    project.write({".gitignore": ".zelda/\n.venv/\n"})
+    wheel(project.path / "wheels", "greeter", "hello")
+    project.commit()
+    return project
+
+
+def setups(project: Project) -> list[str]:
+    """How setup ended before the session, in the order of the runs."""
+    return ["restored" if RESTORED in it["setup"]["output"] else "run" for it in results(project)]
+
+
+def the_run(
+    project: Project, *arguments: str, call: str | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    def answer(request: Any) -> Any:
+        return tool_call("Bash", {"command": call}) if call and len(request.messages) < 3 else text("Done.")
+
+    with ScriptedApi(answer) as api:
+        return zelda(project, "run", *arguments, api=api.url, **more)
+
+
+def archives(project: Project) -> list[Path]:
+    return sorted(Path(project.environ["ZELDA_WORKSPACES"]).glob("*/setups/*.tar"))
+
+
+def test_a_second_trial_and_a_second_run_of_a_python_project_install_nothing(tmp_path: Path) -> None:
+    """Also build and tests in the fresh checkout: programs of the environment work there, by their own path."""
+    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]}, trials=2)
+    done = the_run(project, call="greeter && which greeter")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert setups(project) == ["run", "restored"]
+    project.write({"src/app.py": "X = 2\n"})
+    project.commit()
+    assert the_run(project, "--trials", "1").returncode == 0
+    assert setups(project) == ["run", "restored", "restored"]
+    first, *later = [it["phaseSeconds"]["setup"] for it in results(project)]
+    assert max(later) < first
+    # What it depends on has changed.
+    project.write({"requirements.txt": "greeter==1.0  # pinned\n"})
+    project.commit()
+    assert the_run(project, "--trials", "1").returncode == 0
+    assert the_run(project, "--trials", "1", ZELDA_NO_CACHE="1").returncode == 0
+    assert setups(project)[3:] == ["run", "run"]
+
+
+def test_what_the_command_names_counts_as_well(tmp_path: Path) -> None:
+    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]})
+    assert the_run(project).returncode == 0
+    wheel(project.path / "wheels", "greeter", "other words")
+    project.commit()
+    assert the_run(project).returncode == 0
+    assert setups(project) == ["run", "run"]
+
+
+def test_setup_that_may_do_anything_else_is_run_every_time(tmp_path: Path) -> None:
+    for number, command in enumerate([f"{INSTALL}; date > stamp", f"{INSTALL} $X", "./install.sh"]):
+        place = tmp_path / str(number)
+        place.mkdir()
+        project = python_project(place, setupCommand=command, testCommand="true", trials=2)
+        project.write({"install.sh": "#!/bin/sh\n"})
+        (project.path / "install.sh").chmod(0o755)
+        project.commit()
+        assert the_run(project).returncode == 0
+        assert setups(project) == ["run", "run"]
+
+
+POISON = """
+for place in BASE/*/setups $(find / -xdev -maxdepth 4 -name setups 2>/dev/null); do
+  echo poison > "$place/x" 2>/dev/null; for it in "$place"/*; do echo poison >> "$it"; done
+done
+echo poison >> .venv/pyvenv.cfg; echo poison >> .venv/poison; echo poison >> $HOME/poison; true
+"""
+
+
+@pytest.mark.parametrize("level", ["full", "namespaces", "uid", "landlock", "degraded"])
+def test_no_session_changes_what_is_kept(tmp_path: Path, level: str) -> None:
+    """Neither by the path of the cache, nor by what it was given of it."""
+    project = python_project(tmp_path, level, setupCommand=INSTALL, testCommand="! test -e .venv/poison")
+    base = project.environ["ZELDA_WORKSPACES"]
+    hostile = POISON.replace("BASE", base)
+    for _ in range(2):
+        done = the_run(project, call=hostile)
+        assert done.returncode == 0, done.stdout + done.stderr
+    (archive,) = archives(project)
+    assert setups(project) == ["run", "restored"]
+    assert hashlib.sha256(archive.read_bytes()).hexdigest() == archive.stem.rpartition("-")[2]
+    assert b"poison" not in archive.read_bytes()
+    assert [entry.name for entry in archive.parent.iterdir()] == [archive.name]
+
+
+def test_without_isolation_nothing_is_kept(tmp_path: Path) -> None:
+    project = python_project(tmp_path, "none", setupCommand=INSTALL, testCommand="true", trials=2)
+    assert the_run(project).returncode == 0
+    assert setups(project) == ["run", "run"]
+    assert archives(project) == []
+
+
+def test_a_damaged_archive_is_thrown_away_and_made_anew(tmp_path: Path) -> None:
+    project = python_project(tmp_path, setupCommand=INSTALL, testCommand="test -x .venv/bin/python")
+    assert the_run(project).returncode == 0
+    (archive,) = archives(project)
+    archive.write_bytes(archive.read_bytes()[:-2000])
+    for expected in ("run", "restored"):
+        assert the_run(project).returncode == 0
+        assert setups(project)[-1] == expected
+
+
+def test_a_session_that_changes_what_setup_depends_on_gets_no_old_installation_for_its_tests(tmp_path: Path) -> None:
+    test = {"testCommand": "greeter | grep -q hello && other"}
+    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]}, **test)
+    wheel(project.path / "wheels", "other", "new")
+    project.commit()
+    done = the_run(project, call="echo 'other==1.0' >> requirements.txt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # And what it installed there stays out of the cache.
+    assert the_run(project).returncode == 1
+    assert setups(project) == ["run", "restored"]
+
+
+def test_a_lock_file_suggests_setup_and_where_its_programs_are(tmp_path: Path) -> None:
+    """pip finds its index by a variable of the user's, as it would in a shell."""
+    settings = {"env": {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "wheels"}}
+    project = python_project(tmp_path, execution=settings)
+    project.write({"requirements.txt": "greeter==1.0\n", "tests/test_it.py": "import unittest\n"})
+    project.commit()
+    done = the_run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = "setup: python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt (found requirements.txt; "
+    assert said in " ".join((done.stdout + done.stderr).split())
+    shown = zelda(project, "validate").stdout
+    assert ".venv/bin" in shown
+    project.write({"zelda.config.yaml": "setupCommand: none\n"})
+    project.commit()
+    off = the_run(project)
+    assert off.returncode == 2
+    assert "greeter" in off.stdout + off.stderr
+    assert "setup: python3" not in off.stdout + off.stderr
+
+
+@needs_npm
+def test_a_node_project_is_set_up_by_its_lock_file(tmp_path: Path) -> None:
+    lock = {
+        "name": "shop",
+        "lockfileVersion": 3,
+        "requires": True,
+        "packages": {"": {"name": "shop", "dependencies": {}}},
+    }
+    package = {"name": "shop", "scripts": {"test": "node -e 0"}}
+    suite = "prompt: Look.\ntestCommand: npm test\ntrials: 2\n"
+    files = {"package.json": json.dumps(package), "package-lock.json": json.dumps(lock)}
+    project = repository(tmp_path, {**files, "zelda/test-one.yaml": suite})
+    done = the_run(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "setup: npm ci (found package-lock.json; `setupCommand: none` switches it off)" in " ".join(
+        (done.stdout + done.stderr).split()
+    )
+    assert setups(project) == ["run", "restored"]
