@@ -16,6 +16,7 @@ from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, 
 from zelda_ci.config.merge import Layer
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, shown
 from zelda_ci.config.validation import Model, validate_tree
+from zelda_ci.domain.suite import MODEL_CREDENTIALS
 from zelda_ci.files import untrusted
 from zelda_ci.redact import KEY_SHAPES
 
@@ -110,7 +111,7 @@ def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
         if _NAME.fullmatch(_snake(key)) and isinstance(value_of(node), str):
             instead = (
                 f"set {shown(key)} where Zelda is started, and leave the value out here to pass it on"
-                if (mark.line, mark.column) in given
+                if (mark.line, mark.column) in given and key.upper() not in MODEL_CREDENTIALS
                 else f"set the environment variable {_variable(key)} instead"
             )
             message = f"{shown(key)} looks like a credential, which does not belong in a file: {instead}"

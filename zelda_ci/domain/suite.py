@@ -4,7 +4,6 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from zelda_ci.domain import setting_checks
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 
@@ -22,61 +22,13 @@ REQUEST_KEY = r"^[a-z][a-z0-9_]{0,99}$"
 NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
-USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
-# Variables that never reach a session: the model proxy holds the key in its stead.
-MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
+MODEL_CREDENTIALS = setting_checks.MODEL_CREDENTIALS
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800
-
-
-def _not_a_model_credential(name: str) -> str:
-    if name.upper() in MODEL_CREDENTIALS:
-        raise PydanticCustomError("model_credential", "must not be passed on: sessions never hold the key itself")
-    return name
-
-
-def _not_a_credential(value: str) -> str:
-    if USER_AND_PASSWORD.search(value):
-        raise PydanticCustomError(
-            "credential", "holds a credential, which does not belong in a file: leave the value out, to pass on yours"
-        )
-    return value
-
-
-def _inside(path: str) -> str:
-    if path.startswith(("/", "~")) or ".." in path.split("/") or "\\" in path or not path.isprintable():
-        raise PydanticCustomError(
-            "outside", "must be a path inside the project, with forward slashes, not absolute and without '..'"
-        )
-    return path
-
-
-def _absolute(path: str) -> str:
-    if not path.startswith("/"):
-        raise PydanticCustomError("not_absolute", "must be absolute: begin it with a slash")
-    return path
-
-
-def _program_folder(path: str) -> str:
-    parts = path.split("/")
-    if ":" in path or "\\" in path or not path.isprintable() or path.startswith("~") or ".." in parts:
-        raise PydanticCustomError(
-            "program_folder",
-            "must be a folder of the project, such as .venv/bin, or an absolute one of the machine; without '..', '~' "
-            "and ':'",
-        )
-    return path
-
-
-def _outside_git(path: str) -> str:
-    # Some file systems do not tell upper from lower case.
-    if ".git" in path.lower().split("/"):
-        raise PydanticCustomError("git", "must not lead into .git, where git keeps what is its own")
-    return path
 
 
 def has_port(address: str) -> bool:
@@ -93,21 +45,6 @@ def _reachable(address: str) -> str:
     return address
 
 
-def _listed(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _no_boolean(value: Any) -> Any:
-    # To Python, True equals 1, so that a choice among numbers would take it.
-    return None if isinstance(value, bool) else value
-
-
-def _startable(command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    if isinstance(command, tuple) and command and not command[0].strip():
-        raise PydanticCustomError("no_program", "must begin with the program to start")
-    return command
-
-
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -119,19 +56,20 @@ RequestKey = Annotated[str, Field(pattern=REQUEST_KEY)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
 WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
-Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(_not_a_model_credential)]
-ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_inside)]
-VariableValue = Annotated[str, Field(pattern=VALUE), AfterValidator(_not_a_credential)]
-ProgramFolder = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_program_folder)]
-AbsolutePath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(_absolute)]
-SourcePath = Annotated[ProjectPath, AfterValidator(_outside_git)]
+Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(setting_checks.not_a_model_credential)]
+ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.inside)]
+VariableValue = Annotated[str, Field(pattern=VALUE), AfterValidator(setting_checks.not_a_credential)]
+ProgramFolder = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.program_folder)]
+AbsolutePath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.absolute)]
+SourcePath = Annotated[ProjectPath, AfterValidator(setting_checks.outside_git)]
 Globs = Annotated[
-    tuple[SourcePath, ...], BeforeValidator(_listed, json_schema_input_type=SourcePath | tuple[SourcePath, ...])
+    tuple[SourcePath, ...],
+    BeforeValidator(setting_checks.listed, json_schema_input_type=SourcePath | tuple[SourcePath, ...]),
 ]
 # A shell line, or the arguments of one program.
-Command = Annotated[Text | tuple[str, ...], AfterValidator(_startable)]
+Command = Annotated[Text | tuple[str, ...], AfterValidator(setting_checks.startable)]
 Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
-Votes = Annotated[Literal[1, 3, 5], BeforeValidator(_no_boolean, json_schema_input_type=Literal[1, 3, 5])]
+Votes = Annotated[Literal[1, 3, 5], BeforeValidator(setting_checks.no_boolean, json_schema_input_type=Literal[1, 3, 5])]
 
 
 class Setting(Record):

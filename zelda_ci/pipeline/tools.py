@@ -69,15 +69,15 @@ class WorkspaceCommandRunner:
             WorkspaceError: As in `command`.
             StorageError: As in `command`.
         """
-        limit = suite.command_timeout_seconds
-        done = await self._workspaces.restore_setup(workspace, limit) if restore else None
-        if done:
+        limit, command = suite.command_timeout_seconds, suite.setup_command or ()
+        kept = self._workspaces.kept_setup(workspace)
+        if kept and restore and (done := await kept.restore(command, limit)):
             await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
             return done
-        before = await self._workspaces.before_setup(workspace) if keep else None
-        done = await self.command(workspace, step, suite.setup_command or (), limit)
-        if before and done.exit_code == 0:
-            await self._workspaces.keep_setup(workspace, before)
+        before = await kept.before() if kept and keep else None
+        done = await self.command(workspace, step, command, limit)
+        if kept and before and done.exit_code == 0:
+            await kept.keep(before)
         return done
 
     async def command(

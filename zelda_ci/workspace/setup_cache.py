@@ -96,7 +96,7 @@ def _program(word: str) -> str:
 
 
 @dataclass(frozen=True)
-class Tree:
+class SetupTree:
     """The files that setup finds."""
 
     commit: str
@@ -105,7 +105,7 @@ class Tree:
     """The project's folder, relative to the top."""
 
 
-async def key_of(tree: Tree, suite: ResolvedSuite, environment: Mapping[str, str]) -> str | None:
+async def key_of(tree: SetupTree, suite: ResolvedSuite, environment: Mapping[str, str]) -> str | None:
     """What setup of a suite depends on, as a digest; nothing where its result is not to be kept."""
     if not is_known(suite):
         return None
@@ -143,7 +143,7 @@ def _matters(path: str, prefix: str, suite: ResolvedSuite, words: Iterable[str])
     return any(inside.is_relative_to(place) for place in named if place != PurePosixPath())
 
 
-async def _reads_more(tree: Tree, told: Mapping[str, str]) -> bool:
+async def _reads_more(tree: SetupTree, told: Mapping[str, str]) -> bool:
     """Whether a manifest has more read or run than manifests: scripts of the project, or packages within it."""
     read = {path: entry.split(" ")[2] for path, entry in told.items() if MANIFESTS.fullmatch(path)}
     if len(read) > MAX_MANIFESTS:
@@ -257,14 +257,12 @@ def unpacking(archive: Path, run: Path) -> tuple[str, ...]:
 def keep(cache: Path, key: str, archive: Path) -> None:
     """Copy a run's archive into the cache, whole or not at all; its name says what is in it."""
     cache.mkdir(mode=0o700, exist_ok=True)
-    draft, digest = cache / f"{key}.draft", hashlib.sha256()
-    with atomic.replacing(draft, durable=False) as file:
-        for chunk in _chunks(archive):
-            digest.update(chunk)
-            file.write(chunk)
+    digest = hashlib.sha256()
+    for chunk in _chunks(archive):
+        digest.update(chunk)
     for earlier in _archives(cache, key):
         earlier.unlink(missing_ok=True)
-    draft.rename(cache / f"{key}-{digest.hexdigest()}.tar")
+    atomic.write_whole(cache / f"{key}-{digest.hexdigest()}.tar", _chunks(archive), durable=False)
     retire(cache)
 
 

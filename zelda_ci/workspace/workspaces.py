@@ -1,14 +1,11 @@
 """Isolated copies of a project: made, measured, removed. Nothing outside them changes, whatever a session does."""
 
-import logging
 import os
-import secrets
 import shlex
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import anyio
@@ -19,7 +16,6 @@ from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
-from zelda_ci.errors import StorageError
 from zelda_ci.process import Completed, launches
 from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor, SafeText
@@ -44,8 +40,9 @@ from zelda_ci.workspace import (
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 from zelda_ci.workspace.git import Git, check_launch, explained
 from zelda_ci.workspace.ignored import Stamps
+from zelda_ci.workspace.kept_setup import KeptSetup
 from zelda_ci.workspace.protection import spec
-from zelda_ci.workspace.setup_cache import SetupStamps, Tree
+from zelda_ci.workspace.setup_cache import SetupTree
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Start, Store
 
@@ -55,9 +52,6 @@ KEPT_BYTES = 400_000
 # Set to 1, setup runs whatever an earlier run has installed.
 NO_CACHE = "ZELDA_NO_CACHE"
 SETUPS = "setups"
-PACKING_SECONDS = 300.0
-
-log = logging.getLogger(__name__)
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
@@ -183,7 +177,9 @@ class Workspaces:
         announced = stack.enter_context(folder.announced(run, run_id, self._results))
         unlinked = [] if announced else [f"{self._results} cannot be written, so no link is there."]
         notes = [*start.store.notes, *confine.notes(suite, variables), *unlinked]
-        tree = Tree(start.commit, self._plumbing.within(run.git_dir, GIT_DIR=str(run.git_dir)), str(project.prefix))
+        tree = SetupTree(
+            start.commit, self._plumbing.within(run.git_dir, GIT_DIR=str(run.git_dir)), str(project.prefix)
+        )
         key = await self._setup_key(tree, suite, needs, variables)
         self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs, setup_key=key)
         return Workspace(
@@ -253,70 +249,20 @@ class Workspaces:
         self._open[workspace.base] = replace(self._open[workspace.base], before=files)
 
     async def _setup_key(
-        self, tree: Tree, suite: ResolvedSuite, needs: Needs, variables: Mapping[str, str]
+        self, tree: SetupTree, suite: ResolvedSuite, needs: Needs, variables: Mapping[str, str]
     ) -> str | None:
         """Without isolation a session could write whatever the user can, the cache too: none is used there."""
         if needs.level == "none" or self._environ.get(NO_CACHE) == "1":
             return None
         return await setup_cache.key_of(tree, suite, variables)
 
-    async def restore_setup(self, workspace: Workspace, timeout_seconds: float) -> CommandResult | None:
-        """Put back what setup has installed in an earlier run, as its result; nothing where that is not known.
-
-        Raises:
-            WorkspaceError: As in `run_command`.
-        """
+    def kept_setup(self, workspace: Workspace) -> KeptSetup | None:
+        """What setup installs there, where that may be kept and come from an earlier run."""
         run = self._open[workspace.base]
         if run.setup_key is None:
             return None
-        began, archive = time.monotonic(), run.folder.tmp / f"setup-{secrets.token_hex(8)}.tar"
-        with explained():
-            brought = await anyio.to_thread.run_sync(setup_cache.bring, run.home / SETUPS, run.setup_key, archive)
-        if not brought:
-            return None
-        if run.needs.uid is not None:
-            os.chown(archive, run.needs.uid, run.needs.uid, follow_symlinks=False)
-        done = await self.run_command(
-            workspace, setup_cache.unpacking(archive, run.folder.path), timeout_seconds, phase="zelda"
-        )
-        archive.unlink(missing_ok=True)
-        if done.exit_code != 0:
-            log.info("What setup had installed could not be put back: %s", done.output)
-            return None
-        command = run.suite.setup_command or ""
-        label = self._redact(command if isinstance(command, str) else shlex.join(command))
-        told = self._redact(f"Put back what `{label}` had installed (nothing that it depends on has changed).\n")
-        seconds = time.monotonic() - began
-        return CommandResult(command=label, exit_code=0, seconds=seconds, output=told, output_bytes=len(told))
-
-    async def before_setup(self, workspace: Workspace) -> SetupStamps | None:
-        """The state in which setup finds a workspace; nothing where its result is not to be kept."""
-        run = self._open[workspace.base]
-        if run.setup_key is None:
-            return None
-        return await anyio.to_thread.run_sync(SetupStamps.of, run.folder, abandon_on_cancel=True)
-
-    async def keep_setup(self, workspace: Workspace, before: SetupStamps) -> None:
-        """Keep what setup has installed for later runs. Only before any session has run in the workspace."""
-        run = self._open[workspace.base]
-        tops = await anyio.to_thread.run_sync(before.added, run.folder, abandon_on_cancel=True)
-        if run.setup_key is None or tops is None:
-            return
-        archive = run.folder.tmp / f"setup-{secrets.token_hex(8)}.tar"
-        listing = archive.with_suffix(".list")
-        try:
-            await anyio.to_thread.run_sync(setup_cache.list_entries, listing, tops, run.needs.uid)
-            command = setup_cache.packing(archive, run.folder.path, listing)
-            done = await self.run_command(workspace, command, PACKING_SECONDS, phase="zelda")
-            if done.exit_code == 0:
-                await anyio.to_thread.run_sync(setup_cache.keep, run.home / SETUPS, run.setup_key, archive)
-            else:
-                log.info("What setup has installed is not kept: %s", done.output)
-        except (OSError, StorageError) as problem:  # the run does not depend on it
-            log.info("What setup has installed is not kept: %s", problem)
-        finally:
-            for file in (archive, listing):
-                file.unlink(missing_ok=True)
+        command = partial(self.run_command, workspace, phase="zelda")
+        return KeptSetup(run.folder, run.home / SETUPS, run.setup_key, run.needs.uid, command, self._redact)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -358,7 +304,7 @@ class Workspaces:
             variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
             git_dir = fresh.folder.git_dir
-            tree = Tree(fresh.found, self._plumbing.within(git_dir, GIT_DIR=str(git_dir)), str(run.prefix))
+            tree = SetupTree(fresh.found, self._plumbing.within(git_dir, GIT_DIR=str(git_dir)), str(run.prefix))
             key = await self._setup_key(tree, run.suite, run.needs, variables)
         kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
         self._open[fresh.folder.path] = replace(

@@ -214,12 +214,12 @@ def test_full_ids_of_models_are_fine(model, tmp_path):
             "1:19: item 1 of execution.env must not be passed on: sessions never hold the key itself",
         ),
         (
-            "{FOO: bar}",
-            "1:18: execution.env must be a list of names of environment variables, without values, not a group of keys",
+            "{FOO: [bar]}",
+            "1:24: execution.env.FOO must be text, not a list",
         ),
     ],
 )
-def test_env_is_a_list_of_names(value, line, tmp_path):
+def test_env_is_a_list_of_names_or_names_with_values(value, line, tmp_path):
     assert about_config(tmp_path, f"execution: {{env: {value}}}\n") == [line]
 
 
