@@ -18,7 +18,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 RESTORED = "Put back what"
 INSTALL = "python3 -m venv --without-pip .venv"
 PIP = "python3 -m venv .venv && .venv/bin/pip install -q --no-index --find-links wheels -r requirements.txt"
-needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 
 
 def wheel(folder: Path, name: str, words: str) -> None:
