@@ -83,7 +83,7 @@ def unpack(archive: str, run: str) -> int:
         if any(top.startswith("ws/") and os.path.lexists(os.path.join(run, top)) for top in about["tops"]):  # noqa: PTH118
             return TAKEN
         old, new = about["run"].encode(), run.encode()
-        for member in tar:
+        for member in (each for each in tar if each.name != ABOUT):
             _extract(tar, member, os.path.join(run, member.name), old, new)  # noqa: PTH118
     return 0
 
