@@ -160,7 +160,9 @@ def test_a_session_that_changes_what_setup_depends_on_gets_no_old_installation_f
     done = the_run(project, call="echo 'other==1.0' >> requirements.txt")
     assert done.returncode == 0, done.stdout + done.stderr
     # And what it installed there stays out of the cache.
-    assert the_run(project).returncode == 1
+    again = the_run(project)
+    assert again.returncode == 2
+    assert "other: command not found" in again.stdout + again.stderr
     assert setups(project) == ["run", "restored"]
 
 
