@@ -110,8 +110,10 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
         raise _first(group) from group
 
 
-def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> CheckReport:
-    """Try everything that runs of what was ordered need, without a session.
+def check(
+    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit, *, asks_models: bool = True
+) -> CheckReport:
+    """Try everything that runs of what was ordered need, without a session; models only where that is wanted.
 
     Raises:
         ZeldaError: The order cannot be used, or the project not be run here at all.
@@ -124,7 +126,7 @@ def check(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings,
     ground = _ground(loaded, order, suites, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
     judge = proxy_or_problem(lambda: access.judge_mode(order.record, order.replay, suites, settings), ground.redact)
-    checker = Checker(selected, ground.for_checks(session, judge, settings, emit), fresh=True)
+    checker = Checker(selected, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
     try:
         return anyio.run(checking.checked, checker)
     except BaseExceptionGroup as group:

@@ -1,17 +1,49 @@
-"""`zelda init`: a configuration, an example suite and a line in .gitignore."""
+"""`zelda init`: a configuration, a first suite and a line in .gitignore, drawn from what the project is."""
 
+import os
+import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from zelda_ci.config import scaffold
+from zelda_ci.cli.command_trials import Trial, untried
+from zelda_ci.config import scaffold, templates
+from zelda_ci.config.discovery import suite_files
+from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
 from zelda_ci.config.scaffold import FileDraft
-from zelda_ci.config.schema import ProjectConfig
-from zelda_ci.errors import ConfigError
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.secret_files import find_secrets
+from zelda_ci.config.settings import EnvironmentSettings, read_environment
+from zelda_ci.config.templates import CommandLine
+from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.pipeline.survey import Survey, survey
+from zelda_ci.redact import Redactor
+from zelda_ci.report.text import visible
+
+MAX_CHOICES = 9
+MAX_SHOWN = 400
 
 
-@click.command(short_help="Set up a project: configuration, an example suite, .gitignore.")
+@dataclass(frozen=True)
+class Manner:
+    """How `zelda init` goes about it."""
+
+    asks: bool
+    """Whether somebody is there to answer, and wants to."""
+    yes: bool
+    force: bool
+    tries: bool
+
+
+@click.command(
+    short_help="Set up a project: configuration, a first suite, .gitignore.",
+    epilog="Examples: `zelda init` in your project; `zelda init --yes` in a script: no question, and what exists is "
+    "kept; `zelda init --project packages/api` for one package of a monorepo.",
+)
 @click.option(
     "--project",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -19,37 +51,21 @@ from zelda_ci.errors import ConfigError
     metavar="DIR",
     help="Folder of the project (default: the current one).",
 )
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults, and keep files that exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist, without asking.")
-def init(*, project: Path, force: bool) -> None:
+@click.option("--no-check", is_flag=True, help="Write the project's commands down without trying them.")
+def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     """Set up a project for Zelda CI.
 
-    Writes zelda.config.yaml, in which every setting is explained, an example suite in zelda/, and adds the folder of
-    results to .gitignore. Asks before it overwrites a file, except with --force.
+    Looks at the folder: its language, package manager and commands, and what steers Claude Code in it. Writes a short
+    zelda.config.yaml, a first suite about a skill, a rule or the CLAUDE.md file that it found, and adds the folder of
+    results to .gitignore. Setup, build and test command are tried at once, as `zelda check` does it, without a session
+    and without cost; what does not work is left out, with the reason.
     """
-    config = scaffold.config_draft(project)
-    if not force:
-        _refuse_without_terminal([config, scaffold.example_draft(project, ProjectConfig().test_dir)])
-    drafts = _agreed(config, force=force)
-    settings = ProjectConfig() if drafts else scaffold.kept_config(project)
-    drafts += _agreed(scaffold.example_draft(project, settings.test_dir), force=force)
-    ignore = scaffold.ignore_draft(project, settings.results_dir)
-    scaffold.write([*drafts, *([ignore] if ignore else [])])
-    for draft in drafts:
-        click.echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}")
-    click.echo(_about_ignoring(ignore, settings.results_dir))
-    suite = f"{settings.test_dir}/{scaffold.EXAMPLE}"
-    click.echo(f"\nNext: describe a task of yours in {suite}, check it with `zelda validate`, then `zelda run`.")
-
-
-def _refuse_without_terminal(drafts: list[FileDraft]) -> None:
-    taken = [draft.file for draft in drafts if draft.exists]
-    if taken and not _somebody_can_answer():
-        verb = "exists" if len(taken) == 1 else "exist"
-        raise ConfigError(
-            f"{' and '.join(taken)} {verb} already; nothing was changed.",
-            hint="Overwrite with --force.",
-            code="INIT_WOULD_OVERWRITE",
-        )
+    manner = Manner(asks=not yes and _somebody_can_answer(), yes=yes, force=force, tries=not no_check)
+    settings = read_environment(os.environ)
+    found = _settled(_survey(project, settings), manner)
+    _set_up(found, manner, settings)
 
 
 def _somebody_can_answer() -> bool:
@@ -57,11 +73,126 @@ def _somebody_can_answer() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _agreed(draft: FileDraft, *, force: bool) -> list[FileDraft]:
+def _survey(folder: Path, settings: EnvironmentSettings) -> Survey:
+    lying = find_secrets(folder.resolve(), settings.environ, ())
+    return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
+
+
+def _settled(found: Survey, manner: Manner) -> Survey:
+    """The folder that is to be set up, where it lies in a larger project: somebody decides, or it is said."""
+    source = click.get_current_context().get_parameter_source("project")
+    asks = manner.asks and source is not ParameterSource.COMMANDLINE
+    here, top = visible(str(found.root)), visible(str(found.top))
+    if found.above:
+        above = visible(os.path.relpath(found.above))
+        click.echo(f"{above} is a project of Zelda's already. This will be another one, for {here} alone.", err=True)
+        if asks and not click.confirm("Set it up?", err=True):
+            hint = f"For a suite of the other one, write a file to its folder of suites, in {above}."
+            raise ConfigError("Nothing was written.", hint=hint, code="INIT_FAILED")
+    elif found.root != found.top:
+        click.echo(f"{here} is a folder of the repository {top}.", err=True)
+        whole = visible(os.path.relpath(found.top))
+        if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
+            return _survey(found.top, read_environment(os.environ))
+        click.echo(f"Set up is this folder alone; the whole repository: zelda init --project {whole}", err=True)
+    return found
+
+
+def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> None:
+    """Write what is missing, try the commands, and say what comes next."""
+    root, commands = found.root, [*untried(found.proposals())]
+    suite = _first_suite(found, manner)
+    config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
+    kept = scaffold.kept_config(root)
+    if not (manner.asks or manner.yes or manner.force):
+        _refuse([config, _suite_draft(root, ProjectConfig(), suite)])
+    drafts = _agreed(config, manner)
+    values = ProjectConfig() if drafts else kept
+    example = _suite_draft(root, values, suite)
+    others = [path for path in suite_files(root, values.test_dir) if path != example.path]
+    written = [] if others and not example.exists else _agreed(example, manner)
+    ignore = scaffold.ignore_draft(root, values.results_dir)
+    scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
+    for text in (*found.sentences(), *found.broken(), ""):
+        click.echo(text)
+    for draft in (*drafts, *written):
+        on = f", about {suite.about}" if draft is example and suite.about else ""
+        click.echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
+    if others and not written:
+        click.echo(f"kept {visible(values.test_dir)}/: suites are there already")
+    click.echo(_about_ignoring(ignore, values.results_dir))
+    if drafts and commands and manner.tries:
+        _try(found, commands, (suite.name,) if written else (), settings, manner)
+    click.echo(f"\n{_next(root, example.file if written else None, suite.name)}")
+
+
+def _try(
+    found: Survey, commands: Sequence[CommandLine], names: Sequence[str], settings: EnvironmentSettings, manner: Manner
+) -> None:
+    """Try the commands where they stand now, and write down what came of it."""
+
+    def write(lines: Sequence[CommandLine], *, is_tried: bool) -> None:
+        text = _config_text(found, lines, is_tried=is_tried)
+        scaffold.write([scaffold.draft(found.root, CONFIG_FILE, text)])
+
+    click.echo("\nTrying the commands on the last commit, without a session (Ctrl+C leaves them as they are):")
+    trial = Trial(found.root, names, settings, asks=manner.asks)
+    try:
+        tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
+    except ZeldaError as problem:
+        write(commands, is_tried=False)
+        click.echo(f"not tried: {problem.message}")
+        click.echo(f"{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
+        return
+    write(tried, is_tried=True)
+    for line in tried:
+        mark = click.style("left out", fg="yellow") if line.remark else click.style("works", fg="green")
+        click.echo(f"{line.key}: {line.command} - {mark}")
+        for text in (line.remark, line.detail if line.remark else None):
+            if text:
+                click.echo(f"  {visible(text, MAX_SHOWN)}")
+
+
+def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bool) -> str:
+    how = "`zelda init` tried the commands." if is_tried else "Nobody tried the commands yet: `zelda check` does."
+    return templates.project_config([next(iter(found.sentences())), *([how] if commands else [])], commands)
+
+
+def _first_suite(found: Survey, manner: Manner) -> FirstSuite:
+    """About what somebody chooses, or else about what tells most."""
+    choices = subjects(found.items)
+    number = 1
+    if manner.asks and len(choices) > 1:
+        click.echo("What is the first suite to be about?", err=True)
+        for index, item in enumerate(choices[:MAX_CHOICES], 1):
+            click.echo(f"  {index}  {about(item)}", err=True)
+        last = min(len(choices), MAX_CHOICES)
+        number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
+    return first_suite(choices[number - 1] if choices else None, found.files)
+
+
+def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDraft:
+    return scaffold.draft(root, f"{values.test_dir}/test-{suite.name}.yaml", suite.text)
+
+
+def _refuse(drafts: Sequence[FileDraft]) -> None:
+    """Without anybody to ask, and without a word about it, nothing that exists is passed over."""
+    taken = [draft.file for draft in drafts if draft.exists]
+    if taken:
+        verb = "exists" if len(taken) == 1 else "exist"
+        raise ConfigError(
+            f"{' and '.join(taken)} {verb} already; nothing was changed.",
+            hint="Overwrite with --force, or keep what exists and add the rest with --yes.",
+            code="INIT_WOULD_OVERWRITE",
+        )
+
+
+def _agreed(draft: FileDraft, manner: Manner) -> list[FileDraft]:
     """The draft, if it may be written."""
-    if draft.exists and not force:
-        click.secho(f"warning: {draft.file} exists already", fg="yellow", err=True)
-        if not click.confirm(f"Overwrite {draft.file}?", err=True):
+    if draft.exists and not manner.force:
+        if manner.asks:
+            click.secho(f"warning: {draft.file} exists already", fg="yellow", err=True)
+        if not manner.asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
             click.echo(f"kept {draft.file}")
             return []
     return [draft]
@@ -71,3 +202,12 @@ def _about_ignoring(ignore: FileDraft | None, results_dir: str) -> str:
     if ignore is None:
         return f"kept .gitignore: it has {results_dir}/ already"
     return f"added {results_dir}/ to .gitignore" if ignore.exists else f"wrote .gitignore with {results_dir}/"
+
+
+def _next(root: Path, file: str | None, name: str) -> str:
+    there = os.path.relpath(root)
+    project = "" if there == "." else f" --project {shlex.quote(there)}"
+    if file is None:
+        return f"Next: `zelda check{project}`, then `zelda run{project}`."
+    commands = f"`zelda check{project}`, then `zelda run {name}{project}`"
+    return f"Next: make a task of yours of the prompt in {file}; {commands}."

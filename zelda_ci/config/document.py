@@ -194,7 +194,15 @@ def load_document(path: Path, file: str, model: type[Model]) -> ConfigDocument[M
     Raises:
         Rejected: nothing in it can be used.
     """
-    text = read_text(path, file)
+    return parse_document(read_text(path, file), file, model)
+
+
+def parse_document(text: str, file: str, model: type[Model]) -> ConfigDocument[Model]:
+    """Check what a file says.
+
+    Raises:
+        Rejected: nothing in it can be used.
+    """
     leaked = tuple(shaped(text, file))
     try:
         node, problems = loader.parse(text, file)

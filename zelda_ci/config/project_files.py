@@ -93,7 +93,8 @@ TESTS = "\0tests"
 
 
 def names_of(files: Iterable[str], folder: str) -> dict[str, set[str]]:
-    """Names by folder, of the project's and those above; and the paths of its Python tests."""
+    """Names by folder, of the project and those above; and the paths of its Python tests, those of packages left out."""
+    files = list(files)
     names: dict[str, set[str]] = {place: set() for place in upwards(folder)}
     names[TESTS] = set()
     for file in files:
@@ -103,6 +104,9 @@ def names_of(files: Iterable[str], folder: str) -> dict[str, set[str]]:
         is_inside = not folder or file.startswith(f"{folder}/")
         if is_inside and _TEST_FILE.fullmatch(name) and not FOREIGN.intersection(place.split("/")):
             names[TESTS].add(file)
+    if names[TESTS]:
+        others = set(packages(files, folder))
+        names[TESTS] = {file for file in names[TESTS] if others.isdisjoint(upwards(dirname(file)))}
     return names
 
 

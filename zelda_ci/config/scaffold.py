@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import document, templates
+from zelda_ci.config import document
 from zelda_ci.config.document import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
@@ -15,7 +15,6 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import replacing, sync
 
-EXAMPLE = "test-example.yaml"
 IGNORE_FILE = ".gitignore"
 
 
@@ -29,14 +28,13 @@ class FileDraft:
     exists: bool
 
 
-def config_draft(root: Path) -> FileDraft:
-    """The project's configuration, all defaults."""
-    return _draft(root, CONFIG_FILE, templates.project_config().encode())
+def draft(root: Path, file: str, text: str) -> FileDraft:
+    """A file of the project with this text.
 
-
-def example_draft(root: Path, test_dir: str) -> FileDraft:
-    """The example suite."""
-    return _draft(root, f"{test_dir}/{EXAMPLE}", templates.example_suite().encode())
+    Raises:
+        ConfigError: Something is in the way.
+    """
+    return _draft(root, file, text.encode())
 
 
 def ignore_draft(root: Path, results_dir: str) -> FileDraft | None:

@@ -13,6 +13,18 @@ _REGULAR = (b"100644 ", b"100755 ")
 _OPTIONS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
+def listing(top: Path) -> list[str]:
+    """Files of a repository that are tracked, or new and not ignored; nothing where git cannot tell."""
+    git = shutil.which("git")
+    order = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        found = process.answer([git, *_OPTIONS, "-C", str(top), *order], timeout_seconds=SECONDS) if git else None
+    except OSError:
+        return []
+    names = found.stdout.split(b"\0") if found and found.exit_code == 0 else []
+    return sorted({os.fsdecode(name) for name in names if name})
+
+
 class TrackedFiles:
     """Asks git once, and only when it has to. Where there is no repository, nothing is refused."""
 

@@ -63,6 +63,7 @@ class Checker:
     tools: CheckTools
     fresh: bool = False
     """Whether to try everything, whatever earlier checks found; and to go on where one fails."""
+    asks_models: bool = True
     checks: list[Check] = field(default_factory=list)
 
     async def report(self) -> CheckReport:
@@ -72,7 +73,8 @@ class Checker:
             source = await self._git()
             if source:
                 self.checks += [*self._disks(), *self._isolation()]
-            await self._models()
+            if self.asks_models:
+                await self._models()
             if source and (self.fresh or not self._has_failed()):
                 await self._commands(source)
         finally:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.config.project_files import READ, manifests, packages
-from zelda_ci.config.project_kind import ProjectKind, kinds
+from zelda_ci.config.project_files import READ, ProjectKind, manifests, packages
+from zelda_ci.config.project_kind import kinds
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
@@ -17,7 +17,7 @@ def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
 
 
 def commands(found: ProjectKind) -> tuple[str | None, ...]:
-    return tuple(each and each.command for each in (found.setup, found.build, found.test))
+    return tuple(each.command if each else None for each in (found.setup, found.build, found.test))
 
 
 def package(**more: object) -> str:
@@ -145,6 +145,12 @@ def test_packages_below_are_found_but_not_those_of_others():
     assert packages(files) == ("api", "web")
     assert packages(files, "web") == ()
     assert packages(["a/b/setup.py", "ab/setup.py"], "a") == ("a/b",)
+
+
+def test_tests_of_packages_are_not_those_of_the_whole():
+    files = {"pyproject.toml": "", "api/pyproject.toml": "", "api/tests/test_a.py": "", "testdata/test_b.py": ""}
+    assert commands(kind(files)) == (None, None, None)
+    assert commands(kind(files, "api")) == (None, None, "python3 -m pytest")
 
 
 def test_only_small_files_that_matter_are_read():

@@ -1,27 +1,63 @@
-"""The files that `zelda init` writes. The configuration is derived from its model, so that it cannot drift."""
+"""The files that `zelda init` writes. What they say of keys is derived from the model, so that it cannot drift."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from textwrap import wrap
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.config import schema
+from zelda_ci.config import loader, schema
 from zelda_ci.config.schema import REPOSITORY, ConfigKey, ProjectConfig, keys
 
 DOCUMENTATION = f"https://github.com/{REPOSITORY}/blob/v{__version__}/docs/configuration.md"
+DIRECTIONS = "Run the project's tests when you are done, if it has any."
 _WIDTH = 100
-_HEAD = """\
-Settings that all suites of this project share. Every value here is the default, so you can delete what you do not
-want to set; a suite overrides single keys. Where there is no default, a line like "# key: value" shows an example.
-A key without a value counts as not given. `zelda validate` shows what each suite ends up with, and why.
+_HEAD = f"""\
+What all suites of this project share; a suite overrides single keys. Here stands only what differs from the defaults.
+All keys: {DOCUMENTATION}
 """
+# What people change first; the rest is in the reference.
+_SHOWN = ("trials", "judgeModel", "execution.model", "execution.maxTurns", "execution.maxCostUsd", "coverageThreshold")
+_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
+_PLAIN = re.compile(r"[\w./][^\n#:]*")
 
 
-def project_config() -> str:
-    """A `zelda.config.yaml` with every key: what it means and its default."""
-    return "".join(f"{line}\n" for line in _project_lines())
+@dataclass(frozen=True)
+class CommandLine:
+    """A command as it is to stand in the configuration."""
+
+    key: str
+    command: str
+    source: str
+    """The file that suggests it."""
+    remark: str | None = None
+    """Why it is left out; absent where it is not."""
+    detail: str | None = None
+    """The line that says it best, of what it printed; not for the file, since it may name places of this machine."""
+
+
+def printed(text: str) -> str:
+    """The words of a text of somebody else's in one line: nothing in it steers a terminal, a reader or YAML."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def scalar(text: str) -> str:
+    """A printable line as YAML reads it back, in quotes where they are needed."""
+    plain = _PLAIN.fullmatch(text) and text == text.strip() and loader.plain_value(text) == text
+    return text if plain else "'{}'".format(text.replace("'", "''"))
+
+
+def project_config(found: Sequence[str] = (), commands: Sequence[CommandLine] = ()) -> str:
+    """A short `zelda.config.yaml`.
+
+    Args:
+        found: What the project is, in sentences.
+        commands: Those that its files suggest.
+    """
+    return "".join(f"{line}\n" for line in _project_lines(found, commands))
 
 
 def example_suite() -> str:
@@ -30,42 +66,52 @@ def example_suite() -> str:
     return text.replace("{schema}", schema.address("zelda.suite.schema.json"))
 
 
-def _project_lines() -> Iterator[str]:
+def _project_lines(found: Sequence[str], commands: Sequence[CommandLine]) -> Iterator[str]:
     yield f"# yaml-language-server: $schema={schema.address('zelda.config.schema.json')}"
     yield "#"
-    yield from _comment(_HEAD, "")
-    yield f"# Reference: {DOCUMENTATION}"
-    for key in keys(ProjectConfig):
-        yield from _lines(key)
+    for text in (*_HEAD.splitlines(), *map(printed, found)):
+        yield from _comment(text)
+    yield ""
+    for line in commands:
+        yield from _command(line)
+    every = {key.dotted: key for key in keys(ProjectConfig)}
+    for name in () if commands else _COMMANDS:
+        yield f"# {name}: {_value(every[name])}  # {_first_words(every[name])}"
+    yield ""
+    yield from _comment("Often changed, here with their defaults; take away the number sign.")
+    groups = set[str]()
+    for key in (every[name] for name in _SHOWN):
+        group = key.path[0] if len(key.path) > 1 else None
+        if group and group not in groups:
+            groups.add(group)
+            yield f"# {group}:"
+        yield f"# {'  ' if group else ''}{key.name}: {_value(key)}  # {_first_words(key)}"
 
 
-def _lines(key: ConfigKey) -> Iterator[str]:
-    """A key with its comment; the top level is spaced out."""
-    indentation = "  " * (len(key.path) - 1)
-    if not indentation:
-        yield ""
-    yield from _comment(key.field.description or "", indentation)
-    if key.group:
-        yield f"{indentation}{key.name}:"
+def _command(line: CommandLine) -> Iterator[str]:
+    key = f"{line.key}: {scalar(line.command)}"
+    if line.remark is None:
+        yield f"{key}  # {printed(line.source)}"
         return
+    yield from _comment(f"Left out: {printed(line.remark)}")
+    yield f"# {key}  # {printed(line.source)}"
+
+
+def _value(key: ConfigKey) -> str:
     default = key.field.get_default()
-    if default is None:
-        yield f"{indentation}# {key.name}: {_written(_example(key))}"
-    else:
-        yield f"{indentation}{key.name}: {_written(default)}"
+    value = _example(key) if default is None else default
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _example(key: ConfigKey) -> Any:
-    """The key's own example, or its part of the group's."""
-    if key.field.examples:
-        return key.field.examples[0]
-    group = next(above.field for above in keys(ProjectConfig) if above.path == key.path[:-1])
-    return (group.examples or [{}])[0].get(key.name, "")
+    return (key.field.examples or [""])[0]
 
 
-def _comment(text: str, indentation: str) -> Iterator[str]:
-    return (f"{indentation}# {line}" for line in wrap(text, _WIDTH - len(indentation), break_on_hyphens=False))
+def _first_words(key: ConfigKey) -> str:
+    """What a key means, in short; that there is no default, where there is none."""
+    meaning = re.split(r"[:;.](?:\s|$)", key.field.description or "")[0]
+    return meaning if key.field.get_default() is not None else f"{meaning} (none)"
 
 
-def _written(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in wrap(text, _WIDTH - 2, break_on_hyphens=False, break_long_words=False))

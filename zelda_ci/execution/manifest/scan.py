@@ -5,7 +5,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
@@ -178,8 +178,13 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
 
     Nothing is loaded yet: `zelda_ci.domain.manifest` settles that once the session has told what it had.
     """
-    start = workspace.path.relative_to(workspace.root).as_posix().removeprefix(".")
-    with Tree(workspace.root) as tree:
+    return scan_folder(workspace.root, workspace.path, redact)
+
+
+def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
+    """What the files of a tree offer a session that works in one of its folders."""
+    start = folder.relative_to(top).as_posix().removeprefix(".")
+    with Tree(top) as tree:
         findings = ScanFindings(tree, redact)
         try:
             _scan_project(findings, start)
@@ -190,7 +195,7 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     return ToolsManifest(
         items=tuple(findings.items),
         notes=tuple(findings.notes),
-        workspace=redact(str(workspace.root)),
+        workspace=redact(str(top)),
         folder=redact(start),
     )
 

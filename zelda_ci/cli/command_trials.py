@@ -1,0 +1,107 @@
+"""The commands that a project suggests, tried as `zelda check` does it, until some of them work."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from zelda_ci import app
+from zelda_ci.app import RunOrder
+from zelda_ci.cli import report
+from zelda_ci.config.project_files import Proposal
+from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.config.templates import CommandLine
+from zelda_ci.domain.check import Check, CheckReport
+from zelda_ci.errors import ConfigError
+
+SETUP = "setupCommand"
+SKIPPED = "not tried, since one before it failed"
+# What a command begins with that needs the virtual environment which setup makes, and what serves without it.
+WITHOUT_SETUP = {
+    f"{start} ": "python3 "
+    for start in (
+        ".venv/bin/python",
+        "uv run --no-sync python",
+        "poetry run python",
+        "pdm run python",
+        "pipenv run python",
+    )
+}
+
+
+def untried(proposals: Mapping[str, Proposal]) -> Iterator[CommandLine]:
+    """Proposals as they are to stand in the configuration."""
+    return (CommandLine(key, proposal.command, proposal.source) for key, proposal in proposals.items())
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Tries the commands of a project whose files are written."""
+
+    root: Path
+    names: Sequence[str]
+    """Suites whose commands are tried; without any, all."""
+    settings: EnvironmentSettings
+    asks: bool
+
+    def of(self, commands: Sequence[CommandLine], write: Callable[[Sequence[CommandLine]], None]) -> list[CommandLine]:
+        """The commands, each with a remark where it does not work; what follows one that fails is tried without it.
+
+        Raises:
+            ZeldaError: Nothing could be tried.
+        """
+        found: dict[str, CommandLine] = {}
+        waiting = list(commands)
+        while True:
+            judged = _judged(waiting, self._checked())
+            found |= {line.key: line for line in judged if line.remark != SKIPPED}
+            failed = {line.key for line in judged if line.remark}
+            waiting = [_without(line, failed) for line in judged if line.remark == SKIPPED]
+            if not waiting:
+                return [found[line.key] for line in commands]
+            write(waiting)
+
+    def _checked(self) -> CheckReport:
+        loaded = app.load(self.root, self.names)
+        order = RunOrder(self.names)
+        if self.asks:
+            report.ask_about_isolation(loaded, order, self.settings)
+        with report.progress(as_json=False) as emit:
+            return app.check(loaded, order, self.settings, emit, asks_models=False)
+
+
+def _without(line: CommandLine, failed: Collection[str]) -> CommandLine:
+    """A command that is to be tried where those before it failed, and so are left out."""
+    line = replace(line, remark=None)
+    for start, instead in WITHOUT_SETUP.items():
+        if SETUP in failed and line.command.startswith(start):
+            return replace(line, command=f"{instead}{line.command.removeprefix(start)}")
+    return line
+
+
+def _judged(commands: Sequence[CommandLine], found: CheckReport) -> list[CommandLine]:
+    """What did not go well gets a remark: tests that fail without a session would fail after each, too."""
+    checks = {check.subject: check for check in found.checks}
+    missing = [line for line in commands if line.key not in checks]
+    if missing:
+        problem = next((check for check in found.failures), None)
+        raise ConfigError(problem.message if problem and problem.message else "the check ended early.",
+                          hint=problem.hint if problem else None, code="INIT_FAILED")  # fmt: skip
+    return [replace(line, remark=_remark(checks[line.key]), detail=telling_line(checks[line.key])) for line in commands]
+
+
+def _remark(check: Check) -> str | None:
+    if check.status == "passed":
+        return None
+    if check.status == "skipped":
+        return SKIPPED
+    said = (check.message or "it did not succeed").removesuffix(" That is right only where a suite is about it.")
+    said = said.removeprefix("on the tested commit, before any session: ").partition(" PATH in the run: ")[0]
+    for name in (f"{check.subject} `{check.about}` ", f"{check.subject} "):
+        said = f"it {said.removeprefix(name)}" if said.startswith(name) else said
+    return said
+
+
+def telling_line(check: Check) -> str | None:
+    """The last line of a command's output that speaks of an error, or else the last one."""
+    lines = [line.strip() for line in (check.output or "").splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1] if lines else None)

@@ -1,0 +1,224 @@
+"""A project's first suite: about one real skill, rule, sub-agent or CLAUDE.md file, saying no more than is known.
+
+Names, descriptions and texts are whatever somebody wrote into the project's files. They are cut to printable words
+before anything is made of them, and quoted wherever they stand.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from zelda_ci.config import document, schema, templates
+from zelda_ci.config.messages import Rejected
+from zelda_ci.config.schema import SuiteConfig
+from zelda_ci.config.templates import DIRECTIONS, printed, scalar
+from zelda_ci.domain import globs
+from zelda_ci.domain.manifest import ItemKind, ManifestItem
+
+EXAMPLE = "example"
+MAX_QUOTE = 240
+MAX_TEXT = 20_000
+MAX_SLUG = 40
+WIDTH = 100
+
+WORDS = {
+    ItemKind.SKILL: "the skill",
+    ItemKind.RULE: "the rule",
+    ItemKind.MEMORY: "the file",
+    ItemKind.AGENT: "the sub-agent",
+}
+_ORDER = tuple(WORDS)
+_SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
+_FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.MULTILINE)
+_PASSED_OVER = re.compile(r"^\s*([#|>@]|---|\*\*\*|===|!?\[[^\]]*\]\()")
+_BULLET = re.compile(r"^\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
+_ORDERS = re.compile(
+    r"^(always|never|do not|don't|must|use|avoid|prefer|run|write|add|keep|ensure|make sure|put|follow|name|return|"
+    r"include|update|every|all|only|no|each|place|create|call|log|test|validate|document|check)\b"
+    r"|\b(must|should|shall|never|always)\b",
+    re.IGNORECASE,
+)
+_PLAIN_FILE = re.compile(r"[\w@+-][\w./@+-]*")
+
+
+@dataclass(frozen=True)
+class FirstSuite:
+    """A suite that is to be written."""
+
+    name: str
+    about: str | None
+    """What it is about, for people; absent for the example, which is about no file of the project."""
+    text: str
+
+
+def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
+    """What a first suite can be about, the most telling first: what is called, then what says what to do."""
+    usable = [item for item in items if not item.problem and not item.shadowed and item.kind in _ORDER]
+    told = [item for item in usable if _told(item)]
+    return sorted(told, key=lambda item: (_ORDER.index(item.kind), bool(item.below), not item.automatic))
+
+
+def _told(item: ManifestItem) -> str | None:
+    """What a suite can be drawn from: a description, or the first sentence that says what to do."""
+    if item.kind in {ItemKind.SKILL, ItemKind.AGENT}:
+        return first_sentence(item.description or "")
+    return first_order(item.text or "")
+
+
+def first_sentence(text: str) -> str | None:
+    """The first sentence with words, printable and not too long."""
+    words = printed(text[:MAX_TEXT])
+    match = _SENTENCE.match(words)
+    found = (match[0] if match else "").strip() or words
+    return _cut(found) if any(char.isalnum() for char in found) else None
+
+
+def first_order(text: str) -> str | None:
+    """The first sentence of a Markdown text that tells somebody to do, or not to do, something."""
+    for line in _FENCED.sub("", text[:MAX_TEXT]).splitlines():
+        if _PASSED_OVER.match(line):
+            continue
+        words = printed(_BULLET.sub("", line).replace("**", "").replace("__", ""))
+        for match in _SENTENCE.finditer(words):
+            if _ORDERS.search(match[0].strip()) and len(match[0].split()) > 1:
+                return _cut(match[0].strip())
+    return None
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= MAX_QUOTE else f"{words[: MAX_QUOTE - 4].rpartition(' ')[0] or words[:MAX_QUOTE]} ..."
+
+
+def about(item: ManifestItem) -> str:
+    """The thing that a suite is about, in a few printable words."""
+    place = f" ({printed(item.file)})" if item.kind in {ItemKind.SKILL, ItemKind.AGENT} else ""
+    return f"{WORDS[item.kind]} {printed(item.name)}{place}"
+
+
+def first_suite(item: ManifestItem | None, files: Sequence[str]) -> FirstSuite:
+    """The suite about an item; the example where there is none, or where nothing that loads comes of it.
+
+    Args:
+        item: One of `subjects`.
+        files: The project's tracked files, among which one to which a rule applies may be named.
+    """
+    if item is not None:
+        text = "".join(f"{line}\n" for line in _lines(item, files))
+        if _loads(text):
+            return FirstSuite(slug(item), about(item), text)
+    return FirstSuite(EXAMPLE, None, templates.example_suite())
+
+
+def slug(item: ManifestItem) -> str:
+    """A name for the suite that is a good name of a file, too."""
+    name = (
+        item.name.removesuffix(".md").rpartition("/")[2] if item.kind in {ItemKind.RULE, ItemKind.MEMORY} else item.name
+    )
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
+    return plain or {ItemKind.SKILL: "skill", ItemKind.AGENT: "agent", ItemKind.RULE: "rule"}.get(item.kind, "memory")
+
+
+def _loads(text: str) -> bool:
+    """Whether the loader takes it without a word; it refuses, for example, what looks like a credential."""
+    try:
+        return not document.parse_document(text, "suite", SuiteConfig).problems
+    except Rejected:
+        return False
+
+
+def _lines(item: ManifestItem, files: Sequence[str]) -> Iterator[str]:
+    yield f"# yaml-language-server: $schema={schema.address('zelda.suite.schema.json')}"
+    yield "#"
+    yield from _comment(
+        f"A first suite, drawn from {printed(item.file)}. Zelda knows of your project what stands there, and no more: "
+        "make the prompt a task of yours, and the criteria what you would look at."
+    )
+    yield ""
+    yield f"description: {scalar(_description(item))}"
+    yield ""
+    yield from _comment(_about_the_prompt(item))
+    yield "prompt: |"
+    yield from (f"  {line}" for text in _prompt(item, files) for line in wrap(text, WIDTH - 2))
+    yield ""
+    yield from _comment("A judge answers PASS or FAIL to each, from the changes and the transcript: one fact each.")
+    yield "acceptanceCriteria:"
+    yield from (f"  - {scalar(criterion)}" for criterion in _criteria(item))
+    yield ""
+    yield from _comment("This overrides zelda.config.yaml for this suite: a session that goes astray ends early.")
+    yield "execution:"
+    yield "  maxTurns: 25"
+    yield "  maxCostUsd: 2"
+
+
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in wrap(text, WIDTH - 2, break_on_hyphens=False))
+
+
+def _description(item: ManifestItem) -> str:
+    name = printed(item.name)
+    match item.kind:
+        case ItemKind.SKILL:
+            return f"The skill {name} is used, and does what its description says."
+        case ItemKind.AGENT:
+            return f"The sub-agent {name} is used, and does what its description says."
+        case _:
+            return f"Claude Code keeps to {name}."
+
+
+def _about_the_prompt(item: ManifestItem) -> str:
+    match item.kind:
+        case ItemKind.SKILL if not item.automatic:
+            return "What you would type into Claude Code. Only a person can call this skill, so the prompt calls it."
+        case ItemKind.SKILL | ItemKind.AGENT:
+            return (
+                "What you would type into Claude Code. It does not name what it should use: whether Claude Code finds "
+                "that out from the description is part of what is tested."
+            )
+        case _:
+            return (
+                "What you would type into Claude Code. It does not repeat what the file says: whether Claude Code "
+                "keeps to that unasked is what is tested."
+            )
+
+
+_ALONE = "Choose yourself, and do not ask back."
+
+
+def _prompt(item: ManifestItem, files: Sequence[str]) -> Iterator[str]:
+    told = _told(item) or ""
+    match item.kind:
+        case ItemKind.SKILL if not item.automatic and re.fullmatch(r"[\w:-]+", item.name):
+            yield f"/{item.name} Do it once, in the smallest place of this project where it makes sense."
+        case ItemKind.SKILL | ItemKind.AGENT:
+            yield f"Do what follows once, in the smallest place of this project where it makes sense. {_ALONE}"
+            yield f'What is wanted: "{told}"'
+        case _:
+            place = _file_for(item, files)
+            where = f"in {place}" if place else "in this project, where it fits"
+            yield f"Add one small and useful function {where}, with all that belongs to it in this project. {_ALONE}"
+    yield DIRECTIONS
+
+
+def _file_for(item: ManifestItem, files: Sequence[str]) -> str | None:
+    """A file to which the rule applies, or one below the folder of a CLAUDE.md file."""
+    below = f"{item.below or item.base}/" if item.below or item.base else ""
+    inside = [file for file in files if file.startswith(below) and _PLAIN_FILE.fullmatch(file)]
+    if item.paths:
+        wanted = (file for file in inside if globs.matches(item.paths, file.removeprefix(below)))
+        return next(wanted, None)
+    return f"the folder {below.rstrip('/')}" if item.below and _PLAIN_FILE.fullmatch(below) else None
+
+
+def _criteria(item: ManifestItem) -> Iterator[str]:
+    name, file, told = printed(item.name), printed(item.file), _told(item) or ""
+    match item.kind:
+        case ItemKind.SKILL:
+            yield f"The skill {name} was called before the first file was changed."
+            yield f'What was done is what the description of the skill says: "{told}"'
+        case ItemKind.AGENT:
+            yield f"The sub-agent {name} was called."
+            yield f'What was done is what the description of the sub-agent says: "{told}"'
+        case _:
+            yield f'All changes keep to this sentence of {file}: "{told}"'
+    yield "Every changed file has to do with the task."

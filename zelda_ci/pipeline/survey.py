@@ -1,0 +1,141 @@
+"""What a folder is, before Zelda is set up in it: its repository, its kind of project, what steers Claude Code in it.
+
+Nothing of it is run. Everything that is read may have been written by anybody, and much of it may be missing.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from zelda_ci.config import discovery, project_files, tracked
+from zelda_ci.config.project import find_root
+from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, Proposal
+from zelda_ci.config.project_kind import kinds
+from zelda_ci.config.schema import CONFIG_FILE
+from zelda_ci.config.templates import printed
+from zelda_ci.domain import numbers
+from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.execution.manifest.scan import scan_folder
+from zelda_ci.files import untrusted
+from zelda_ci.redact import Redactor
+
+MAX_FILES = 50_000
+MAX_NAMED = 5
+COUNTED = {
+    ItemKind.MEMORY: "CLAUDE.md file",
+    ItemKind.SKILL: "skill",
+    ItemKind.RULE: "rule",
+    ItemKind.AGENT: "sub-agent",
+    ItemKind.COMMAND: "command",
+    ItemKind.MCP_SERVER: "MCP server",
+    ItemKind.HOOK: "hook",
+}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was found."""
+
+    root: Path
+    top: Path
+    """Of the repository; the folder itself where there is none."""
+    above: Path | None
+    """The nearest folder above that is a project of Zelda's already."""
+    files: tuple[str, ...]
+    """Tracked or new, from the top."""
+    kinds: tuple[ProjectKind, ...]
+    packages: tuple[str, ...]
+    """Folders below with manifests of their own, from the top."""
+    items: tuple[ManifestItem, ...]
+
+    @property
+    def folder(self) -> str:
+        """The project's, from the top."""
+        return _below(self.root, self.top)
+
+    def proposals(self) -> dict[str, Proposal]:
+        """The commands to try, by the key they stand under: all of one kind, where it has tests."""
+        main = next(iter(self.kinds), None)
+        if main is None:
+            return {}
+        given = {"setupCommand": main.setup, "buildCommand": main.build, "testCommand": main.test}
+        return {key: proposal for key, proposal in given.items() if proposal}
+
+    def sentences(self) -> Iterator[str]:
+        """What was found, for people."""
+        yield _about_kinds(self.kinds)
+        if self.packages:
+            yield f"Packages below: {_listed([_from(self.folder, each) for each in self.packages])}."
+        found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
+        counts = [numbers.format_count(found[kind], word) for kind, word in COUNTED.items() if found[kind]]
+        yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."
+
+    def broken(self) -> Iterator[str]:
+        """What is meant to steer Claude Code and is not loaded, in a sentence each."""
+        broken = [item for item in self.items if item.problem and item.kind in COUNTED and not item.below]
+        for item in broken[:MAX_NAMED]:
+            yield f"Claude Code does not load {printed(item.file)}: {printed(item.problem or '')}."
+
+
+def survey(folder: Path, redact: Redactor) -> Survey:
+    """Look at a folder."""
+    root = folder.resolve()
+    top = next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
+    files = tracked.listing(top) if top else list(_walked(root))
+    place = _below(root, top or root)
+    texts = dict(_read(top or root, project_files.manifests(files, place)))
+    known = find_root(root.parent) if top and root != top else None
+    return Survey(
+        root,
+        top or root,
+        known if known and (known / CONFIG_FILE).exists() and known != root else None,
+        tuple(files),
+        kinds(files, texts, place),
+        project_files.packages(files, place),
+        scan_folder(top or root, root, redact).items,
+    )
+
+
+def _below(folder: Path, top: Path) -> str:
+    return folder.relative_to(top).as_posix().removeprefix(".")
+
+
+def _from(folder: str, path: str) -> str:
+    return path.removeprefix(f"{folder}/") if folder else path
+
+
+def _read(top: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        with suppress(OSError):
+            yield name, untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
+
+
+def _walked(root: Path) -> Iterator[str]:
+    """Files of a folder that is in no repository; links to folders are not followed."""
+    count = 0
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in discovery.SKIPPED and not name.startswith("."))
+        for name in sorted(names):
+            yield (Path(here) / name).relative_to(root).as_posix()
+        count += len(names) + len(folders)
+        if count > MAX_FILES:
+            return
+
+
+def _about_kinds(found: Sequence[ProjectKind]) -> str:
+    if not found:
+        return "No manifest of a known language is here, so no command is proposed."
+    sentences = []
+    for kind in found:
+        lock = f", {printed(kind.locks[0])}" if kind.locks and kind.locks[0] != kind.manifest else ""
+        manager = f", {kind.manager}" if kind.manager and kind.manager != kind.language.lower() else ""
+        sentences.append(f"{kind.language} ({printed(kind.manifest)}{manager}{lock})")
+    return f"Found: {'; '.join(sentences)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return ", ".join(map(printed, names[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
