@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from zelda_ci.cli.command_trials import Trial, untried
-from zelda_ci.config import scaffold, templates
+from zelda_ci.config import scaffold
 from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
 from zelda_ci.config.scaffold import FileDraft
@@ -155,7 +155,7 @@ def _try(
 
 def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bool) -> str:
     how = "`zelda init` tried the commands." if is_tried else "Nobody tried the commands yet: `zelda check` does."
-    return templates.project_config([next(iter(found.sentences())), *([how] if commands else [])], commands)
+    return scaffold.config_text([next(iter(found.sentences())), *([how] if commands else [])], commands)
 
 
 def _first_suite(found: Survey, manner: Manner) -> FirstSuite:

@@ -160,6 +160,14 @@ def _shapes() -> Any:
     return re2.compile("|".join(KEY_SHAPES))
 
 
+def is_sound(text: str, model: type[Model]) -> bool:
+    """Whether a file that says this would be taken without a word."""
+    try:
+        return not _UNPRINTABLE.search(text) and not parse_document(text, "", model).problems
+    except Rejected:
+        return False
+
+
 TOP = Position(1, 1)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from zelda_ci.config import document, schema, templates
-from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.templates import DIRECTIONS, printed, scalar
 from zelda_ci.domain import globs
@@ -105,7 +104,8 @@ def first_suite(item: ManifestItem | None, files: Sequence[str]) -> FirstSuite:
     """
     if item is not None:
         text = "".join(f"{line}\n" for line in _lines(item, files))
-        if _loads(text):
+        # The loader refuses, for example, what looks like a credential.
+        if document.is_sound(text, SuiteConfig):
             return FirstSuite(slug(item), about(item), text)
     return FirstSuite(EXAMPLE, None, templates.example_suite())
 
@@ -117,14 +117,6 @@ def slug(item: ManifestItem) -> str:
     )
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
     return plain or {ItemKind.SKILL: "skill", ItemKind.AGENT: "agent", ItemKind.RULE: "rule"}.get(item.kind, "memory")
-
-
-def _loads(text: str) -> bool:
-    """Whether the loader takes it without a word; it refuses, for example, what looks like a credential."""
-    try:
-        return not document.parse_document(text, "suite", SuiteConfig).problems
-    except Rejected:
-        return False
 
 
 def _lines(item: ManifestItem, files: Sequence[str]) -> Iterator[str]:

@@ -93,7 +93,7 @@ TESTS = "\0tests"
 
 
 def names_of(files: Iterable[str], folder: str) -> dict[str, set[str]]:
-    """Names by folder, of the project and those above; and the paths of its Python tests, those of packages left out."""
+    """Names by folder, of the project and those above; and the paths of its Python tests, without packages."""
     files = list(files)
     names: dict[str, set[str]] = {place: set() for place in upwards(folder)}
     names[TESTS] = set()

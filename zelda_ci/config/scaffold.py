@@ -2,20 +2,22 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from zelda_ci.config import document
+from zelda_ci.config import document, templates
 from zelda_ci.config.document import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.templates import CommandLine
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import replacing, sync
 
 IGNORE_FILE = ".gitignore"
+UNSAID = "it did not work; `zelda check` says why."
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,14 @@ class FileDraft:
     file: str
     content: bytes
     exists: bool
+
+
+def config_text(found: Sequence[str], commands: Sequence[CommandLine]) -> str:
+    """A configuration that loads: what was found is left away where it could be taken for a credential."""
+    text = templates.project_config(found, commands)
+    if document.is_sound(text, ProjectConfig):
+        return text
+    return templates.project_config((), [replace(line, source="", remark=line.remark and UNSAID) for line in commands])
 
 
 def draft(root: Path, file: str, text: str) -> FileDraft:

@@ -90,11 +90,12 @@ def _project_lines(found: Sequence[str], commands: Sequence[CommandLine]) -> Ite
 
 def _command(line: CommandLine) -> Iterator[str]:
     key = f"{line.key}: {scalar(line.command)}"
+    source = f"  # {printed(line.source)}" if line.source else ""
     if line.remark is None:
-        yield f"{key}  # {printed(line.source)}"
+        yield f"{key}{source}"
         return
     yield from _comment(f"Left out: {printed(line.remark)}")
-    yield f"# {key}  # {printed(line.source)}"
+    yield f"# {key}{source}"
 
 
 def _value(key: ConfigKey) -> str:

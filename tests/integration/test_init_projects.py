@@ -1,0 +1,189 @@
+"""`zelda init` in projects as people have them: what it finds, tries, writes, asks and leaves alone."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_init_and_validate import on_terminal, tree
+from tests.support.command import environment, gone, run
+from tests.support.projects import Project, folder, repository
+from zelda_ci.config.project import load
+
+SKILL = "---\nname: rest-endpoint\ndescription: Creates a REST endpoint, with its tests.\n---\nSteps.\n"
+NODE_TEST = "require('node:test').test('adds', () => {})\n"
+NODE = {
+    "package.json": json.dumps({"scripts": {"test": "node --test", "build": "exit 3"}}),
+    "sum.test.js": NODE_TEST,
+    "CLAUDE.md": "# Shop\n\nNever log a password.\n",
+    ".claude/rules/api.md": "- Always validate input.\n",
+    ".claude/skills/rest-endpoint/SKILL.md": SKILL,
+}
+UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_one(self):\n        pass\n"
+
+
+def zelda(project: Project, *arguments: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    return run(arguments, cwd or project.path, environment(project, **more))
+
+
+def init(project: Project, *arguments: str, cwd: Path | None = None, **more: str) -> list[str]:
+    done = zelda(project, "init", *arguments, cwd=cwd, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    valid = zelda(project, "validate", cwd=cwd)
+    assert valid.returncode == 0, valid.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
+    project = repository(tmp_path, NODE)
+    said = init(project)
+    assert said[:5] == [
+        "Found: JavaScript (package.json, npm).",
+        "Claude Code reads here: 1 CLAUDE.md file, 1 skill, 1 rule.",
+        "",
+        "wrote zelda.config.yaml",
+        "wrote zelda/test-rest-endpoint.yaml, about the skill rest-endpoint (.claude/skills/rest-endpoint/SKILL.md)",
+    ]
+    assert "buildCommand: npm run build - left out" in said
+    assert said[said.index("buildCommand: npm run build - left out") + 1] == "  it ended with exit code 3."
+    assert "testCommand: npm test - works" in said
+    assert said[-1].endswith("`zelda run rest-endpoint`.")
+    config = (project.path / "zelda.config.yaml").read_text()
+    assert "\n# Left out: it ended with exit code 3.\n# buildCommand: npm run build  # package.json\n" in config
+    loaded = load(project.path)
+    assert (loaded.config.build_command, loaded.config.test_command) == (None, "npm test")
+    assert [suite.resolved.name for suite in loaded.suites] == ["rest-endpoint"]
+    assert len(config.splitlines()) < 30
+    assert gone(project)
+
+
+def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_works(tmp_path):
+    project = repository(tmp_path, {"requirements.txt": "no-such-package\n", "tests/test_one.py": UNITTEST})
+    said = init(project, PIP_NO_INDEX="1")
+    (setup,) = [line for line in said if line.startswith("setupCommand: ")]
+    assert setup.endswith(" -r requirements.txt - left out")
+    assert "testCommand: python3 -m unittest discover -s tests - works" in said
+    assert load(project.path).config.setup_command is None
+
+
+def test_a_python_project_whose_packages_are_there_uses_its_own_environment(tmp_path):
+    project = repository(tmp_path, {"requirements.txt": "# none\n", "tests/test_one.py": UNITTEST})
+    said = init(project)
+    config = load(project.path).config
+    assert config.setup_command == "python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt", said
+    assert config.test_command == ".venv/bin/python -m unittest discover -s tests"
+
+
+def test_a_program_that_is_missing_is_named(tmp_path):
+    project = repository(tmp_path, {"go.mod": "module a\n", "a.go": "package a\n", "CLAUDE.md": "Use tabs.\n"})
+    shell = tmp_path / "bin"
+    shell.mkdir()
+    for program in ("bash", "sh", "git", "env", "cat", "uname", "getconf"):
+        found = shutil.which(program)
+        if found:
+            (shell / program).symlink_to(found)
+    said = init(project, PATH=str(shell))
+    assert said[0] == "Found: Go (go.mod)."
+    assert "testCommand: go test ./... - left out" in said
+    assert any("go: command not found" in line for line in said)
+    (suite,) = load(project.path).suites
+    assert (suite.resolved.name, load(project.path).config.test_command) == ("claude", None)
+
+
+def test_a_monorepo_names_its_packages_and_each_can_have_a_project(tmp_path):
+    files = {f"packages/{name}/{file}": text for name in ("api", "web") for file, text in NODE.items()}
+    project = repository(tmp_path, {"package.json": '{"workspaces": ["packages/*"]}', **files})
+    said = init(project, "--no-check")
+    assert "Packages below: packages/api, packages/web." in said
+    api = project.path / "packages/api"
+    done = zelda(project, "init", "--no-check", cwd=api)
+    assert (done.returncode, done.stderr) == (
+        0, f"../.. is a project of Zelda's already. This will be another one, for {api} alone.\n",
+    )  # fmt: skip
+    assert zelda(project, "validate", cwd=api).stdout.splitlines()[-1] == "1 suite is valid."
+
+
+def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
+    project = repository(tmp_path, {**NODE, "src/a.js": ""})
+    inner = project.path / "src"
+    done = zelda(project, "init", cwd=inner)
+    assert "Set up is this folder alone; the whole repository: zelda init --project .." in done.stderr
+    assert (inner / "zelda.config.yaml").exists()
+    shutil.rmtree(inner / "zelda")
+    for file in ("zelda.config.yaml", ".gitignore"):
+        (inner / file).unlink()
+    shown, code = on_terminal("init", "--no-check", cwd=inner, answers="\n2\n")
+    assert "Set up the whole repository instead? [Y/n]: " in shown
+    assert "2  the rule .claude/rules/api.md" in shown
+    assert "wrote zelda/test-api.yaml, about the rule .claude/rules/api.md" in shown
+    assert ((project.path / "zelda/test-api.yaml").exists(), (inner / "zelda").exists(), code) == (True, False, 0)
+
+
+def test_without_questions_what_exists_is_kept_and_a_second_time_changes_nothing(tmp_path):
+    project = repository(tmp_path, {**NODE, "zelda.config.yaml": "trials: 3\n"})
+    said = init(project, "--yes")
+    assert "kept zelda.config.yaml" in said
+    assert (project.path / "zelda.config.yaml").read_text() == "trials: 3\n"
+    before = tree(project.path)
+    again = init(project, "--yes")
+    assert "kept zelda/test-rest-endpoint.yaml" in again
+    assert tree(project.path) == before
+
+
+def test_a_project_that_has_suites_gets_no_other(tmp_path):
+    project = repository(tmp_path, {**NODE, "zelda/test-mine.yaml": "prompt: Do it.\n"})
+    said = init(project, "--yes", "--no-check")
+    assert "kept zelda/: suites are there already" in said
+    assert not (project.path / "zelda/test-rest-endpoint.yaml").exists()
+    assert "Nobody tried the commands yet: `zelda check` does." in (project.path / "zelda.config.yaml").read_text()
+
+
+def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
+    plain = folder(tmp_path / "a", NODE)
+    assert "testCommand: npm test - works" in init(plain)
+    project = repository(tmp_path / "b", NODE)
+    shutil.rmtree(project.path / ".git")
+    project.git("init", "-q")
+    said = init(project)
+    assert any(line.startswith("not tried: ") for line in said), said
+    assert load(project.path).config.test_command == "npm test"
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c", "'\"`"])
+def test_hostile_names_and_texts_load_and_steer_no_terminal(name, tmp_path):
+    text = f'---\nname: {json.dumps(name)}\ndescription: "x: y # z\\n- a\\x1b[31m\\u202e\'"\n---\n'
+    project = repository(tmp_path, {
+        f"{name}/.claude/skills/{name}/SKILL.md": text,
+        f"{name}/package.json": '{"scripts": {"test": "true; touch evil"}}',
+        f"{name}/App $(touch evil).csproj": "",
+        f"{name}/CLAUDE.md": f"Always {name}.\n",
+    })  # fmt: skip
+    inner = project.path / name
+    done = zelda(project, "init", "--no-check", cwd=inner)
+    assert done.returncode == 0, done.stderr
+    assert all(char.isprintable() for char in (done.stdout + done.stderr).replace("\n", ""))
+    assert zelda(project, "validate", cwd=inner).returncode == 0
+    assert not list(project.path.rglob("evil"))
+
+
+def test_links_are_not_followed_out_of_the_project(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "package.json").write_text('{"scripts": {"test": "true"}}')
+    (outside / "SKILL.md").write_text(SKILL)
+    project = repository(tmp_path / "p", {"README.md": "#\n"})
+    (project.path / "package.json").symlink_to(outside / "package.json")
+    (project.path / ".claude/skills").mkdir(parents=True)
+    (project.path / ".claude/skills/rest-endpoint").symlink_to(outside)
+    said = init(project, "--no-check")
+    assert "wrote zelda/test-example.yaml" in said
+    assert load(project.path).config.test_command is None
+    os.unlink(project.path / "package.json")  # noqa: PTH108
+
+
+def test_a_huge_manifest_costs_nothing(tmp_path):
+    project = repository(tmp_path, {"package.json": "[" * 3_000_000, "CLAUDE.md": "[" * 3_000_000})
+    assert "Found: JavaScript (package.json, npm)." in init(project, "--no-check")

@@ -1,0 +1,187 @@
+"""The first suite: drawn from what the project says, and valid whatever that is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.config.folder import loaded
+from zelda_ci.config import scaffold
+from zelda_ci.config.first_suite import EXAMPLE, first_order, first_sentence, first_suite, subjects
+from zelda_ci.config.project import examine
+from zelda_ci.config.templates import CommandLine
+from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.redact import Redactor
+
+SAFE = Redactor()
+
+
+def item(kind: ItemKind, name: str, **more: Any) -> ManifestItem:
+    facts: dict[str, Any] = {key: SAFE(value) if isinstance(value, str) else value for key, value in more.items()}
+    return ManifestItem(kind=kind, name=SAFE(name), file=SAFE(f"{name}.md"), **facts)
+
+
+def skill(description: str, **more: Any) -> ManifestItem:
+    return item(ItemKind.SKILL, "rest-endpoint", description=description, **more)
+
+
+def test_a_skill_gives_a_prompt_that_does_not_name_it_and_criteria_that_do(tmp_path):
+    found = first_suite(skill("Creates a REST endpoint: with tests. Use when asked."), ())
+    (suite,) = loaded(tmp_path, test_x=found.text).suites
+    assert (found.name, found.about) == ("rest-endpoint", "the skill rest-endpoint (rest-endpoint.md)")
+    assert 'What is wanted: "Creates a REST endpoint: with tests."' in suite.resolved.prompt
+    assert "rest-endpoint" not in suite.resolved.prompt
+    assert suite.resolved.acceptance_criteria[:2] == (
+        "The skill rest-endpoint was called before the first file was changed.",
+        'What was done is what the description of the skill says: "Creates a REST endpoint: with tests."',
+    )
+
+
+def test_a_skill_that_only_people_call_is_called_by_the_prompt(tmp_path):
+    found = first_suite(skill("Ships it.", automatic=False), ())
+    (suite,) = loaded(tmp_path, test_x=found.text).suites
+    assert suite.resolved.prompt.startswith("/rest-endpoint ")
+
+
+def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
+    rule = item(
+        ItemKind.RULE, ".claude/rules/api.md", text="# API\n\nWe like it.\n- **Always** validate. Then go.\n",
+        paths=(SAFE("src/**/*.ts"),), base="packages/web",
+    )  # fmt: skip
+    files = ("packages/web/docs/a.ts", "packages/web/src/x y.ts", "packages/web/src/user.ts", "src/other.ts")
+    found = first_suite(rule, files)
+    (suite,) = loaded(tmp_path, test_x=found.text).suites
+    assert found.name == "api"
+    assert "in packages/web/src/user.ts," in suite.resolved.prompt
+    assert "validate" not in suite.resolved.prompt
+    assert 'this sentence of .claude/rules/api.md.md: "Always validate."' in suite.resolved.acceptance_criteria[0]
+
+
+def test_what_is_called_comes_first_and_what_tells_nothing_is_left_out():
+    silent = item(ItemKind.MEMORY, "CLAUDE.md", text="# About\n\nThis is a shop.\n")
+    memory = item(ItemKind.MEMORY, "CLAUDE.md", text="Use tabs.\n")
+    rule = item(ItemKind.RULE, "r", text="Never log passwords.")
+    agent = item(ItemKind.AGENT, "reviewer", description="Reviews.")
+    broken = skill("Broken.", problem="it lies too deep")
+    shadowed = skill("Shadowed.", shadowed=True)
+    nested = skill("Nested.", below="web")
+    good = skill("Good.")
+    found = subjects([silent, agent, memory, rule, broken, shadowed, nested, good, skill("\n\x00")])
+    assert found == [good, nested, rule, memory, agent]
+    assert subjects([silent]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("Use tabs.", "Use tabs."),
+        ("# Always a heading\n\nTabs must be used! And more.", "Tabs must be used!"),
+        ("```\nalways in code\n```\n<!-- never here -->\n1. [ ] Add a test for v1.2. Ok", "Add a test for v1.2."),
+        ("| never | in a table |\n> never quoted\n@always/imports.md\n", None),
+        ("We have a shop.\nIt sells things.", None),
+        ("Run", None),
+        ("", None),
+        ("```never closed\nAlways x.", None),
+    ],
+)  # fmt: skip
+def test_the_first_order_is_a_sentence_of_the_text(text, order):
+    assert first_order(text) == order
+
+
+def test_long_texts_are_cut_and_cost_little():
+    assert len(first_sentence("word " * 100_000) or "") <= 240
+    assert len(first_order("always " + "a" * 1_000_000) or "") <= 240
+    assert first_order("<!--" * 100_000 + "- " * 100_000) is None
+
+
+def test_what_looks_like_a_credential_is_not_written_down(tmp_path):
+    found = first_suite(skill(f"Sends -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ())
+    assert problems_of(tmp_path, found.name, found.text) == []
+
+
+def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:
+    (root / "zelda").mkdir(exist_ok=True)
+    for old in (root / "zelda").iterdir():
+        old.unlink()
+    (root / f"zelda/test-{name}.yaml").write_text(text, "utf-8", newline="")
+    (root / "zelda.config.yaml").write_text(config, "utf-8", newline="")
+    return [str(problem) for problem in examine(root).problems]
+
+
+YAML_LIKE = [
+    *(
+        ": ",
+        " #",
+        "- ",
+        "'",
+        '"',
+        "{}",
+        "[]",
+        "&a",
+        "*a",
+        "!!x",
+        "|",
+        ">",
+        "---",
+        "...",
+        "%",
+        "@a",
+        "`",
+        "\t",
+        "\n",
+        "\r",
+    ),
+    *(
+        "\x1b[0m",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "\ufffe",
+        "\u202e",
+        "\U0001f600",
+        "\ue000",
+        "null",
+        "yes",
+        "1.",
+        "always ",
+    ),
+    *("apiKey: hunter2", "testCommand: evil", f"sk-ant-api03-{'a1B2' * 24}", "ghp_" + "a1B2" * 9),
+]
+HOSTILE = st.lists(
+    st.sampled_from(YAML_LIKE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=12
+).map("".join)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> ManifestItem:
+    return ManifestItem(
+        kind=draw(st.sampled_from(list(ItemKind))),
+        name=SAFE(draw(HOSTILE)),
+        file=SAFE(draw(HOSTILE)),
+        description=SAFE(draw(HOSTILE)),
+        text=SAFE(draw(HOSTILE)),
+        below=SAFE(draw(HOSTILE)),
+        base=SAFE(draw(HOSTILE)),
+        paths=tuple(map(SAFE, draw(st.lists(HOSTILE, max_size=2)))),
+        automatic=draw(st.booleans()),
+    )
+
+
+@given(st.lists(items(), max_size=3), st.lists(HOSTILE, max_size=3), HOSTILE, HOSTILE)
+def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found, files, remark, fact):
+    folder = tmp_path_factory.mktemp("written", numbered=True)
+    commands = [
+        CommandLine("setupCommand", "npm ci", fact),
+        CommandLine("testCommand", "npm test", fact, remark or None),
+    ]
+    config = scaffold.config_text([fact, remark], commands)
+    for subject in [*subjects(found), None]:
+        suite = first_suite(subject, files)
+        assert problems_of(folder, suite.name, suite.text, config) == []
+        assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
+
+
+def test_without_a_subject_it_is_the_example():
+    assert (first_suite(None, ()).name, first_suite(None, ()).about) == (EXAMPLE, None)
