@@ -3,13 +3,15 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.integration.test_init_and_validate import on_terminal, tree
-from tests.support.command import environment, gone, run
+from tests.support import needs
+from tests.support.command import after, ended, environment, gone, run, started
 from tests.support.projects import Project, folder, repository
 from zelda_ci.config.project import load
 
@@ -187,3 +189,37 @@ def test_links_are_not_followed_out_of_the_project(tmp_path):
 def test_a_huge_manifest_costs_nothing(tmp_path):
     project = repository(tmp_path, {"package.json": "[" * 3_000_000, "CLAUDE.md": "[" * 3_000_000})
     assert "Found: JavaScript (package.json, npm)." in init(project, "--no-check")
+
+
+def test_commands_are_not_tried_at_an_isolation_that_nobody_accepted(tmp_path):
+    needs.level("landlock")
+    project = repository(tmp_path, {**NODE, "zelda/test-a.yaml": "prompt: x\nisolation: {level: landlock}\n"})
+    said = init(project, "--yes", ZELDA_UNSAFE="0", ZELDA_ACCEPT_ISOLATION="")
+    assert any(line.startswith("not tried: At isolation level landlock") for line in said)
+    assert any("--accept-isolation landlock" in line for line in said)
+    assert load(project.path).config.test_command == "npm test"
+
+
+def test_whoever_does_not_want_to_wait_has_all_files_already(tmp_path):
+    reached = tmp_path / "reached"
+    command = f"touch {reached}; sleep 600"
+    files = {**NODE, "package.json": json.dumps({"scripts": {"test": command}})}
+    project = repository(tmp_path, {**files, "zelda/test-a.yaml": "prompt: x\nisolation: {level: none}\n"})
+    with started(project, "init", "--yes") as process:
+        after(reached.exists)
+        process.send_signal(signal.SIGINT)
+        code, _ = ended(process)
+    assert code == 130
+    assert load(project.path).config.test_command == "npm test"
+    assert "Nobody tried the commands yet" in (project.path / "zelda.config.yaml").read_text()
+    after(lambda: gone(project))
+
+
+def test_a_manifest_that_is_not_committed_is_tried_as_it_is(tmp_path):
+    project = repository(tmp_path, {"README.md": "#\n"})
+    project.write({"package.json": '{"scripts": {"test": "node --test"}}', "sum.test.js": NODE_TEST})
+    said = init(project)
+    assert any("on your files as they are, since package.json is not committed" in line for line in said)
+    assert "testCommand: npm test - works" in said
+    project.commit()
+    assert any("Trying the commands on the last commit" in line for line in init(project, "--force"))

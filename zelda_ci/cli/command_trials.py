@@ -42,6 +42,8 @@ class Trial:
     """Suites whose commands are tried; without any, all."""
     settings: EnvironmentSettings
     asks: bool
+    working_tree: bool
+    """Whether files as they are now are tested, and not those of the last commit."""
 
     def of(self, commands: Sequence[CommandLine], write: Callable[[Sequence[CommandLine]], None]) -> list[CommandLine]:
         """The commands, each with a remark where it does not work; what follows one that fails is tried without it.
@@ -58,11 +60,12 @@ class Trial:
             waiting = [_without(line, failed) for line in judged if line.remark == SKIPPED]
             if not waiting:
                 return [found[line.key] for line in commands]
-            write(waiting)
+            still = {line.key: line for line in waiting}
+            write([still.get(line.key) or found[line.key] for line in commands])
 
     def _checked(self) -> CheckReport:
         loaded = app.load(self.root, self.names)
-        order = RunOrder(self.names)
+        order = RunOrder(self.names, working_tree=self.working_tree)
         if self.asks:
             report.ask_about_isolation(loaded, order, self.settings)
         with report.progress(as_json=False) as emit:
@@ -102,6 +105,6 @@ def _remark(check: Check) -> str | None:
 
 
 def telling_line(check: Check) -> str | None:
-    """The last line of a command's output that speaks of an error, or else the last one."""
+    """The first line of the end of a command's output that speaks of an error, or else the last one."""
     lines = [line.strip() for line in (check.output or "").splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1] if lines else None)
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else None)

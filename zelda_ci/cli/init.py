@@ -135,8 +135,13 @@ def _try(
         text = _config_text(found, lines, is_tried=is_tried)
         scaffold.write([scaffold.draft(found.root, CONFIG_FILE, text)])
 
-    click.echo("\nTrying the commands on the last commit, without a session (Ctrl+C leaves them as they are):")
-    trial = Trial(found.root, names, settings, asks=manner.asks)
+    what = (
+        f"your files as they are, since {found.uncommitted} is not committed"
+        if found.uncommitted
+        else "the last commit"
+    )
+    click.echo(f"\nTrying the commands on {what}; no session is run, and Ctrl+C leaves them as they are:")
+    trial = Trial(found.root, names, settings, asks=manner.asks, working_tree=bool(found.uncommitted))
     try:
         tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
     except ZeldaError as problem:

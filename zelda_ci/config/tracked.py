@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -15,14 +16,25 @@ _OPTIONS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.
 
 def listing(top: Path) -> list[str]:
     """Files of a repository that are tracked, or new and not ignored; nothing where git cannot tell."""
+    return sorted(set(_told(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")))
+
+
+def uncommitted(top: Path, files: Iterable[str]) -> str | None:
+    """The first of these files that is not as the last commit has it."""
+    wanted = [f":(top,literal){file}" for file in files]
+    changes = _told(top, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *wanted) if wanted else []
+    return changes[0][3:] if changes else None
+
+
+def _told(top: Path, *order: str) -> list[str]:
     git = shutil.which("git")
-    order = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        found = process.answer([git, *_OPTIONS, "-C", str(top), *order], timeout_seconds=SECONDS) if git else None
+        words = [git, "--no-optional-locks", *_OPTIONS, "-C", str(top), *order] if git else []
+        found = process.answer(words, timeout_seconds=SECONDS) if words else None
     except OSError:
         return []
     names = found.stdout.split(b"\0") if found and found.exit_code == 0 else []
-    return sorted({os.fsdecode(name) for name in names if name})
+    return [os.fsdecode(name) for name in names if name]
 
 
 class TrackedFiles:

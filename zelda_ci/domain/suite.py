@@ -1,6 +1,6 @@
 """What a suite asks for, after the project's configuration and the defaults were merged in.
 
-Descriptions, limits and examples of the fields are the one source of the JSON Schemas, of the commented template that
+Descriptions, limits and examples of the fields are the one source of the JSON Schemas, of the comments that
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 

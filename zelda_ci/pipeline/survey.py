@@ -50,6 +50,8 @@ class Survey:
     packages: tuple[str, ...]
     """Folders below with manifests of their own, from the top."""
     items: tuple[ManifestItem, ...]
+    uncommitted: str | None
+    """A file that the commands come from, and that the last commit has not, or has otherwise."""
 
     @property
     def folder(self) -> str:
@@ -87,15 +89,18 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     files = tracked.listing(top) if top else list(_walked(root))
     place = _below(root, top or root)
     texts = dict(_read(top or root, project_files.manifests(files, place)))
+    found = kinds(files, texts, place)
+    said = dict.fromkeys(name for kind in found for name in (kind.manifest, *kind.locks))
     known = find_root(root.parent) if top and root != top else None
     return Survey(
         root,
         top or root,
         known if known and (known / CONFIG_FILE).exists() and known != root else None,
         tuple(files),
-        kinds(files, texts, place),
+        found,
         project_files.packages(files, place),
         scan_folder(top or root, root, redact).items,
+        tracked.uncommitted(top, said) if top else None,
     )
 
 
