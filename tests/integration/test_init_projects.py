@@ -108,6 +108,24 @@ def test_a_monorepo_names_its_packages_and_each_can_have_a_project(tmp_path):
     assert zelda(project, "validate", cwd=api).stdout.splitlines()[-1] == "1 suite is valid."
 
 
+def test_a_hidden_folder_is_a_folder_like_others_and_a_makefile_knows_what_the_manifest_does_not(tmp_path):
+    files = {"package.json": "{}", "Makefile": "test:\n\ttrue\n", ".claude/skills/rest-endpoint/SKILL.md": SKILL}
+    project = repository(tmp_path, {f".tools/{name}": text for name, text in files.items()})
+    said = init(project, cwd=project.path / ".tools")
+    assert said[0] == "Found: JavaScript (package.json, npm); Make (Makefile)."
+    assert any("about the skill rest-endpoint (.claude/skills/" in line for line in said)
+    assert "testCommand: make test - works" in said
+
+
+def test_what_claude_code_would_not_load_is_named(tmp_path):
+    project = repository(
+        tmp_path, {".claude/skills/deep/inner/SKILL.md": SKILL, "AGENTS.md": "x", "CLAUDE.md": "Use x.\n"}
+    )
+    said = init(project, "--no-check")
+    (line,) = [line for line in said if line.startswith("Claude Code does not load ")]
+    assert line.startswith("Claude Code does not load .claude/skills/deep/inner/SKILL.md: it lies one folder too deep")
+
+
 def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     project = repository(tmp_path, {**NODE, "src/a.js": ""})
     inner = project.path / "src"

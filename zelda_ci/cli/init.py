@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.config import scaffold
 from zelda_ci.config.discovery import suite_files
-from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
+from zelda_ci.config.first_suite import FirstSuite, about, first_suite, seen_from, subjects
 from zelda_ci.config.scaffold import FileDraft
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
@@ -135,11 +135,10 @@ def _try(
         text = _config_text(found, lines, is_tried=is_tried)
         scaffold.write([scaffold.draft(found.root, CONFIG_FILE, text)])
 
-    what = (
-        f"your files as they are, since {found.uncommitted} is not committed"
-        if found.uncommitted
-        else "the last commit"
-    )
+    what = "the last commit"
+    if found.uncommitted:
+        file = visible(seen_from(found.folder, found.uncommitted))
+        what = f"your files as they are, since {file} is not committed"
     click.echo(f"\nTrying the commands on {what}; no session is run, and Ctrl+C leaves them as they are:")
     trial = Trial(found.root, names, settings, asks=manner.asks, working_tree=bool(found.uncommitted))
     try:
@@ -170,10 +169,10 @@ def _first_suite(found: Survey, manner: Manner) -> FirstSuite:
     if manner.asks and len(choices) > 1:
         click.echo("What is the first suite to be about?", err=True)
         for index, item in enumerate(choices[:MAX_CHOICES], 1):
-            click.echo(f"  {index}  {about(item)}", err=True)
+            click.echo(f"  {index}  {about(item, found.folder)}", err=True)
         last = min(len(choices), MAX_CHOICES)
         number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
-    return first_suite(choices[number - 1] if choices else None, found.files)
+    return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
 
 
 def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDraft:

@@ -7,6 +7,7 @@ before anything is made of them, and quoted wherever they stand.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from posixpath import relpath
 from textwrap import wrap
 
 from zelda_ci.config import document, schema, templates
@@ -28,6 +29,8 @@ WORDS = {
     ItemKind.AGENT: "the sub-agent",
 }
 _ORDER = tuple(WORDS)
+# Known by their file, and by no other name.
+_FILES = frozenset({ItemKind.RULE, ItemKind.MEMORY})
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
 _FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.MULTILINE)
 _PASSED_OVER = re.compile(r"^\s*([#|>@]|---|\*\*\*|===|!?\[[^\]]*\]\()")
@@ -89,128 +92,134 @@ def _cut(words: str) -> str:
     return words if len(words) <= MAX_QUOTE else f"{words[: MAX_QUOTE - 4].rpartition(' ')[0] or words[:MAX_QUOTE]} ..."
 
 
-def about(item: ManifestItem) -> str:
-    """The thing that a suite is about, in a few printable words."""
-    place = f" ({printed(item.file)})" if item.kind in {ItemKind.SKILL, ItemKind.AGENT} else ""
-    return f"{WORDS[item.kind]} {printed(item.name)}{place}"
+def about(item: ManifestItem, folder: str = "") -> str:
+    """The thing that a suite is about, in a few printable words, seen from the project's folder."""
+    file = printed(seen_from(folder, item.file))
+    return f"{WORDS[item.kind]} {file if item.kind in _FILES else f'{printed(item.name)} ({file})'}"
 
 
-def first_suite(item: ManifestItem | None, files: Sequence[str]) -> FirstSuite:
+def seen_from(folder: str, path: str) -> str:
+    """A path from the top of the tree, as it is called in one of its folders."""
+    return relpath(path, folder) if folder and path else path
+
+
+def first_suite(item: ManifestItem | None, files: Sequence[str], folder: str = "") -> FirstSuite:
     """The suite about an item; the example where there is none, or where nothing that loads comes of it.
 
     Args:
         item: One of `subjects`.
         files: The project's tracked files, among which one to which a rule applies may be named.
+        folder: The project's, from the top of the tree, from which all paths count; a session works there.
     """
     if item is not None:
-        text = "".join(f"{line}\n" for line in _lines(item, files))
+        text = "".join(f"{line}\n" for line in _Draft(item, files, folder).lines())
         # The loader refuses, for example, what looks like a credential.
         if document.is_sound(text, SuiteConfig):
-            return FirstSuite(slug(item), about(item), text)
+            return FirstSuite(slug(item), about(item, folder), text)
     return FirstSuite(EXAMPLE, None, templates.example_suite())
 
 
 def slug(item: ManifestItem) -> str:
     """A name for the suite that is a good name of a file, too."""
-    name = (
-        item.name.removesuffix(".md").rpartition("/")[2] if item.kind in {ItemKind.RULE, ItemKind.MEMORY} else item.name
-    )
+    name = item.name.removesuffix(".md").rpartition("/")[2] if item.kind in _FILES else item.name
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
     return plain or {ItemKind.SKILL: "skill", ItemKind.AGENT: "agent", ItemKind.RULE: "rule"}.get(item.kind, "memory")
-
-
-def _lines(item: ManifestItem, files: Sequence[str]) -> Iterator[str]:
-    yield f"# yaml-language-server: $schema={schema.address('zelda.suite.schema.json')}"
-    yield "#"
-    yield from _comment(
-        f"A first suite, drawn from {printed(item.file)}. Zelda knows of your project what stands there, and no more: "
-        "make the prompt a task of yours, and the criteria what you would look at."
-    )
-    yield ""
-    yield f"description: {scalar(_description(item))}"
-    yield ""
-    yield from _comment(_about_the_prompt(item))
-    yield "prompt: |"
-    yield from (f"  {line}" for text in _prompt(item, files) for line in wrap(text, WIDTH - 2))
-    yield ""
-    yield from _comment("A judge answers PASS or FAIL to each, from the changes and the transcript: one fact each.")
-    yield "acceptanceCriteria:"
-    yield from (f"  - {scalar(criterion)}" for criterion in _criteria(item))
-    yield ""
-    yield from _comment("This overrides zelda.config.yaml for this suite: a session that goes astray ends early.")
-    yield "execution:"
-    yield "  maxTurns: 25"
-    yield "  maxCostUsd: 2"
 
 
 def _comment(text: str) -> Iterator[str]:
     return (f"# {line}" for line in wrap(text, WIDTH - 2, break_on_hyphens=False))
 
 
-def _description(item: ManifestItem) -> str:
-    name = printed(item.name)
-    match item.kind:
-        case ItemKind.SKILL:
-            return f"The skill {name} is used, and does what its description says."
-        case ItemKind.AGENT:
-            return f"The sub-agent {name} is used, and does what its description says."
-        case _:
-            return f"Claude Code keeps to {name}."
-
-
-def _about_the_prompt(item: ManifestItem) -> str:
-    match item.kind:
-        case ItemKind.SKILL if not item.automatic:
-            return "What you would type into Claude Code. Only a person can call this skill, so the prompt calls it."
-        case ItemKind.SKILL | ItemKind.AGENT:
-            return (
-                "What you would type into Claude Code. It does not name what it should use: whether Claude Code finds "
-                "that out from the description is part of what is tested."
-            )
-        case _:
-            return (
-                "What you would type into Claude Code. It does not repeat what the file says: whether Claude Code "
-                "keeps to that unasked is what is tested."
-            )
-
-
 _ALONE = "Choose yourself, and do not ask back."
 
 
-def _prompt(item: ManifestItem, files: Sequence[str]) -> Iterator[str]:
-    told = _told(item) or ""
-    match item.kind:
-        case ItemKind.SKILL if not item.automatic and re.fullmatch(r"[\w:-]+", item.name):
-            yield f"/{item.name} Do it once, in the smallest place of this project where it makes sense."
-        case ItemKind.SKILL | ItemKind.AGENT:
-            yield f"Do what follows once, in the smallest place of this project where it makes sense. {_ALONE}"
-            yield f'What is wanted: "{told}"'
-        case _:
-            place = _file_for(item, files)
-            where = f"in {place}" if place else "in this project, where it fits"
+class _Draft:
+    """The text of a suite about an item."""
+
+    def __init__(self, item: ManifestItem, files: Sequence[str], folder: str) -> None:
+        self._item, self._files, self._folder = item, files, folder
+        self._file = printed(seen_from(folder, item.file))
+        self._name = printed(item.name)
+        self._told = _told(item) or ""
+
+    def lines(self) -> Iterator[str]:
+        yield f"# yaml-language-server: $schema={schema.address('zelda.suite.schema.json')}"
+        yield "#"
+        yield from _comment(
+            f"A first suite, drawn from {self._file}. Zelda knows of your project what stands there, and no more: "
+            "make the prompt a task of yours, and the criteria what you would look at."
+        )
+        yield ""
+        yield f"description: {scalar(self._description())}"
+        yield ""
+        yield from _comment(self._about_the_prompt())
+        yield "prompt: |"
+        yield from (f"  {line}" for text in self._prompt() for line in wrap(text, WIDTH - 2))
+        yield ""
+        yield from _comment("A judge answers PASS or FAIL to each, from the changes and the transcript: one fact each.")
+        yield "acceptanceCriteria:"
+        yield from (f"  - {scalar(criterion)}" for criterion in self._criteria())
+        yield ""
+        yield from _comment("This overrides zelda.config.yaml for this suite: a session that goes astray ends early.")
+        yield "execution:"
+        yield "  maxTurns: 25"
+        yield "  maxCostUsd: 2"
+
+    def _description(self) -> str:
+        if self._item.kind in _FILES:
+            return f"Claude Code keeps to {self._file}."
+        return f"{WORDS[self._item.kind].capitalize()} {self._name} is used, and does what its description says."
+
+    def _about_the_prompt(self) -> str:
+        what = "What you would type into Claude Code."
+        if self._item.kind in _FILES:
+            return (
+                f"{what} It does not repeat what the file says: whether Claude Code keeps to that unasked is what is "
+                "tested."
+            )
+        if self._is_called_by_people():
+            return f"{what} Only a person can call this skill, so the prompt calls it."
+        return (
+            f"{what} It does not name what it should use: whether Claude Code finds that out from the description is "
+            "part of what is tested."
+        )
+
+    def _is_called_by_people(self) -> bool:
+        return not self._item.automatic and bool(re.fullmatch(r"[\w:-]+", self._item.name))
+
+    def _prompt(self) -> Iterator[str]:
+        if self._item.kind in _FILES:
+            where = self._place() or "in this project, where it fits"
             yield f"Add one small and useful function {where}, with all that belongs to it in this project. {_ALONE}"
-    yield DIRECTIONS
+        elif self._is_called_by_people():
+            yield f"/{self._item.name} Do it once, in the smallest place of this project where it makes sense."
+        else:
+            below = seen_from(self._folder, self._item.below)
+            where = f"the folder {below}" if _PLAIN_FILE.fullmatch(below) else "this project"
+            yield f"Do what follows once, in the smallest place of {where} where it makes sense. {_ALONE}"
+            yield f'What is wanted: "{self._told}"'
+        yield DIRECTIONS
 
+    def _place(self) -> str | None:
+        """A file to which the rule applies, or the folder of a CLAUDE.md file."""
+        item = self._item
+        base = f"{item.below or item.base}/" if item.below or item.base else ""
+        if not item.paths:
+            below = seen_from(self._folder, item.below)
+            return f"in the folder {below}" if item.below and _PLAIN_FILE.fullmatch(below) else None
+        inside = (file for file in self._files if file.startswith(base))
+        wanted = (file for file in inside if globs.matches(item.paths, file.removeprefix(base)))
+        named = (seen_from(self._folder, file) for file in wanted)
+        return next((f"in {name}" for name in named if _PLAIN_FILE.fullmatch(name)), None)
 
-def _file_for(item: ManifestItem, files: Sequence[str]) -> str | None:
-    """A file to which the rule applies, or one below the folder of a CLAUDE.md file."""
-    below = f"{item.below or item.base}/" if item.below or item.base else ""
-    inside = [file for file in files if file.startswith(below) and _PLAIN_FILE.fullmatch(file)]
-    if item.paths:
-        wanted = (file for file in inside if globs.matches(item.paths, file.removeprefix(below)))
-        return next(wanted, None)
-    return f"the folder {below.rstrip('/')}" if item.below and _PLAIN_FILE.fullmatch(below) else None
-
-
-def _criteria(item: ManifestItem) -> Iterator[str]:
-    name, file, told = printed(item.name), printed(item.file), _told(item) or ""
-    match item.kind:
-        case ItemKind.SKILL:
-            yield f"The skill {name} was called before the first file was changed."
-            yield f'What was done is what the description of the skill says: "{told}"'
-        case ItemKind.AGENT:
-            yield f"The sub-agent {name} was called."
-            yield f'What was done is what the description of the sub-agent says: "{told}"'
-        case _:
-            yield f'All changes keep to this sentence of {file}: "{told}"'
-    yield "Every changed file has to do with the task."
+    def _criteria(self) -> Iterator[str]:
+        match self._item.kind:
+            case ItemKind.SKILL:
+                yield f"The skill {self._name} was called before the first file was changed."
+                yield f'What was done is what the description of the skill says: "{self._told}"'
+            case ItemKind.AGENT:
+                yield f"The sub-agent {self._name} was called."
+                yield f'What was done is what the description of the sub-agent says: "{self._told}"'
+            case _:
+                yield f'All changes keep to this sentence of {self._file}: "{self._told}"'
+        yield "Every changed file has to do with the task."

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.config import discovery, project_files, tracked
+from zelda_ci.config.first_suite import WORDS, seen_from
 from zelda_ci.config.project import find_root
 from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, Proposal
 from zelda_ci.config.project_kind import kinds
-from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.manifest import ItemKind, ManifestItem
@@ -59,27 +59,45 @@ class Survey:
         return _below(self.root, self.top)
 
     def proposals(self) -> dict[str, Proposal]:
-        """The commands to try, by the key they stand under: all of one kind, where it has tests."""
+        """The commands to try, by the key they stand under."""
         main = next(iter(self.kinds), None)
         if main is None:
             return {}
-        given = {"setupCommand": main.setup, "buildCommand": main.build, "testCommand": main.test}
-        return {key: proposal for key, proposal in given.items() if proposal}
+        # A Makefile may know what the manifest does not.
+        test = next((kind.test for kind in self.kinds if kind.test), None)
+        given = {"setupCommand": main.setup, "buildCommand": main.build, "testCommand": test}
+        return {
+            key: Proposal(proposal.command, seen_from(self.folder, proposal.source))
+            for key, proposal in given.items()
+            if proposal
+        }
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
-        yield _about_kinds(self.kinds)
+        yield self._about_kinds()
         if self.packages:
-            yield f"Packages below: {_listed([_from(self.folder, each) for each in self.packages])}."
+            yield f"Packages below: {_listed([seen_from(self.folder, each) for each in self.packages])}."
         found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
         counts = [numbers.format_count(found[kind], word) for kind, word in COUNTED.items() if found[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."
 
+    def _about_kinds(self) -> str:
+        if not self.kinds:
+            return "No manifest of a known language is here, so no command is proposed."
+        sentences = []
+        for kind in self.kinds:
+            locks = [lock for lock in kind.locks if lock != kind.manifest][:1]
+            files = [printed(seen_from(self.folder, file)) for file in (kind.manifest, *locks)]
+            manager = [kind.manager] if kind.manager and kind.manager != kind.language.lower() else []
+            sentences.append(f"{kind.language} ({', '.join([files[0], *manager, *files[1:]])})")
+        return f"Found: {'; '.join(sentences)}."
+
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
-        broken = [item for item in self.items if item.problem and item.kind in COUNTED and not item.below]
+        broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
-            yield f"Claude Code does not load {printed(item.file)}: {printed(item.problem or '')}."
+            file = seen_from(self.folder, item.file)
+            yield f"Claude Code does not load {printed(file)}: {printed(item.problem or '')}."
 
 
 def survey(folder: Path, redact: Redactor) -> Survey:
@@ -91,11 +109,11 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     texts = dict(_read(top or root, project_files.manifests(files, place)))
     found = kinds(files, texts, place)
     said = dict.fromkeys(name for kind in found for name in (kind.manifest, *kind.locks))
-    known = find_root(root.parent) if top and root != top else None
+    known = find_root(root.parent) if top and root != top else root
     return Survey(
         root,
         top or root,
-        known if known and (known / CONFIG_FILE).exists() and known != root else None,
+        known if known != root and discovery.is_project(known) else None,
         tuple(files),
         found,
         project_files.packages(files, place),
@@ -105,11 +123,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
 
 
 def _below(folder: Path, top: Path) -> str:
-    return folder.relative_to(top).as_posix().removeprefix(".")
-
-
-def _from(folder: str, path: str) -> str:
-    return path.removeprefix(f"{folder}/") if folder else path
+    return "" if folder == top else folder.relative_to(top).as_posix()
 
 
 def _read(top: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -128,17 +142,6 @@ def _walked(root: Path) -> Iterator[str]:
         count += len(names) + len(folders)
         if count > MAX_FILES:
             return
-
-
-def _about_kinds(found: Sequence[ProjectKind]) -> str:
-    if not found:
-        return "No manifest of a known language is here, so no command is proposed."
-    sentences = []
-    for kind in found:
-        lock = f", {printed(kind.locks[0])}" if kind.locks and kind.locks[0] != kind.manifest else ""
-        manager = f", {kind.manager}" if kind.manager and kind.manager != kind.language.lower() else ""
-        sentences.append(f"{kind.language} ({printed(kind.manifest)}{manager}{lock})")
-    return f"Found: {'; '.join(sentences)}."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -39,6 +39,11 @@ def test_a_skill_gives_a_prompt_that_does_not_name_it_and_criteria_that_do(tmp_p
     )
 
 
+def test_a_skill_of_a_folder_is_wanted_there(tmp_path):
+    (suite,) = loaded(tmp_path, test_x=first_suite(skill("Ships it.", below="packages/web"), ()).text).suites
+    assert "in the smallest place of the folder packages/web where" in suite.resolved.prompt
+
+
 def test_a_skill_that_only_people_call_is_called_by_the_prompt(tmp_path):
     found = first_suite(skill("Ships it.", automatic=False), ())
     (suite,) = loaded(tmp_path, test_x=found.text).suites
@@ -51,6 +56,8 @@ def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
         paths=(SAFE("src/**/*.ts"),), base="packages/web",
     )  # fmt: skip
     files = ("packages/web/docs/a.ts", "packages/web/src/x y.ts", "packages/web/src/user.ts", "src/other.ts")
+    assert "in ../api/" not in first_suite(rule, files, "packages/api").text
+    assert "function in src/user.ts," in first_suite(rule, files, "packages/web").text
     found = first_suite(rule, files)
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert found.name == "api"

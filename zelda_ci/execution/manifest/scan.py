@@ -183,7 +183,7 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
 
 def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
     """What the files of a tree offer a session that works in one of its folders."""
-    start = folder.relative_to(top).as_posix().removeprefix(".")
+    start = "" if folder == top else folder.relative_to(top).as_posix()
     with Tree(top) as tree:
         findings = ScanFindings(tree, redact)
         try:
@@ -224,7 +224,7 @@ def _upwards(start: str) -> Iterator[str]:
     """The folder of the session, then those above it."""
     path = PurePosixPath(start)
     for folder in (path, *path.parents):
-        yield folder.as_posix().removeprefix(".")
+        yield "" if folder == PurePosixPath() else folder.as_posix()
 
 
 def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:
