@@ -68,7 +68,8 @@ def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_wo
     (setup,) = [line for line in said if line.startswith("setupCommand: ")]
     assert setup.endswith(" -r requirements.txt - left out")
     assert "testCommand: python3 -m unittest discover -s tests - works" in said
-    assert load(project.path).config.setup_command is None
+    # Said outright, so that nothing finds another one.
+    assert load(project.path).config.setup_command == ()
 
 
 def test_a_python_project_whose_packages_are_there_uses_its_own_environment(tmp_path):

@@ -108,7 +108,7 @@ def test_commands_are_read_back_as_they_are_and_what_is_left_out_is_not_read(com
     lines = [templates.CommandLine("setupCommand", command, "odd\nfile: #", remark)]
     text = templates.project_config(["Found: \n- evil\r: yes"], lines)
     read = loaded(tmp_path, config=text, test_x="prompt: x\n").config
-    assert read == ProjectConfig(setup_command=None if remark else command)
+    assert read == ProjectConfig(setup_command=() if remark else command)
 
 
 def test_the_example_suite_is_worth_reading(tmp_path):

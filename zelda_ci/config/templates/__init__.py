@@ -96,6 +96,8 @@ def _command(line: CommandLine) -> Iterator[str]:
         return
     yield from _comment(f"Left out: {printed(line.remark)}")
     yield f"# {key}{source}"
+    if line.key == "setupCommand":
+        yield "setupCommand: []  # no setup, whatever a lock file suggests"
 
 
 def _value(key: ConfigKey) -> str:
