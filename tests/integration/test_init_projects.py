@@ -13,6 +13,7 @@ from tests.integration.test_init_and_validate import on_terminal, tree
 from tests.support import needs
 from tests.support.command import after, ended, environment, gone, run, started
 from tests.support.projects import Project, folder, repository
+from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.config.project import load
 
 SKILL = "---\nname: rest-endpoint\ndescription: Creates a REST endpoint, with its tests.\n---\nSteps.\n"
@@ -60,6 +61,11 @@ def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
     assert [suite.resolved.name for suite in loaded.suites] == ["rest-endpoint"]
     assert len(config.splitlines()) < 30
     assert gone(project)
+    with ScriptedApi(lambda _: text("Yes.")) as api:
+        done = run(["check", "--json"], project.path, environment(project, api.url))
+    assert done.returncode == 0, done.stdout
+    (test,) = [check for check in json.loads(done.stdout)["checks"] if check["subject"] == "testCommand"]
+    assert (test["about"], test["status"]) == ("npm test", "passed")
 
 
 def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_works(tmp_path):
@@ -100,7 +106,7 @@ def test_a_monorepo_names_its_packages_and_each_can_have_a_project(tmp_path):
     files = {f"packages/{name}/{file}": text for name in ("api", "web") for file, text in NODE.items()}
     project = repository(tmp_path, {"package.json": '{"workspaces": ["packages/*"]}', **files})
     said = init(project, "--no-check")
-    assert "Packages below: packages/api, packages/web." in said
+    assert "Packages below: packages/api, packages/web. To set up one alone: zelda init --project DIR" in said
     api = project.path / "packages/api"
     done = zelda(project, "init", "--no-check", cwd=api)
     assert (done.returncode, done.stderr) == (
@@ -175,9 +181,9 @@ def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
 
 @pytest.mark.parametrize("name", ["a b", "$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c", "'\"`"])
 def test_hostile_names_and_texts_load_and_steer_no_terminal(name, tmp_path):
-    text = f'---\nname: {json.dumps(name)}\ndescription: "x: y # z\\n- a\\x1b[31m\\u202e\'"\n---\n'
+    head = f'---\nname: {json.dumps(name)}\ndescription: "x: y # z\\n- a\\x1b[31m\\u202e\'"\n---\n'
     project = repository(tmp_path, {
-        f"{name}/.claude/skills/{name}/SKILL.md": text,
+        f"{name}/.claude/skills/{name}/SKILL.md": head,
         f"{name}/package.json": '{"scripts": {"test": "true; touch evil"}}',
         f"{name}/App $(touch evil).csproj": "",
         f"{name}/CLAUDE.md": f"Always {name}.\n",

@@ -94,16 +94,18 @@ def _settled(found: Survey, manner: Manner) -> Survey:
         whole = visible(os.path.relpath(found.top))
         if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
             return _survey(found.top, read_environment(os.environ))
-        click.echo(f"Set up is this folder alone; the whole repository: zelda init --project {whole}", err=True)
+        click.echo(
+            f"Set up is this folder alone; the whole repository: zelda init --project {shlex.quote(whole)}", err=True
+        )
     return found
 
 
 def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> None:
     """Write what is missing, try the commands, and say what comes next."""
     root, commands = found.root, [*untried(found.proposals())]
-    suite = _first_suite(found, manner)
-    config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
     kept = scaffold.kept_config(root)
+    suite = _first_suite(found, asks=manner.asks and not suite_files(root, kept.test_dir))
+    config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
     if not (manner.asks or manner.yes or manner.force):
         _refuse([config, _suite_draft(root, ProjectConfig(), suite)])
     drafts = _agreed(config, manner)
@@ -139,7 +141,7 @@ def _try(
     if found.uncommitted:
         file = visible(seen_from(found.folder, found.uncommitted))
         what = f"your files as they are, since {file} is not committed"
-    click.echo(f"\nTrying the commands on {what}; no session is run, and Ctrl+C leaves them as they are:")
+    click.echo(f"\nTrying the commands on {what}, without a session. You may press Ctrl+C: all files are written.")
     trial = Trial(found.root, names, settings, asks=manner.asks, working_tree=bool(found.uncommitted))
     try:
         tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
@@ -162,11 +164,11 @@ def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bo
     return scaffold.config_text([next(iter(found.sentences())), *([how] if commands else [])], commands)
 
 
-def _first_suite(found: Survey, manner: Manner) -> FirstSuite:
+def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
     """About what somebody chooses, or else about what tells most."""
     choices = subjects(found.items)
     number = 1
-    if manner.asks and len(choices) > 1:
+    if asks and len(choices) > 1:
         click.echo("What is the first suite to be about?", err=True)
         for index, item in enumerate(choices[:MAX_CHOICES], 1):
             click.echo(f"  {index}  {about(item, found.folder)}", err=True)

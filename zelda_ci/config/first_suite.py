@@ -32,6 +32,11 @@ _ORDER = tuple(WORDS)
 # Known by their file, and by no other name.
 _FILES = frozenset({ItemKind.RULE, ItemKind.MEMORY})
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
+_OCCASION = re.compile(
+    r"(use|invoke|call|trigger)( this)?( skill| agent| sub-?agent)?( proactively| immediately)? (when|whenever|if|for)"
+    r"( (the )?(user|you|users|someone|somebody))?( (asks?|wants?|needs?|is asking)( (you|claude))? (to|for))? ?",
+    re.IGNORECASE,
+)
 _FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.MULTILINE)
 _PASSED_OVER = re.compile(r"^\s*([#|>@]|---|\*\*\*|===|!?\[[^\]]*\]\()")
 _BULLET = re.compile(r"^\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
@@ -64,16 +69,17 @@ def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
 def _told(item: ManifestItem) -> str | None:
     """What a suite can be drawn from: a description, or the first sentence that says what to do."""
     if item.kind in {ItemKind.SKILL, ItemKind.AGENT}:
-        return first_sentence(item.description or "")
+        return task(item.description or "")
     return first_order(item.text or "")
 
 
-def first_sentence(text: str) -> str | None:
-    """The first sentence with words, printable and not too long."""
-    words = printed(text[:MAX_TEXT])
-    match = _SENTENCE.match(words)
-    found = (match[0] if match else "").strip() or words
-    return _cut(found) if any(char.isalnum() for char in found) else None
+def task(description: str) -> str | None:
+    """The first sentence that says what something does, rather than when to use it; printable, and not too long."""
+    words = printed(description[:MAX_TEXT])
+    sentences = [found for match in _SENTENCE.finditer(words) if any(map(str.isalnum, found := match[0].strip()))]
+    does = next((sentence for sentence in sentences if not _OCCASION.match(sentence)), None)
+    said = does or (_OCCASION.sub("", sentences[0]) if sentences else "")
+    return _cut(said or sentences[0]) if sentences else None
 
 
 def first_order(text: str) -> str | None:

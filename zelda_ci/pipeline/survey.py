@@ -76,7 +76,8 @@ class Survey:
         """What was found, for people."""
         yield self._about_kinds()
         if self.packages:
-            yield f"Packages below: {_listed([seen_from(self.folder, each) for each in self.packages])}."
+            names = [seen_from(self.folder, each) for each in self.packages]
+            yield f"Packages below: {_listed(names)}. To set up one alone: zelda init --project DIR"
         found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
         counts = [numbers.format_count(found[kind], word) for kind, word in COUNTED.items() if found[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."

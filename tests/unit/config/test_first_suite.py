@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.config.folder import loaded
 from zelda_ci.config import scaffold
-from zelda_ci.config.first_suite import EXAMPLE, first_order, first_sentence, first_suite, subjects
+from zelda_ci.config.first_suite import EXAMPLE, first_order, first_suite, subjects, task
 from zelda_ci.config.project import examine
 from zelda_ci.config.templates import CommandLine
 from zelda_ci.domain.manifest import ItemKind, ManifestItem
@@ -97,8 +97,24 @@ def test_the_first_order_is_a_sentence_of_the_text(text, order):
     assert first_order(text) == order
 
 
+@pytest.mark.parametrize(
+    ("description", "wanted"),
+    [
+        ("Creates an endpoint. Use when asked.", "Creates an endpoint."),
+        ("Use when the user asks to add an endpoint. Creates it, with tests.", "Creates it, with tests."),
+        ("Use this skill when the user wants to add an endpoint.", "add an endpoint."),
+        ("Use proactively for v1.2 migrations", "v1.2 migrations"),
+        ("Use when", "Use when"),
+        ("...", None),
+        ("", None),
+    ],
+)
+def test_of_a_description_the_task_is_taken_and_not_the_occasion(description, wanted):
+    assert task(description) == wanted
+
+
 def test_long_texts_are_cut_and_cost_little():
-    assert len(first_sentence("word " * 100_000) or "") <= 240
+    assert len(task("word " * 100_000) or "") <= 240
     assert len(first_order("always " + "a" * 1_000_000) or "") <= 240
     assert first_order("<!--" * 100_000 + "- " * 100_000) is None
 
