@@ -40,12 +40,18 @@ _OCCASION = re.compile(
 _FENCED = re.compile(r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)", re.DOTALL | re.MULTILINE)
 _PASSED_OVER = re.compile(r"^\s*([#|>@]|---|\*\*\*|===|!?\[[^\]]*\]\()")
 _BULLET = re.compile(r"^\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
-_ORDERS = re.compile(
-    r"^(always|never|do not|don't|must|use|avoid|prefer|run|write|add|keep|ensure|make sure|put|follow|name|return|"
-    r"include|update|every|all|only|no|each|place|create|call|log|test|validate|document|check)\b"
-    r"|\b(must|should|shall|never|always)\b",
-    re.IGNORECASE,
+# What leaves no doubt that it is an order, and what is probably one.
+_ORDERS = (
+    re.compile(
+        r"(always|never|do not|don't|must|avoid)(?![\w-])|.*(?<![\w-])(must|never|always)(?![\w-])", re.IGNORECASE
+    ),
+    re.compile(
+        r"(use|prefer|run|write|add|keep|ensure|make sure|put|follow|include|update|create|validate)\s"
+        r"|.*(?<![\w-])(should|shall)(?![\w-])",
+        re.IGNORECASE,
+    ),
 )
+_LABEL = re.compile(r"^[^:.!?]{1,40}:\s+")
 _PLAIN_FILE = re.compile(r"[\w@+-][\w./@+-]*")
 
 
@@ -84,14 +90,18 @@ def task(description: str) -> str | None:
 
 def first_order(text: str) -> str | None:
     """The first sentence of a Markdown text that tells somebody to do, or not to do, something."""
+    sentences = list(_sentences(text))
+    found = (said for orders in _ORDERS for said in sentences if orders.match(_LABEL.sub("", said, count=1)))
+    return next(map(_cut, found), None)
+
+
+def _sentences(text: str) -> Iterator[str]:
     for line in _FENCED.sub("", text[:MAX_TEXT]).splitlines():
-        if _PASSED_OVER.match(line):
-            continue
-        words = printed(_BULLET.sub("", line).replace("**", "").replace("__", ""))
-        for match in _SENTENCE.finditer(words):
-            if _ORDERS.search(match[0].strip()) and len(match[0].split()) > 1:
-                return _cut(match[0].strip())
-    return None
+        if not _PASSED_OVER.match(line):
+            words = printed(_BULLET.sub("", line).replace("**", "").replace("__", ""))
+            said = (match[0].strip() for match in _SENTENCE.finditer(words))
+            # What ends with a colon goes on in a list or in code.
+            yield from (each for each in said if len(each.split()) > 1 and not each.endswith(":"))
 
 
 def _cut(words: str) -> str:

@@ -211,7 +211,9 @@ def _pip_setup(place: Place, project: Mapping[str, Any], runner: tuple[str, str]
     if runner and runner[0] == PYTEST and "pytest" not in known:
         parts.append("pytest")
     source = pinned[0] if pinned else "pyproject.toml" if "pyproject.toml" in place.here else "setup.py"
-    return place.proposal(f"python3 -m venv .venv && .venv/bin/pip install -q {' '.join(parts)}", source)
+    # Groups are known to pip from 25.1 on, and Python brings an older one.
+    new = "--upgrade-deps " if any(part.startswith("--group") for part in parts) else ""
+    return place.proposal(f"python3 -m venv {new}.venv && .venv/bin/pip install -q {' '.join(parts)}", source)
 
 
 def _ruby(place: Place) -> Iterator[ProjectKind]:
