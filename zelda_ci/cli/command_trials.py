@@ -89,7 +89,9 @@ def _judged(commands: Sequence[CommandLine], found: CheckReport) -> list[Command
         problem = next((check for check in found.failures), None)
         raise ConfigError(problem.message if problem and problem.message else "the check ended early.",
                           hint=problem.hint if problem else None, code="INIT_FAILED")  # fmt: skip
-    return [replace(line, remark=_remark(checks[line.key]), detail=telling_line(checks[line.key])) for line in commands]
+    return [
+        replace(line, remark=_remark(checks[line.key]), detail=_telling_line(checks[line.key])) for line in commands
+    ]
 
 
 def _remark(check: Check) -> str | None:
@@ -104,7 +106,9 @@ def _remark(check: Check) -> str | None:
     return said
 
 
-def telling_line(check: Check) -> str | None:
-    """The first line of the end of a command's output that speaks of an error, or else the last one."""
+def _telling_line(check: Check) -> str | None:
+    """What helps where a program is missing; else the first line of the output's end that speaks of an error."""
+    if check.hint and "cannot be run" in (check.message or ""):
+        return check.hint
     lines = [line.strip() for line in (check.output or "").splitlines() if line.strip()]
     return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else None)
