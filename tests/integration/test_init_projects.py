@@ -75,7 +75,7 @@ def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_wo
     assert setup.endswith(" -r requirements.txt - left out")
     assert "testCommand: python3 -m unittest discover -s tests - works" in said
     # Said outright, so that nothing finds another one.
-    assert load(project.path).config.setup_command == ()
+    assert (load(project.path).config.setup_command, load(project.path).config.execution.path) == ((), ())
 
 
 def test_a_python_project_whose_packages_are_there_uses_its_own_environment(tmp_path):
@@ -84,6 +84,7 @@ def test_a_python_project_whose_packages_are_there_uses_its_own_environment(tmp_
     config = load(project.path).config
     assert config.setup_command == "python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt", said
     assert config.test_command == ".venv/bin/python -m unittest discover -s tests"
+    assert config.execution.path == (".venv/bin",)
 
 
 def test_a_program_that_is_missing_is_named(tmp_path):

@@ -30,12 +30,13 @@ class FileDraft:
     exists: bool
 
 
-def config_text(found: Sequence[str], commands: Sequence[CommandLine]) -> str:
+def config_text(found: Sequence[str], commands: Sequence[CommandLine], programs: Sequence[str] = ()) -> str:
     """A configuration that loads: what was found is left away where it could be taken for a credential."""
-    text = templates.project_config(found, commands)
+    text = templates.project_config(found, commands, programs)
     if document.is_sound(text, ProjectConfig):
         return text
-    return templates.project_config((), [replace(line, source="", remark=line.remark and UNSAID) for line in commands])
+    unsaid = [replace(line, source="", remark=line.remark and UNSAID) for line in commands]
+    return templates.project_config((), unsaid, programs)
 
 
 def draft(root: Path, file: str, text: str) -> FileDraft:

@@ -15,6 +15,7 @@ from zelda_ci.config.first_suite import WORDS, seen_from
 from zelda_ci.config.project import find_root
 from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, Proposal
 from zelda_ci.config.project_kind import kinds
+from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.manifest import ItemKind, ManifestItem
@@ -71,6 +72,12 @@ class Survey:
             for key, proposal in given.items()
             if proposal
         }
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Folders in which the setup command installs programs."""
+        main = next(iter(self.kinds), None)
+        return (PYTHON_PROGRAMS,) if main and main.language == "Python" and main.setup else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""

@@ -90,13 +90,21 @@ def test_the_configuration_template_says_only_what_differs_from_the_defaults(tmp
     assert max(map(len, templates.project_config().splitlines()[1:])) <= 102
 
 
-def test_every_line_of_the_configuration_template_may_be_uncommented(tmp_path):
+@pytest.mark.parametrize(
+    ("commands", "programs"),
+    [
+        ((), ()),
+        ([templates.CommandLine("testCommand", "a", "b"), templates.CommandLine("setupCommand", "c", "d")], ["x/bin"]),
+    ],
+)
+def test_every_line_of_the_configuration_template_may_be_uncommented(commands, programs, tmp_path):
     names = "|".join({key.name for key in keys(ProjectConfig)})
-    text = re.sub(rf"^# ( *(?:{names}):)", r"\1", templates.project_config(), flags=re.MULTILINE)
+    lines = templates.project_config((), commands, programs)
+    text = re.sub(rf"^( *)# ( *(?:{names}):)", r"\1\2", lines, flags=re.MULTILINE)
     read = loaded(tmp_path, config=text, test_x="prompt: x\n").config
     assert read.trials == ProjectConfig().trials
     assert {"execution.maxTurns: ", "testCommand: "} <= {f"{key}: " for key, value in entries(read) if value}
-    assert read != ProjectConfig()
+    assert read.execution.path == tuple(programs)
     assert is_accepted(PROJECT, text)
 
 

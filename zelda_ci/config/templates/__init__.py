@@ -50,14 +50,18 @@ def scalar(text: str) -> str:
     return text if plain else "'{}'".format(text.replace("'", "''"))
 
 
-def project_config(found: Sequence[str] = (), commands: Sequence[CommandLine] = ()) -> str:
+def project_config(
+    found: Sequence[str] = (), commands: Sequence[CommandLine] = (), programs: Sequence[str] = ()
+) -> str:
     """A short `zelda.config.yaml`.
 
     Args:
         found: What the project is, in sentences.
         commands: Those that its files suggest.
+        programs: Folders in which the setup command, where it is not left out, installs programs.
     """
-    return "".join(f"{line}\n" for line in _project_lines(found, commands))
+    has_setup = any(line.key == "setupCommand" and line.remark is None for line in commands)
+    return "".join(f"{line}\n" for line in _project_lines(found, commands, programs if has_setup else ()))
 
 
 def example_suite() -> str:
@@ -66,7 +70,7 @@ def example_suite() -> str:
     return text.replace("{schema}", schema.address("zelda.suite.schema.json"))
 
 
-def _project_lines(found: Sequence[str], commands: Sequence[CommandLine]) -> Iterator[str]:
+def _project_lines(found: Sequence[str], commands: Sequence[CommandLine], programs: Sequence[str]) -> Iterator[str]:
     yield f"# yaml-language-server: $schema={schema.address('zelda.config.schema.json')}"
     yield "#"
     for text in (*_HEAD.splitlines(), *map(printed, found)):
@@ -76,16 +80,20 @@ def _project_lines(found: Sequence[str], commands: Sequence[CommandLine]) -> Ite
         yield from _command(line)
     every = {key.dotted: key for key in keys(ProjectConfig)}
     for name in () if commands else _COMMANDS:
-        yield f"# {name}: {_value(every[name])}  # {_first_words(every[name])}"
+        yield f"# {_line(every[name])}"
     yield ""
     yield from _comment("Often changed, here with their defaults; take away the number sign.")
-    groups = set[str]()
-    for key in (every[name] for name in _SHOWN):
-        group = key.path[0] if len(key.path) > 1 else None
-        if group and group not in groups:
-            groups.add(group)
-            yield f"# {group}:"
-        yield f"# {'  ' if group else ''}{key.name}: {_value(key)}  # {_first_words(key)}"
+    shown = [every[name] for name in _SHOWN]
+    yield from (f"# {_line(key)}" for key in shown if len(key.path) == 1)
+    # Keys of a group may be given once, so they stand where the group does.
+    yield "execution:" if programs else "# execution:"
+    if programs:
+        yield f"  path: [{', '.join(programs)}]  # where setup installs programs: session and commands find them"
+    yield from (f"{'  # ' if programs else '#   '}{_line(key)}" for key in shown if len(key.path) > 1)
+
+
+def _line(key: ConfigKey) -> str:
+    return f"{key.name}: {_value(key)}  # {_first_words(key)}"
 
 
 def _command(line: CommandLine) -> Iterator[str]:
