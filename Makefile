@@ -13,7 +13,7 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/nu
 PARALLEL := -n $(WORKERS) --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint types imports unit coverage image-test format lock schemas bench clean
+.PHONY: help demo test lint types imports unit coverage image-test format lock schemas reference bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ format: .venv/dev ## Format the code and apply safe fixes
 schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 	$(BIN)/python scripts/schemas
 	$(BIN)/python scripts/comparison_schema
+
+reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors
+	$(BIN)/python scripts/reference.py
 
 bench: .venv/dev ## Measure Zelda against the bare Agent SDK
 	$(BIN)/python -m benchmarks.overhead
