@@ -75,7 +75,7 @@ clean: ## Remove everything that was installed or written here
 	@touch $@
 
 .venv/runtime: .venv/made requirements/runtime.txt requirements/build.txt pyproject.toml
-	@echo "installing the locked dependencies (the Claude Code CLI is about 100 MB to download)"
+	@echo "installing the locked dependencies (about 190 MB to download, most of it the Claude Code CLI)"
 	@$(PIP_INSTALL) --require-hashes -r requirements/runtime.txt -r requirements/build.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@

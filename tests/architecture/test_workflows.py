@@ -41,17 +41,17 @@ def actionlint(folder: Path, *files: Path) -> list[str]:
     return [each for each in told if not NEWER_THAN_ACTIONLINT.search(each)]
 
 
-def of_the_readme(tmp_path: Path) -> Path:
-    """The workflow that the README shows."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (REPOSITORY / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+def of_the_pages(tmp_path: Path) -> Path:
+    """The workflow that the page for newcomers shows."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (REPOSITORY / "docs/your-first-suite.md").read_text(), re.DOTALL | re.MULTILINE)
     (shown,) = [block for block in blocks if "jobs:" in block]
-    file = tmp_path / "readme.yml"
+    file = tmp_path / "page.yml"
     file.write_text(shown)
     return file
 
 
 def test_zizmor_finds_nothing(tmp_path: Path) -> None:
-    checked = zizmor(REPOSITORY / ".github", REPOSITORY / "action.yml", *EXAMPLES, of_the_readme(tmp_path))
+    checked = zizmor(REPOSITORY / ".github", REPOSITORY / "action.yml", *EXAMPLES, of_the_pages(tmp_path))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -64,7 +64,7 @@ def test_zizmor_would_find_an_unpinned_action(tmp_path: Path) -> None:
 def test_actionlint_finds_nothing_but_what_it_ought_to(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yml"
     wrong.write_text(EXAMPLES[0].read_text().replace("types: [completed]", "types: [nonsense]"))
-    (found,) = actionlint(tmp_path / "actionlint", *OWN, *EXAMPLES, of_the_readme(tmp_path), wrong)
+    (found,) = actionlint(tmp_path / "actionlint", *OWN, *EXAMPLES, of_the_pages(tmp_path), wrong)
     assert found.startswith("wrong.yml:")
 
 

@@ -1,6 +1,7 @@
 """The edge of the command line: help that teaches, failures in a sentence, details where they belong."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.test_links import is_there
 from tests.support import warm
 from tests.support.command import COMMAND, KEY, environment, run, zelda
 from tests.support.history import store
@@ -203,5 +205,5 @@ def test_the_script_of_a_shell_asks_zelda(tmp_path: Path, shell: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_names_a_page_that_there_is(tmp_path: Path, command: str) -> None:
     done = zelda(folder(tmp_path), command, "--help")
-    (page,) = [line for line in done.stdout.splitlines() if line.strip().startswith("More: https://")]
-    assert (Path(__file__).parents[2] / page.partition("/blob/main/")[2]).is_file()
+    *_, (path, anchor) = re.findall(r"More:\s+https://\S+/blob/main/([^\s#]+)#?(\S*)", done.stdout)
+    assert is_there(Path(__file__).parents[2] / path, anchor)

@@ -1,11 +1,162 @@
 """The pages: what is generated is current, and every command and sample in them is tried."""
 
+import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+import pytest
+import yaml
+
+from tests.support.command import environment, run
+from tests.support.projects import repository
+from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci.cli.commands import zelda
 
 REPOSITORY = Path(__file__).parents[2]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(zelda [a-z][^`\n]*)`")
+# What stands for a value of one's own.
+PLACEHOLDERS = {"COMMAND": "run"}
+# Pages whose commands are run for real, in the order in which they stand, each page in a project of its own.
+RUN_FOR_REAL = {"README.md": 3, "docs/your-first-suite.md": 8}
+# YAML that is neither a suite nor a configuration: parts of workflows.
+OTHER_YAML = {"README.md": 1, "docs/action.md": 2, "docs/cli.md": 1, "docs/your-first-suite.md": 1}
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [body for _, language, body in BLOCK.findall(page.read_text("utf-8")) if language in languages]
+
+
+def commands(script: str) -> Iterator[list[str]]:
+    """Every call of `zelda` in shell lines, without pipes and redirections."""
+    for line in script.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line.removeprefix("$ ").replace(r"\|", "|"), posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        call: list[str] = []
+        for word in [*lexer, ";"]:
+            if re.fullmatch(r"[|&;<>()]+", word):
+                if call[:1] == ["zelda"]:
+                    yield call[1:]
+                call = []
+            else:
+                call.append(word)
+
+
+def said(page: Path) -> list[list[str]]:
+    """Commands in samples and in sentences; `…` stands for anything, and so says nothing."""
+    lines = [*blocks(page, "sh", "bash"), *INLINE.findall(page.read_text("utf-8"))]
+    lines += [line for body in blocks(page, "") for line in body.splitlines() if line.startswith("$ zelda ")]
+    found = [call for line in lines if "…" not in line and "..." not in line for call in commands(line)]
+    return [[PLACEHOLDERS.get(word, word) for word in call if word != "--verbose"] for call in found]
+
+
+def understood(arguments: list[str]) -> str:
+    """Why the real command line does not take them; empty where it does."""
+    try:
+        main = zelda.make_context("zelda", list(arguments), resilient_parsing=False)
+        name, command, rest = zelda.resolve_command(main, [*main._protected_args, *main.args])
+        known = {option for each in command.params for option in [*each.opts, *each.secondary_opts]} | {"--help", "-h"}
+        strange = [word for word in rest if word.startswith("-") and word.partition("=")[0] not in known]
+        if strange or len(rest) < 1 or any(word.isupper() for word in rest):
+            return ", ".join(strange)
+        command.make_context(name, [word for word in rest if word not in {"--help", "-h"}], parent=main)
+    except click.MissingParameter:
+        return ""
+    except click.exceptions.Exit:
+        return ""
+    except click.UsageError as error:
+        return error.format_message()
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_of_a_page_is_one_that_the_command_line_takes(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = {" ".join(call): why for call in said(page) if (why := understood(call))}
+    assert wrong == {}
+
+
+def test_a_command_with_a_wrong_option_or_name_is_found() -> None:
+    assert understood(["run", "--last-faild"])
+    assert understood(["runn"])
+    assert understood(["run", "--trials", "many"])
+    assert list(commands("zelda show latest --patch | git apply # zelda x\n")) == [["show", "latest", "--patch"]]
+
+
+def schema(name: str) -> Any:
+    return jsonschema.Draft202012Validator(json.loads((REPOSITORY / "schemas" / name).read_text("utf-8")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_sample_in_yaml_is_a_suite_or_a_configuration(page: Path) -> None:
+    suite, config = schema("zelda.suite.schema.json"), schema("zelda.config.schema.json")
+    others = [
+        body
+        for body in blocks(page, "yaml")
+        if not (_is_valid(suite, body) or _is_valid(suite, f"prompt: x\n{body}") or _is_valid(config, body))
+    ]
+    assert len(others) == OTHER_YAML.get(name_of(page), 0), others
+
+
+def _is_valid(checker: Any, body: str) -> bool:
+    try:
+        return bool(checker.is_valid(yaml.safe_load(body)))
+    except yaml.YAMLError:
+        return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_sample_in_json_can_be_read(page: Path) -> None:
+    for body in blocks(page, "json"):
+        json.loads(body)
+
+
+def test_commands_are_run_only_where_that_is_said() -> None:
+    found = {
+        name_of(page): sum(1 for body in blocks(page, "bash") for _ in commands(body))
+        for page in PAGES
+        if blocks(page, "bash")
+    }
+    assert found == RUN_FOR_REAL
+
+
+@pytest.mark.parametrize("name", RUN_FOR_REAL)
+def test_the_commands_for_newcomers_do_what_they_are_shown_for(name: str, tmp_path: Path) -> None:
+    """With a model that only says a word: there is no verdict, but every command does its work."""
+    page = REPOSITORY / name
+    project = repository(tmp_path, {"README.md": "# Shop\n", "CLAUDE.md": "Write tests for every change.\n"})
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        for call in (call for body in blocks(page, "bash") for call in commands(body)):
+            done = run(call, project.path, environment(project, api.url))
+            assert "Usage:" not in done.stderr, call
+            # What the model's one word leaves without a verdict cannot be compared.
+            assert "error:" not in done.stderr or "could not be evaluated" in done.stderr, (call, done.stderr)
+            assert done.stdout, call
+    assert list(project.path.glob("zelda/test-*.yaml"))
+    runs = sorted(path.parent for path in project.path.glob(".zelda/runs/*/result.json"))
+    assert runs
+    # What docs/results.md and docs/history.md say of them.
+    assert {(folder / "changes.patch").read_bytes() for folder in runs} == {b""}
+    listed = run(["list"], project.path, environment(project)).stdout
+    (recipe,) = re.findall(r"`zelda list \| (awk [^`]+)`", (REPOSITORY / "docs/history.md").read_text("utf-8"))
+    words = shlex.split(recipe.replace("FAIL", "INCOMPLETE"))
+    told = subprocess.run(words, input=listed, capture_output=True, text=True, check=True).stdout
+    assert sorted(told.split()) == [folder.name for folder in runs]
 
 
 def reference(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

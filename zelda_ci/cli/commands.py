@@ -29,16 +29,17 @@ COMMANDS = {
 PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
 # Command → its page.
 PAGES = {
-    "init": "docs/configuration.md",
-    "run": "README.md",
-    "list": "docs/history.md",
-    "show": "docs/history.md",
+    "init": "docs/your-first-suite.md",
+    "check": "docs/configuration.md#check-before-you-pay",
+    "run": "docs/your-first-suite.md",
+    "list": "docs/history.md#zelda-list",
+    "show": "docs/history.md#zelda-show",
     "compare": "docs/comparison.md",
-    "calibrate": "docs/history.md",
+    "calibrate": "docs/history.md#zelda-calibrate",
     "rejudge": "docs/judges.md",
     "validate": "docs/configuration.md",
     "ci": "docs/action.md",
-    "completion": "docs/history.md",
+    "completion": "docs/history.md#shell-completion",
     "demo": "README.md",
 }
 
@@ -52,7 +53,7 @@ class _Table(click.Group):
             return None
         command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101
-        page = f"More: {PAGES_URL}/{PAGES.get(cmd_name, 'README.md')}"
+        page = f"More: {PAGES_URL}/{PAGES[cmd_name]}"
         if page not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{page}".strip()
         return command
