@@ -43,7 +43,8 @@ def actionlint(folder: Path, *files: Path) -> list[str]:
 
 def of_the_pages(tmp_path: Path) -> Path:
     """The workflow that the page for newcomers shows."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (REPOSITORY / "docs/your-first-suite.md").read_text(), re.DOTALL | re.MULTILINE)
+    page = (REPOSITORY / "docs/your-first-suite.md").read_text("utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (shown,) = [block for block in blocks if "jobs:" in block]
     file = tmp_path / "page.yml"
     file.write_text(shown)

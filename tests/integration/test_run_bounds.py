@@ -26,5 +26,5 @@ def test_a_session_that_fills_the_disk_is_ended_and_its_result_says_so(tmp_path:
     failure = the_result(project)["failure"]
     assert failure["code"] == "BOUND_REACHED"
     assert "room on the disk" in failure["message"]
-    assert "docs/workspace.md has the bounds" in done.stdout
+    assert "what took so much" in done.stdout
     assert done.returncode == 2

@@ -304,7 +304,7 @@ def check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: 
         how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
         raise WorkspaceError(
             f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
-            hint="This is no failure of the code. `zelda check` says which level of isolation there is, and what is missing.",
+            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
             code="COMMAND_NOT_CONFINED",
         )
     if not result.timed_out and launch.exit_code != result.exit_code:

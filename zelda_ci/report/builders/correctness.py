@@ -217,7 +217,7 @@ BY_CODE = {
     "HOOK_STOPPED": "Look at the hooks in .claude/settings.json: the transcript names the one that ran last.",
     "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
     "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
-    "BOUND_REACHED": "Find in the transcript what took so much; docs/workspace.md has the bounds.",
+    "BOUND_REACHED": "Find in the transcript what took so much: memory, processes or disk.",
     "TRANSCRIPT_FORGED": "Find who wrote what is named, among hooks, servers and scripts of the tested commit.",
     "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
     "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",
