@@ -86,6 +86,7 @@ def understood(arguments: list[str]) -> str:
 def test_every_command_of_a_page_is_one_that_the_command_line_takes(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "packages" / "api").mkdir(parents=True)  # a package of a monorepo, in examples
     monkeypatch.chdir(tmp_path)
     wrong = {" ".join(call): why for call in said(page) if (why := understood(call))}
     assert wrong == {}

@@ -128,7 +128,7 @@ def first_suite(item: ManifestItem | None, files: Sequence[str], folder: str = "
         folder: The project's, from the top of the tree, from which all paths count; a session works there.
     """
     if item is not None:
-        text = "".join(f"{line}\n" for line in _Draft(item, files, folder).lines())
+        text = "".join(f"{line}\n" for line in _SuiteDraft(item, files, folder).lines())
         # The loader refuses, for example, what looks like a credential.
         if document.is_sound(text, SuiteConfig):
             return FirstSuite(slug(item), about(item, folder), text)
@@ -149,7 +149,7 @@ def _comment(text: str) -> Iterator[str]:
 _ALONE = "Choose yourself, and do not ask back."
 
 
-class _Draft:
+class _SuiteDraft:
     """The text of a suite about an item."""
 
     def __init__(self, item: ManifestItem, files: Sequence[str], folder: str) -> None:
