@@ -275,7 +275,9 @@ class _Builder:
 
     def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, mark: Position) -> None:
         if event.tag is not None:
-            self._note(mark, f"the tag {shown(event.tag)} is not supported: write the value without it, or in quotes")
+            # libyaml ends a tag of one's own at the marks of lists and groups, the parser in Python does not.
+            tag = re.split(r"[,\[\]{}]", event.tag)[0] if event.tag.startswith("!") else event.tag
+            self._note(mark, f"the tag {shown(tag)} is not supported: write the value without it, or in quotes")
 
     def _note(self, mark: Position, message: str) -> None:
         self.problems.append(config_problem(self._file, mark, message))
