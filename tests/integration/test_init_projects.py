@@ -40,6 +40,7 @@ def init(project: Project, *arguments: str, cwd: Path | None = None, **more: str
     return done.stdout.splitlines()
 
 
+@needs.NPM
 def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
     project = repository(tmp_path, NODE)
     said = init(project)
@@ -169,6 +170,7 @@ def test_a_project_that_has_suites_gets_no_other(tmp_path):
     assert "Nobody tried the commands yet: `zelda check` does." in (project.path / "zelda.config.yaml").read_text()
 
 
+@needs.NPM
 def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
     plain = folder(tmp_path / "a", NODE)
     assert "testCommand: npm test - works" in init(plain)
@@ -226,6 +228,7 @@ def test_commands_are_not_tried_at_an_isolation_that_nobody_accepted(tmp_path):
     assert load(project.path).config.test_command == "npm test"
 
 
+@needs.NPM
 def test_whoever_does_not_want_to_wait_has_all_files_already(tmp_path):
     reached = tmp_path / "reached"
     command = f"touch {reached}; sleep 600"
@@ -241,6 +244,7 @@ def test_whoever_does_not_want_to_wait_has_all_files_already(tmp_path):
     after(lambda: gone(project))
 
 
+@needs.NPM
 def test_a_manifest_that_is_not_committed_is_tried_as_it_is(tmp_path):
     project = repository(tmp_path, {"README.md": "#\n"})
     project.write({"package.json": '{"scripts": {"test": "node --test"}}', "sum.test.js": NODE_TEST})

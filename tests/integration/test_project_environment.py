@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import needs
 from tests.support.command import the_result, transcript, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
@@ -30,6 +31,8 @@ def problems(project: Project) -> list[str]:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_programs_and_variables_of_a_suite_reach_session_and_every_command(tmp_path: Path, level: str) -> None:
+    if level != "none":
+        needs.level(level)
     """The tested tree's folder comes first, then the machine's, then PATH; session and commands have the same."""
     machine = tmp_path / "toolchain" / "bin"
     machine.mkdir(parents=True)
@@ -101,6 +104,7 @@ def test_folders_of_programs_are_refused_by_validate_and_run_alike(tmp_path: Pat
 
 def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads(tmp_path: Path) -> None:
     """A `bwrap` and a shell in the tested tree's folder of programs are not Zelda's; a link there opens nothing."""
+    needs.level("full")
     secret = tmp_path / "elsewhere" / "secret"
     secret.parent.mkdir()
     secret.write_text("not for runs")
@@ -124,6 +128,7 @@ def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads(tmp
 
 def test_a_session_does_not_replace_programs_that_the_tests_start(tmp_path: Path) -> None:
     """What it adds to a folder of programs is not there when build and tests run."""
+    needs.level("full")
     one = suite(testCommand="check", execution={"path": ["bin"]}, isolation={"level": "full"})
     project = project_with(tmp_path, {"bin/check": "#!/bin/sh\nexit 3\n"}, one=one)
     (project.path / "bin/check").chmod(0o755)

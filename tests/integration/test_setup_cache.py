@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import needs
 from tests.support.command import results, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
@@ -18,7 +18,6 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 RESTORED = "Put back what"
 INSTALL = "python3 -m venv --without-pip .venv"
 PIP = "python3 -m venv .venv && .venv/bin/pip install -q --no-index --find-links wheels -r requirements.txt"
-needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 
 
 def wheel(folder: Path, name: str, words: str) -> None:
@@ -122,6 +121,7 @@ echo poison >> .venv/pyvenv.cfg; echo poison >> .venv/poison; echo poison >> $HO
 @pytest.mark.parametrize("level", ["full", "namespaces", "uid", "landlock", "degraded"])
 def test_no_session_changes_what_is_kept(tmp_path: Path, level: str) -> None:
     """Neither by the path of the cache, nor by what it was given of it."""
+    needs.level(level)
     project = python_project(tmp_path, level, setupCommand=INSTALL, testCommand="! test -e .venv/poison")
     base = project.environ["ZELDA_WORKSPACES"]
     hostile = POISON.replace("BASE", base)
@@ -186,7 +186,7 @@ def test_a_lock_file_suggests_setup_and_where_its_programs_are(tmp_path: Path) -
     assert "setup: python3" not in off.stdout + off.stderr
 
 
-@needs_npm
+@needs.NPM
 def test_a_node_project_is_set_up_by_its_lock_file(tmp_path: Path) -> None:
     lock = {
         "name": "shop",

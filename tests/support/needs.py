@@ -1,6 +1,7 @@
 """What a test needs of the machine, said in its skip; CI looks that every skipped test ran in another arrangement."""
 
 import os
+import shutil
 
 import pytest
 
@@ -8,6 +9,7 @@ from zelda_ci.execution.launch import find_cli
 from zelda_ci.sandbox import levels
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+NPM = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 
 
 def level(name: str) -> None:
