@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteDone
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
 
@@ -32,6 +33,16 @@ class BatchStarted:
     """How they are confined, in one line."""
     expected_seconds: tuple[float | None, ...] = ()
     """What each took when it was last run; nothing for one that never was."""
+    forecast: Forecast | None = None
+    """What it may cost; absent where nothing is spent."""
+
+
+@dataclass(frozen=True)
+class RoundStarted:
+    """More runs, decided by those before; fields as of `BatchStarted`."""
+
+    runs: tuple[str, ...]
+    expected_seconds: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,18 @@ class RunFinished:
     result: RunResult
 
 
-Event = BatchStarted | Checking | RunStarted | PhaseStarted | SessionProgressed | Warned | RunFinished
+Event = (
+    BatchStarted
+    | RoundStarted
+    | MoreTrials
+    | SuiteDone
+    | Checking
+    | RunStarted
+    | PhaseStarted
+    | SessionProgressed
+    | Warned
+    | RunFinished
+)
 Emit = Callable[[Event], None]
 
 

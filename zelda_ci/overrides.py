@@ -4,18 +4,20 @@ A row of `Overrides` names a key and where it can be given. The options of the c
 reads inputs and variables by them, and `apply` is the only way in which they change a suite.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names
 from zelda_ci.config.validation import requirement
-from zelda_ci.domain.base import Record
-from zelda_ci.domain.suite import ResolvedSuite, Setting
+from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import TrialSetting
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor
 
@@ -89,13 +91,13 @@ class Overrides:
     """What was given; a field is absent where the suites decide."""
 
     trials: Annotated[
-        Given[int] | None,
+        Given[TrialSetting] | None,
         Override(
             "trials",
             option="--trials",
             input="trials",
             commands=("run",),
-            help="Run each suite this often; overrides the suite.",
+            help="Run each suite this often, a number, or adaptive; overrides the suite.",
         ),
     ] = None
     max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
@@ -219,6 +221,9 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
     for row, given in ((row, given) for _, row, given in overrides.entries() if row.model is ProjectConfig):
         # What is passed on is one thing, a value that the suite gives itself another.
         value = suite.execution.passing_on(given.value) if given is overrides.pass_env else given.value
+        if isinstance(value, dict):  # spelled as in the files
+            kind: Any = row.place.field.annotation
+            value = TypeAdapter(kind).validate_python(value)
         suite = _with(suite, row.place.attributes, value)
     # In a suite whose values are settled, both spellings of the judge's model say the same.
     judge = suite.judge.replace(model=suite.judge_model)
@@ -242,6 +247,8 @@ def words(text: str) -> tuple[str, ...]:
 def parsed(row: Override, text: str) -> Any:
     """The value that a text stands for; the text itself where it is none, which is then a problem."""
     types = type_names(row.schema)
+    if "object" in types and text.lstrip().startswith("{"):
+        return _group(text)
     if "array" in types:
         items = words(text)
         return () if items == (row.none,) else items
@@ -253,6 +260,15 @@ def parsed(row: Override, text: str) -> Any:
         return text
 
 
+def _group(text: str) -> Any:
+    """A group of keys, which are given as JSON; the text itself where it is none."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return text
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
 def _problem(row: Override, given: Given[Any]) -> str | None:
     values: Any = given.value
     for step in reversed(row.place.path):
@@ -260,7 +276,9 @@ def _problem(row: Override, given: Given[Any]) -> str | None:
     try:
         row.model.model_validate(values, strict=True, by_alias=True, by_name=False)
     except ValidationError as exc:
-        wanted = requirement(row.schema, exc.errors()[0]) + (f", or {row.none} alone" if row.none else "")
+        # Of the alternatives of a type, the one that came furthest is what the user meant.
+        deepest = max(exc.errors(), key=lambda error: len(error["loc"]))
+        wanted = requirement(row.schema, deepest) + (f", or {row.none} alone" if row.none else "")
         # A variable may hold a secret that was meant for another.
         value = "" if given.kind == "variable" else f" is {_shown(given.value)}, which"
         return f"{given}{value} cannot be used: it {wanted}."

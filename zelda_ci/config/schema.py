@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 from zelda_ci import __version__
 from zelda_ci.config.messages import MAX_SHOWN_LENGTH, shown
 from zelda_ci.domain import suite
-from zelda_ci.domain.suite import Name, ProjectPath, Setting, SharedSettings, SourcePath, Text, WebAddress
+from zelda_ci.domain.base import Setting
+from zelda_ci.domain.suite import Name, ProjectPath, SharedSettings, SourcePath, Text, WebAddress
 
 CONFIG_FILE = "zelda.config.yaml"
 
@@ -171,6 +172,22 @@ def keys(model: type[BaseModel]) -> tuple[ConfigKey, ...]:
     return tuple(_walk(model, (), ()))
 
 
+def groups(model: type[BaseModel]) -> frozenset[tuple[str, ...]]:
+    """Paths of the keys that hold keys, also where they may be something else instead."""
+    return frozenset(key.path for key in keys(model) if key.group or _alternative_group(key.field))
+
+
+def _alternative_group(field: FieldInfo) -> type[BaseModel] | None:
+    kinds = (kind for kind in get_args(field.annotation) if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return next(kinds, None)
+
+
+def _keys_at(level: tuple[str, ...], model: type[BaseModel]) -> list[ConfigKey]:
+    above = (_alternative_group(key.field) for key in keys(model) if key.path == level)
+    found = keys(model) if (group := next(above, None)) is None else _walk(group, level, ())
+    return [key for key in found if key.path[:-1] == level]
+
+
 def entries(model: BaseModel) -> Iterator[tuple[str, Any]]:
     """Every value of a model by its dotted key, groups taken apart, in the order of declaration."""
     for key in keys(type(model)):
@@ -190,7 +207,7 @@ def _walk(model: type[BaseModel], path: tuple[str, ...], attributes: tuple[str, 
 
 def unknown(name: str, level: tuple[str, ...], model: type[Config]) -> str:
     """A sentence about a key that does not exist at this level, with the best guess at what was meant."""
-    here = [key for key in keys(model) if key.path[:-1] == level]
+    here = _keys_at(level, model)
     same = [key for key in keys(model) if key.name == name]
     if same:
         return f"{shown(name)} is not a known key here: it belongs {_places(same)}"
@@ -304,6 +321,8 @@ def _one(schema: dict[str, Any]) -> str:
 
 
 def _items(schema: dict[str, Any]) -> str:
+    if schema.get("type") in _NUMBERS:
+        return f"{_NUMBERS[schema['type']].removeprefix('a ')}s{_range(schema)}"
     plural = _PLURALS.get(schema.get("pattern", suite.NOT_BLANK))
     return plural if plural and not choices(schema) else f"items, each {expected(schema)}"
 
@@ -320,7 +339,8 @@ def _range(schema: dict[str, Any]) -> str:
 def _inside(schema: dict[str, Any], step: int | str, model: type[BaseModel]) -> dict[str, Any]:
     schema = _resolved(schema, model)
     if isinstance(step, str):
-        member: dict[str, Any] = _members(schema, step)
+        found = (it for it in (_resolved(it, model) for it in alternatives_of(schema)) if "properties" in it)
+        member: dict[str, Any] = _members(next(found, schema), step)
         return member
     lists = (alternative["items"] for alternative in alternatives_of(schema) if alternative.get("type") == "array")
     return next(lists)

@@ -39,6 +39,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",
     "execution.disallowedTools": "would have given the session other tools",
     "isolation": "would have changed how session and commands are confined",
+    "pool": "would have chosen the stored trials that it is compared with",
 }
 # The lower of the two counts: a pull request may spend less, not more.
 LOWEST: Mapping[str, str] = {

@@ -91,6 +91,7 @@ _OUR_OWN = (
     "no_port",
     "credential",
     "program_folder",
+    "not_rising",
 )
 
 
@@ -201,7 +202,8 @@ def _problems(
 
 def _path_to(model: type[Config], node: Node, location: Path) -> Path:
     """The part of a location that stands in the file: pydantic also names the alternatives of a type."""
-    groups = {(), *(key.path for key in schema.keys(model) if key.group or has_free_names(fragment(model, key.path)))}
+    free = {key.path for key in schema.keys(model) if has_free_names(fragment(model, key.path))}
+    groups = {(), *schema.groups(model), *free}
     path: Path = ()
     for step in location:
         following = child(node, step) if isinstance(step, int) or path in groups else None

@@ -1,8 +1,8 @@
 """What every stored value has in common."""
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -23,3 +23,17 @@ class Record(BaseModel):
         """
         kept = {name: getattr(self, name) for name in self.model_fields_set}
         return self.model_validate({**kept, **values}, extra="forbid", by_name=True, by_alias=False)
+
+
+class Setting(Record):
+    """A group of settings: an unknown key is an error, a key without a value counts as not given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        keys = {field.alias for field in cls.model_fields.values()}
+        return {key: value for key, value in values.items() if value is not None or key not in keys}

@@ -8,6 +8,8 @@ from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import BatchResult
 
 
@@ -69,6 +71,8 @@ class BaselineOrigin(Record):
     artifact_id: int | None = None
     trials: int | None = None
     """Most trials that any suite of it has."""
+    pool: PoolSummary | None = None
+    """What the stored trials rest on, where those of several runs are counted together."""
 
 
 @dataclass(frozen=True)
@@ -96,5 +100,7 @@ class CiReport:
     """Heading of the comment; tells apart the comments of several jobs."""
     tested: str | None = None
     """The commit that was tested."""
+    nights: NightlyHistory | None = None
+    """Of a nightly run, what suites showed in this night and those before."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""

@@ -7,6 +7,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.trials import DoneReason
 
 
 class Verdict(StrEnum):
@@ -160,6 +161,21 @@ class Calibration(Record):
     """What makes the runs unequal, so that the noise is overstated; empty when they are alike."""
 
 
+class TrialSources(Record):
+    """What the verdict on one suite rests on, where trials were added as they were needed."""
+
+    head: int
+    """Trials of the candidate that count."""
+    base: int = 0
+    """Of the base, run in the same job, side by side with those."""
+    pool: int = 0
+    """Of the base, stored, of the same platform and code."""
+    hints: int = 0
+    """Of the base, stored, of another platform or other code: they only helped to decide when to stop."""
+    ended: DoneReason | None = None
+    """Why no more were made; absent where more were wanted than could be made."""
+
+
 class SuiteComparison(Record):
     """One suite on both sides; a suite that one side lacks is `new` or `removed` as a whole."""
 
@@ -179,6 +195,8 @@ class SuiteComparison(Record):
     """What else was measured; empty where one side has no valid run of the suite."""
     tools: ToolDelta = ToolDelta()
     calibration: Calibration | None = None
+    sources: TrialSources | None = None
+    """Absent where the number of trials was fixed."""
 
 
 class FamilySize(Record):
@@ -242,6 +260,15 @@ class NotJudged(Record):
     reason: str
 
 
+class NotRun(Record):
+    """Trials that the budget did not allow: nothing is known of what they would have shown."""
+
+    kind: Literal["budget"] = "budget"
+    suite: str
+    trials: int
+    made: int
+
+
 class _Evaluation(Record):
     kind: Literal["evaluation"] = "evaluation"
     suite: str
@@ -281,7 +308,7 @@ class CommandsFailed(_FailedTrials):
 
 
 # One finding that turns the check red; `report.builders.gate` puts it into words.
-GateReason = Regression | NotJudged | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
+GateReason = Regression | NotJudged | NotRun | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
 
 class GateResult(Record):
@@ -292,6 +319,6 @@ class GateResult(Record):
     @property
     def exit_code(self) -> Literal[0, 1, 2]:
         """0 when nothing stands against it, 2 where that could not be judged completely."""
-        if any(reason.kind == "incomplete" for reason in self.reasons):
+        if any(reason.kind in {"incomplete", "budget"} for reason in self.reasons):
             return 2
         return 1 if self.reasons else 0

@@ -13,6 +13,7 @@ from zelda_ci.domain.measures import LISTED, METRIC_OF, Measure, Metric, values
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.trials import Side
 
 OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
@@ -42,6 +43,7 @@ class StoredRun(Record):
     """Of the metrics that are numbers and have no score."""
     replayed: bool = False
     commit: str | None = None
+    side: Side = Side.HEAD
 
     @property
     def whole_cost_usd(self) -> float | None:
@@ -110,4 +112,5 @@ def at_a_glance(run: RunResult) -> StoredRun:
         numbers=listed_numbers(run.evaluations),
         replayed=run.replayed,
         commit=run.source.commit if run.source else None,
+        side=run.side,
     )

@@ -63,6 +63,8 @@ class ItemKind(StrEnum):
     MEMORY = "claudeMd"
     """CLAUDE.md, what it imports, and the AGENTS.md that takes its place."""
     HOOK = "hook"
+    SETTINGS = "settings"
+    OUTPUT_STYLE = "outputStyle"
 
 
 # What a session uses by calling it; the rest works without a call.
@@ -99,7 +101,7 @@ class ManifestEntry(Record):
                 return agent(self.name)
             case ItemKind.MCP_SERVER:
                 return server(self.name)
-            case ItemKind.RULE | ItemKind.MEMORY | ItemKind.HOOK:
+            case ItemKind.RULE | ItemKind.MEMORY | ItemKind.HOOK | ItemKind.SETTINGS | ItemKind.OUTPUT_STYLE:
                 return self.name
 
 
@@ -133,6 +135,8 @@ class ToolsManifest(Record):
 
     schema_version: Literal[1] = 1
     items: tuple[ManifestItem, ...] = ()
+    settings: tuple[ManifestItem, ...] = ()
+    """Settings and output styles: nothing that a session uses well or badly, but it feels them."""
     notes: tuple[SafeText, ...] = ()
     """Files or limits that kept Zelda from seeing more, in sentences."""
     workspace: SafeText | None = None
@@ -161,7 +165,7 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     if transcript.started is None:
         why = redact("the session never came up")
         return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
-    session = _SessionAccount(transcript, transcript.started, frozenset(_touched(manifest, transcript)))
+    session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)))
     items = tuple(item.replace(**_settled(item, session, redact)) for item in manifest.items)
     return manifest.replace(items=items)
 
@@ -262,12 +266,18 @@ def _explained(state: McpServerState, redact: Redactor) -> SafeText:
     return joined(": ", (state_text, state.error)) if state.error else state_text
 
 
-def _touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:
+def touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:
     """Files, relative to the top of the tree, that the session read or wrote with success."""
-    top = f"{manifest.workspace or ''}/"
     for call in transcript.tool_calls:
         path = call.input.get(TOUCHING.get(call.name, ""))
-        if isinstance(path, str) and not call.is_error and call.output is not None:
-            absolute = normpath(path if path.startswith("/") else f"{top}{manifest.folder or ''}/{path}")
-            if absolute.startswith(top):
-                yield absolute.removeprefix(top)
+        if not isinstance(path, str) or call.is_error or call.output is None:
+            continue
+        if relative := in_tree(path, manifest):
+            yield relative
+
+
+def in_tree(path: str, manifest: ToolsManifest) -> str | None:
+    """A path as the session wrote it, relative to the top of the tree; nothing where it leads elsewhere."""
+    top = f"{manifest.workspace or ''}/"
+    absolute = normpath(path if path.startswith("/") else f"{top}{manifest.folder or ''}/{path}")
+    return absolute.removeprefix(top) if absolute.startswith(top) else None

@@ -31,6 +31,7 @@ class Outcome(Enum):
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
+    | the budget ended before all that was wanted had run           | incomplete  | 2         |
     | session failed, or what it changed could not be captured        | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
@@ -107,8 +108,11 @@ def only_measures(suite: ResolvedSuite) -> bool:
 def batch_outcome(batch: BatchResult) -> Outcome:
     """What an invocation means as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
+    unpaid = (Outcome.INCOMPLETE,) if batch.unpaid else ()
     unusable = (Outcome.BROKEN,) if batch.unusable_projects else ()
-    return max((*map(run_outcome, batch.runs), *cut_short, *unusable), default=Outcome.BROKEN)
+    # Where no run was planned, nothing is missing.
+    without_runs = Outcome.PASSED if batch.planned == 0 else Outcome.BROKEN
+    return max((*map(run_outcome, batch.runs), *unpaid, *cut_short, *unusable), default=without_runs)
 
 
 def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:

@@ -6,12 +6,16 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import AwareDatetime, Field
 
+from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.redact import Redactor, SafeText
 
@@ -75,6 +79,11 @@ class RunResult(Record):
     """The same for all runs of one invocation."""
     suite: str
     trial: int = Field(1, ge=1)
+    """Its number among the trials of its side."""
+    side: Side = Side.HEAD
+    """Whose files it ran: those of the change, or those of the commit that this is compared with."""
+    look: int | None = Field(None, ge=1)
+    """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
     status: SessionStatus
     failure: Failure | None = None
     started_at: AwareDatetime
@@ -94,10 +103,16 @@ class RunResult(Record):
     evaluations: dict[Metric, EvalResult] = {}
     unknown_metrics: tuple[str, ...] = ()
     """Keys of metrics that a newer Zelda has computed; their results are left out."""
+    steering: tuple[UnitUse, ...] | None = None
+    """What the session had of the files that steer it; absent where not all of it is known."""
+    touched: tuple[SafeText, ...] | None = None
+    """Files of the tested tree that it read, wrote or named, from the top; absent where not all are known."""
     isolation: IsolationReport | None = None
     """Absent where no workspace was made, and in results of older versions."""
     replayed: bool = False
     """True where the model's words came from a cassette."""
+    fingerprint: Fingerprint | None = None
+    """What its outcome may depend on; absent where no workspace was made, and in results of older versions."""
 
 
 class BatchResult(Record):
@@ -112,23 +127,51 @@ class BatchResult(Record):
     planned: int | None = None
     """Runs that it was to make; absent where that is not known any more."""
     runs: tuple[RunResult, ...]
+    """Of the head: what is tested."""
+    base_runs: tuple[RunResult, ...] = ()
+    """Of the base, which ran beside them."""
+    arms: tuple[SuiteArms, ...] = ()
+    """How far each suite came, where trials were added as they were needed or a budget was kept."""
+    base: BaseSide | None = None
+    """The commit that runs beside the head; absent where none was asked for."""
     unusable_projects: dict[str, SafeText] | None = None
     """Of several projects, those that could not be run, and why; absent where all could."""
 
     @property
     def cost_usd(self) -> float:
-        """Of sessions and judges together."""
-        return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in self.runs)
+        """Of sessions and judges of both sides together."""
+        runs = (*self.runs, *self.base_runs)
+        return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs)
+
+    @property
+    def is_planned_by_looks(self) -> bool:
+        """Whether trials were added as they were needed, until each suite was decided."""
+        if self.base is None:
+            return False
+        # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
+        return bool(self.arms and self.base.commit) or any(not suite.unpaid for suite in self.arms)
+
+    @property
+    def unpaid(self) -> tuple[SuiteArms, ...]:
+        """Suites of which trials were not run for lack of money."""
+        return tuple(suite for suite in self.arms if suite.unpaid)
+
+
+def empty_batch(now: AwareDatetime) -> BatchResult:
+    """An invocation that had nothing to run."""
+    return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())
 
 
 def batch_of(runs: Sequence[RunResult]) -> BatchResult:
     """Stored runs as the invocation that made them; at least one."""
+    heads = tuple(run for run in runs if run.side is Side.HEAD)
     return BatchResult(
         batch_id=runs[0].batch_id,
         started_at=min(run.started_at for run in runs),
         finished_at=max(run.finished_at for run in runs),
         interrupted=any(run.status is SessionStatus.INTERRUPTED for run in runs),
-        runs=tuple(runs),
+        runs=heads or tuple(runs),
+        base_runs=tuple(run for run in runs if heads and run.side is Side.BASE),
     )
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain import setting_checks
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Record, Setting
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
+from zelda_ci.domain.trials import PoolSettings, TrialSetting
 
 NOT_BLANK = r"\S"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
@@ -70,20 +71,6 @@ Globs = Annotated[
 Command = Annotated[Text | tuple[str, ...], AfterValidator(setting_checks.startable)]
 Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
 Votes = Annotated[Literal[1, 3, 5], BeforeValidator(setting_checks.no_boolean, json_schema_input_type=Literal[1, 3, 5])]
-
-
-class Setting(Record):
-    """A group of settings: an unknown key is an error, a key without a value counts as not given."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_unset(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        keys = {field.alias for field in cls.model_fields.values()}
-        return {key: value for key, value in values.items() if value is not None or key not in keys}
 
 
 class ExecutionSettings(Setting):
@@ -285,6 +272,7 @@ class GateSettings(Setting):
         description="Drop of a score, by metric, that is not a regression yet.",
         examples=[{str(key): score.limit.example_tolerance for key, score in SCORES.items() if score.limit}],
     )
+    paths: Globs = Field((), description="Other files that run the suite if they change.", examples=[["src/api/**"]])
 
 
 class SharedSettings(Record):
@@ -293,8 +281,12 @@ class SharedSettings(Record):
     judge_model: JudgeModelId = Field(
         DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id."
     )
-    trials: PositiveInt = Field(
-        1, le=1000, description="How often each suite runs. Sessions vary; several trials show by how much."
+    trials: TrialSetting = Field(
+        "adaptive",
+        description="How often each suite runs: a number; or adaptive, which runs more trials, side by side with the "
+        "base, only where a suite does not go as expected. Keys of its own: first trials of the head, looks (trials of "
+        "the head after which the sides are compared), budgetUsd.",
+        examples=[{"first": 3, "looks": [6, 10, 16], "budgetUsd": 8}],
     )
     execution: ExecutionSettings = Field(
         default_factory=ExecutionSettings, description="How the Claude Code session is run."
@@ -361,6 +353,9 @@ class SharedSettings(Record):
         default_factory=IsolationSettings, description="How strictly session and commands are confined."
     )
     gate: GateSettings = Field(default_factory=GateSettings, description="What turns the check red.")
+    pool: PoolSettings = Field(
+        default_factory=PoolSettings, description="Which stored trials of the base are counted together."
+    )
 
 
 class SuiteText(Record):

@@ -38,6 +38,22 @@ def forms(switches: MetricSwitches) -> tuple[tuple[type[BaseModel], ...], ...]:
     return tuple(zip(*(module.FORMS for module in modules if hasattr(module, "FORMS")), strict=False))
 
 
+def versions(switches: MetricSwitches) -> dict[str, str]:
+    """Of the metrics that are switched on: the evaluator's version, and that of what it asks the judge."""
+    return {metric.value: _version(metric) for metric in Metric if switches.is_on(metric)}
+
+
+def _version(metric: Metric) -> str:
+    module = _module(metric)
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)] if module else []
+    version = next((getattr(kind, "version", UNUSABLE) for kind in kinds if _is_of(kind, metric)), UNUSABLE)
+    return f"{version} {getattr(module, 'PROMPT_VERSION', '')}".strip()
+
+
+def _is_of(kind: type, metric: Metric) -> bool:
+    return getattr(kind, "metric", None) is metric
+
+
 def _module(metric: Metric) -> ModuleType | None:
     """Nothing where it cannot be used: `_created` says why."""
     with suppress(Exception):

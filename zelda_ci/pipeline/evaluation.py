@@ -5,11 +5,15 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
-from zelda_ci.domain.manifest import resolve_loaded
+from zelda_ci import metrics
+from zelda_ci.domain.details import ToolUsageDetails
+from zelda_ci.domain.evaluation import EvalContext, EvalResult, read_details
+from zelda_ci.domain.fingerprint import judged_again
+from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.steering import Felt, felt_by
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, IsolationReport
@@ -49,6 +53,16 @@ async def judge(label: str, context: EvalContext, tools: Tools, state: RunState,
         state.update(judge=judge_run.usage())
     for notice in judge_run.notices:
         emit(Warned(notice, state.folder.run_id))
+
+
+def what_was_felt(
+    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
+) -> Felt | None:
+    """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
+    if manifest is None or run.status in ABANDONED:
+        return None
+    judged = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
 
 
 def _keep(results: Iterable[EvalResult], state: RunState) -> None:
@@ -194,9 +208,16 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
         emit(Warned(notice, run.run_id))
     fresh = {result.metric: result for result in judge_run.results}
     judged = run.replace(judge=judge_run.usage() or run.judge, evaluations=run.evaluations | fresh)
+    if run.fingerprint:
+        anew = judged_again(run.fingerprint, run.config, metrics.versions(run.config.metrics))
+        judged = judged.replace(fingerprint=anew)
     kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
     if kept:
-        stored.rewrite(judged.replace(evaluations=_ordered(run.evaluations | kept)))
+        rewritten = judged.replace(evaluations=_ordered(run.evaluations | kept))
+        felt = what_was_felt(rewritten, context.manifest, transcript, judging.redact)
+        if felt:
+            rewritten = rewritten.replace(steering=felt.units, touched=felt.touched)
+        stored.rewrite(rewritten)
     return judged.replace(evaluations=_ordered(judged.evaluations))
 
 

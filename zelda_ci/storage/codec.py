@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeVar
 
 import orjson
@@ -16,9 +17,12 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import History, OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import METRICS, Metric
+from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
+from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
+from zelda_ci.domain.steering import SteeringCoverage
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
@@ -59,6 +63,39 @@ def decode_result(data: bytes, name: str) -> RunResult:
 def decode_batch(data: bytes, name: str) -> BatchResult:
     """The results in what `zelda run --json` printed; arguments and errors as for `decode_result`."""
     return _decoded(BatchResult, data, name)
+
+
+def encode_pool(pool: Pool, max_bytes: int) -> bytes:
+    """A pool that fits: where it is too large, its oldest trials are left out."""
+    head = orjson.dumps(_tree(pool, without={"trials"}))[:-1] + b',"trials":['
+    lines: list[bytes] = []
+    size = len(head) + 3
+    for run in sorted(pool.trials, key=attrgetter("finished_at", "run_id"), reverse=True):
+        line = orjson.dumps(_tree(run))
+        size += len(line) + 2
+        if size > max_bytes:
+            break
+        lines.append(line)
+    return head + b",\n".join(lines) + b"]}\n"
+
+
+def decode_pool(data: bytes, name: str) -> Pool:
+    """The pool in a file; arguments and errors as for `decode_result`."""
+    return _decoded(Pool, data, name)
+
+
+def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
+    """A history that fits: where it is too large, its oldest nights are left out."""
+    while True:
+        data = orjson.dumps(_tree(history), option=orjson.OPT_APPEND_NEWLINE)
+        if len(data) <= max_bytes or not history.nights:
+            return data
+        history = history.replace(nights=history.nights[len(history.nights) // 4 + 1 :])
+
+
+def decode_nights(data: bytes, name: str) -> NightlyHistory:
+    """The history in a file; arguments and errors as for `decode_result`."""
+    return _decoded(NightlyHistory, data, name)
 
 
 def encode_calibration(calibration: Calibration) -> bytes:
@@ -146,7 +183,7 @@ def _second_try(model: type[_Stored], data: bytes, name: str, problem: Validatio
 
 
 def _leave_out_newer_metrics(tree: dict[str, Any]) -> None:
-    runs = tree.get("runs", [tree])
+    runs = tree.get("runs", tree.get("trials", [tree]))
     for run in runs if isinstance(runs, list) else []:
         evaluations = run.get("evaluations") if isinstance(run, dict) else None
         if not isinstance(evaluations, dict):
@@ -249,6 +286,7 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
         "numbers": listed_numbers(evaluations),
         "replayed": tree["replayed"],
         "commit": source.get("commit") if source else None,
+        "side": tree.get("side", "head"),
     }
 
 
@@ -260,7 +298,10 @@ def _judges(tree: dict[str, Any]) -> list[dict[str, Any]]:
 FILE = "zelda.result.schema.json"
 LIST_FILE = "zelda.list.schema.json"
 BATCH_FILE = "zelda.results.schema.json"
+POOL_FILE = "zelda.pool.schema.json"
 PROVENANCE_FILE = "zelda.ci.schema.json"
+COVERAGE_FILE = "zelda.coverage.schema.json"
+NIGHTS_FILE = "zelda.history.schema.json"
 
 
 class _AsWritten(GenerateJsonSchema):
@@ -291,15 +332,32 @@ def batch_schema() -> dict[str, Any]:
     return _with_details(BatchResult)
 
 
+def pool_schema() -> dict[str, Any]:
+    """The schema of zelda-pool.json: the trials of earlier runs."""
+    return _with_details(Pool)
+
+
 def provenance_schema() -> dict[str, Any]:
     """The schema of zelda-ci.json: where an artifact's results come from."""
     described = Provenance.model_json_schema(by_alias=True, schema_generator=_AsWritten)
     return {"$schema": GenerateJsonSchema.schema_dialect, **described}
 
 
+def nights_schema() -> dict[str, Any]:
+    """The schema of history.json, and of what `zelda history --json` prints."""
+    described = NightlyHistory.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
+
+
 def list_schema() -> dict[str, Any]:
     """The schema of what `zelda list --json` prints."""
     described = History.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
+
+
+def coverage_schema() -> dict[str, Any]:
+    """The schema of what `zelda coverage --json` prints."""
+    described = SteeringCoverage.model_json_schema(by_alias=True, schema_generator=_AsWritten)
     return {"$schema": GenerateJsonSchema.schema_dialect, **described}
 
 

@@ -14,6 +14,7 @@ import orjson
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.files import ownership
 from zelda_ci.files.atomic import read_file, storage_errors, write_whole
@@ -130,7 +131,9 @@ def read_side(history: RunHistory, reference: str) -> SideReference:
 
 
 def _side(history: RunHistory, name: str, run_ids: Iterable[str]) -> SideReference:
-    return SideReference(name, tuple(history.result(run_id) for run_id in run_ids))
+    runs = tuple(history.result(run_id) for run_id in run_ids)
+    # What ran beside them is no part of what an invocation tested.
+    return SideReference(name, tuple(run for run in runs if run.side is Side.HEAD) or runs)
 
 
 def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:

@@ -31,7 +31,7 @@ def test_a_project_without_configuration_has_defaults(tmp_path):
     assert read.root == tmp_path.resolve()
     assert read.results_dir == tmp_path.resolve() / ".zelda"
     assert read.suites[0].resolved.file == "zelda/test-a.yaml"
-    assert read.suites[0].resolved.trials == 1
+    assert read.suites[0].resolved.trials == "adaptive"
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "trials:\nexecution:\n"])
@@ -80,9 +80,9 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         load(tmp_path)
     assert caught.value.message.splitlines() == [
         "7 problems in the configuration:",
-        "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000, not 1.5",
+        "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 1.5",
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
-        "zelda/test-a.yaml:2:9: trials must be a whole number from 1 to 1000, not 0",
+        "zelda/test-a.yaml:2:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 0",
         (
             "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the "
             "environment variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead"
@@ -184,7 +184,7 @@ def test_a_right_folder_of_suites_counts_though_other_keys_are_wrong(tmp_path):
     (tmp_path / "e2e/test-a.yaml").write_text("promt: x\nprompt: x\n")
     assert problems(tmp_path) == [
         "e2e/test-a.yaml:1:1: promt is not a known key (did you mean prompt?)",
-        "zelda.config.yaml:2:9: trials must be a whole number from 1 to 1000, not 0",
+        "zelda.config.yaml:2:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 0",
     ]
 
 

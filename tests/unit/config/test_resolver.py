@@ -6,6 +6,7 @@ from tests.unit.config.folder import GOOD, loaded, only_suite
 from zelda_ci.config.merge import DEFAULT, Origin
 from zelda_ci.config.schema import entries, keys
 from zelda_ci.domain.suite import DEFAULT_MODEL, ResolvedSuite
+from zelda_ci.domain.trials import TrialPlan
 
 PROJECT = """\
 judgeModel: judge-one
@@ -125,3 +126,15 @@ def test_a_resolved_suite_survives_storing(tmp_path):
     assert ResolvedSuite.model_validate_json(stored) == resolved
     assert "null" not in stored
     assert set(json.loads(stored)) <= {key.path[0] for key in keys(ResolvedSuite)}
+
+
+def test_plans_of_trials_merge_by_key_and_a_plan_and_a_number_replace_each_other(tmp_path):
+    config = "trials: {first: 2, budgetUsd: 5}\n"
+    plan = only_suite(tmp_path, config=config, test_a="prompt: x\ntrials: {looks: [4, 8]}\n")
+    assert plan.resolved.trials == TrialPlan(first=2, looks=(4, 8), budget_usd=5)
+    assert str(plan.provenance["trials"]) == "zelda/test-a.yaml:2"
+    assert only_suite(tmp_path, config=config, test_a="prompt: x\ntrials: 5\n").resolved.trials == 5
+    assert only_suite(tmp_path, config=config, test_a="prompt: x\ntrials: adaptive\n").resolved.trials == "adaptive"
+    other = only_suite(tmp_path, config="trials: 5\n", test_a="prompt: x\ntrials: {first: 7}\n").resolved
+    assert other.trials == TrialPlan(first=7)
+    assert TrialPlan(first=7).counts == (7, 10, 16)

@@ -165,7 +165,7 @@ def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
 
 def test_a_suites_schema_promises_no_defaults():
     assert '"default"' not in json.dumps(committed(SUITE)["properties"])
-    assert editor_schema(ProjectConfig)["properties"]["trials"]["default"] == 1
+    assert editor_schema(ProjectConfig)["properties"]["trials"]["default"] == "adaptive"
 
 
 def test_the_error_messages_in_the_docs_are_real(tmp_path):

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.config.folder import about_config, about_suite, only_suite
 
 TURNS = "execution.maxTurns must be a whole number from 1 to 10000"
-TRIALS = "trials must be a whole number from 1 to 1000"
+TRIALS = "trials must be a whole number from 1 to 1000 or adaptive or a group of keys"
+LOOKS = "trials.looks must be"
 SECONDS = "execution.timeoutSeconds must be a number above 0, at most 604800"
 CRITERION = "item 1 of acceptanceCriteria must be text"
 
@@ -46,6 +47,16 @@ def test_a_number_of_absurd_length_is_cut_short(tmp_path):
         ("1.5", f"1:9: {TRIALS}, not 1.5"),
         ("yes", f"1:9: {TRIALS}, not yes: write it in plain digits"),
         ("2026-02-13", f"1:9: {TRIALS}, not 2026-02-13: write it in plain digits"),
+        ("true", f"1:9: {TRIALS}, not true"),
+        ("[3]", f"1:9: {TRIALS}, not a list"),
+        ("adaptiv", f"1:9: {TRIALS} (did you mean adaptive?)"),
+        ("{first: 0}", "1:17: trials.first must be a whole number from 1 to 1000, not 0"),
+        ("{fist: 2}", "1:10: fist is not a known key (did you mean first?)"),
+        ("{looks: [6, 3]}", f"1:17: {LOOKS} numbers that rise"),
+        ("{looks: [3, 3]}", f"1:17: {LOOKS} numbers that rise"),
+        ("{looks: 5}", f"1:17: {LOOKS} a list of whole numbers from 1 to 1000, not 5"),
+        ("{looks: [3.5]}", "1:18: item 1 of trials.looks must be a whole number from 1 to 1000, not 3.5"),
+        ("{budgetUsd: -1}", "1:21: trials.budgetUsd must be a number above 0, not -1"),
     ],
 )
 def test_trials_are_counted(value, line, tmp_path):

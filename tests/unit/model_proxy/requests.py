@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from zelda_ci.model_proxy.cassettes.match import Fingerprint, Fingerprints
+from zelda_ci.model_proxy.cassettes.match import Fingerprints, RequestFingerprint
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.redact import Redactor, Secret
 
@@ -45,5 +45,5 @@ def body(*messages: dict[str, Any], **options: Any) -> dict[str, Any]:
     }
 
 
-def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> Fingerprint:
+def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RequestFingerprint:
     return Fingerprints(Placeholders(places or PLACES), Redactor([Secret(SECRET)]))(request)

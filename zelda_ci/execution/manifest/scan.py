@@ -106,7 +106,7 @@ class Memory:
             self._imports(file, text, below, 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
-        for path in dict.fromkeys(_mentioned(text)):
+        for path in dict.fromkeys(mentioned(text)):
             file = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
             # Imports may go in circles.
             if file in self._visited or len(self._visited) > MAX_IMPORTS:
@@ -157,7 +157,7 @@ class Memory:
             return False
 
 
-def _mentioned(text: str) -> Iterator[str]:
+def mentioned(text: str) -> Iterator[str]:
     """Paths after an @ in running text: not in code, not in comments."""
     for match in _IMPORT.finditer(_NO_TEXT.sub("", text)):
         yield match[1].replace("\\ ", " ").partition("#")[0]
@@ -194,6 +194,7 @@ def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
             findings.note("The project has more files than Zelda looks at: the list may be incomplete.")
     return ToolsManifest(
         items=tuple(findings.items),
+        settings=tuple(findings.settings),
         notes=tuple(findings.notes),
         workspace=redact(str(top)),
         folder=redact(start),
@@ -213,6 +214,7 @@ def _scan_project(findings: ScanFindings, start: str) -> None:
         add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, server_names)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
+    findings.settings += settings.find_settings(findings, project, settings_file)
     for folder, names in _below(findings, start):
         if ".claude" in names:
             documents.add(folder, below=folder)

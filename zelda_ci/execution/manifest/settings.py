@@ -1,11 +1,13 @@
 """`.claude/settings.json`: the hooks it sets up, what it switches off, and what it overrides of Zelda's."""
 
+import itertools
 import json
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.manifest import ItemKind, ManifestItem
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
@@ -58,19 +60,33 @@ class ClaudeSettings:
     memory_excluded: tuple[str, ...] = ()
     hooks_off: bool = False
     hooks: dict[str, Any] = field(default_factory=dict)
+    output_style: str | None = None
 
 
 def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
     """The settings of the project, as far as they are of the expected shapes."""
     values = json_object(findings, file)
-    overrides, hooks = values.get("skillOverrides"), values.get("hooks")
+    overrides, hooks, style = values.get("skillOverrides"), values.get("hooks"), values.get("outputStyle")
     return ClaudeSettings(
         skills_off=frozenset(name for name, mode in _items(overrides) if mode == "off"),
         servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
         memory_excluded=_texts(values.get("claudeMdExcludes")),
         hooks_off=values.get("disableAllHooks") is True,
         hooks=dict(_items(hooks)),
+        output_style=style if isinstance(style, str) else None,
     )
+
+
+def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -> tuple[ManifestItem, ...]:
+    """The settings' own file, and the output styles, of which the settings choose one."""
+    tree, redact = findings.tree, findings.redact
+    items = [ManifestItem(kind=ItemKind.SETTINGS, name=redact(file), file=redact(file))] if tree.exists(file) else []
+    home = f"{posixpath.dirname(file)}/output-styles"
+    for style in itertools.islice(tree.files(home, ".md"), MAX_FINDINGS):
+        name = posixpath.basename(style).removesuffix(".md")
+        problem = None if settings.output_style else redact("the project's settings choose no output style")
+        items.append(ManifestItem(kind=ItemKind.OUTPUT_STYLE, name=redact(name), file=redact(style), problem=problem))
+    return tuple(items)
 
 
 def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> None:

@@ -223,6 +223,7 @@ class ScanFindings:
     tree: Tree
     redact: Redactor
     items: list[ManifestItem] = field(default_factory=list)
+    settings: list[ManifestItem] = field(default_factory=list)
     notes: list[SafeText] = field(default_factory=list)
 
     def add(self, kind: ItemKind, name: str, file: str, **facts: Any) -> None:

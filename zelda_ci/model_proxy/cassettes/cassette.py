@@ -23,7 +23,7 @@ MAX_NAME_LENGTH = 100
 
 
 class RecordedRequest(Record):
-    """What the answer was an answer to; see `Fingerprint`."""
+    """What the answer was an answer to; see `RequestFingerprint`."""
 
     thread: str
     """`main`, or `agent-1` and so on by first appearance."""

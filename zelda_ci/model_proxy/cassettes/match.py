@@ -42,7 +42,7 @@ _STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
 
 
 @dataclass(frozen=True)
-class Fingerprint:
+class RequestFingerprint:
     """A request, reduced to what two runs of the same session have in common."""
 
     turn: int
@@ -75,7 +75,7 @@ class Fingerprints:
         self._plain: dict[str, str] = {}
         self._output: dict[str, str] = {}
 
-    def __call__(self, body: Mapping[str, Any]) -> Fingerprint:
+    def __call__(self, body: Mapping[str, Any]) -> RequestFingerprint:
         """Take the fingerprint of a request's body."""
         messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
         spoken = [message for message in messages if message.get("role") != "system"]
@@ -96,7 +96,7 @@ class Fingerprints:
             "tools": self._tree(tools),
             "options": self._tree(rest),
         }
-        return Fingerprint(
+        return RequestFingerprint(
             turn=len(answers),
             model=str(body.get("model", "")),
             # Short digests: a recording has a hundred requests, not millions, and people compare them by eye.
@@ -289,7 +289,7 @@ class Matcher:
         """The exchanges that were not asked for."""
         return tuple(_name(index, request) for index, request in self._unused())
 
-    def match(self, agent_id: str | None, fingerprint: Fingerprint) -> Match | Mismatch:
+    def match(self, agent_id: str | None, fingerprint: RequestFingerprint) -> Match | Mismatch:
         """Find the exchange: the same request exactly, else the same last words at the same place to the same model.
 
         What the CLI had said of tasks in the background by then may differ, but not say other things of the same task.
@@ -319,21 +319,21 @@ class Matcher:
         return ((index, request) for index, request in enumerate(self._recorded) if index not in self._used)
 
 
-def _is_same(recorded: RecordedRequest, fingerprint: Fingerprint) -> bool:
+def _is_same(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> bool:
     return recorded.digest == fingerprint.digest
 
 
-def _has_same_words(recorded: RecordedRequest, fingerprint: Fingerprint) -> bool:
+def _has_same_words(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> bool:
     place = (recorded.turn, recorded.model, recorded.parts.get("last"))
     return place == (fingerprint.turn, fingerprint.model, fingerprint.parts["last"])
 
 
-def _contradictions(recorded: RecordedRequest, fingerprint: Fingerprint) -> list[str]:
+def _contradictions(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> list[str]:
     """The calls whose work in the background ended otherwise."""
     return sorted(call for call, digest in fingerprint.news.items() if recorded.news.get(call, digest) != digest)
 
 
-def _differences(recorded: RecordedRequest, fingerprint: Fingerprint) -> Iterator[str]:
+def _differences(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> Iterator[str]:
     if recorded.model != fingerprint.model:
         yield f"the model ({recorded.model} was recorded, {fingerprint.model} is asked)"
     if recorded.turn != fingerprint.turn:
@@ -345,13 +345,15 @@ def _differences(recorded: RecordedRequest, fingerprint: Fingerprint) -> Iterato
         yield f"how tasks in the background ended ({', '.join(calls)})"
 
 
-def _tool_changes(recorded: RecordedRequest, fingerprint: Fingerprint) -> str:
+def _tool_changes(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> str:
     missing = [f"-{name}" for name in recorded.tools if name not in fingerprint.tools]
     new = [f"+{name}" for name in fingerprint.tools if name not in recorded.tools]
     return f" ({' '.join(missing + new)})" if missing or new else ""
 
 
-def _explanation(thread: str, candidates: Sequence[tuple[int, RecordedRequest]], fingerprint: Fingerprint) -> str:
+def _explanation(
+    thread: str, candidates: Sequence[tuple[int, RecordedRequest]], fingerprint: RequestFingerprint
+) -> str:
     place = (
         f"the request of {'the main thread' if thread == 'main' else thread} after {fingerprint.turn} model responses"
     )

@@ -1,0 +1,237 @@
+"""Equal runs have equal fingerprints, and whatever an outcome may depend on changes them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.builders import suite
+from zelda_ci import metrics
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.fingerprint import (
+    SETS,
+    WITHOUT_EFFECT,
+    Fingerprint,
+    Host,
+    TreeFile,
+    digest_tree,
+    fingerprint,
+    judged_again,
+)
+from zelda_ci.domain.suite import ResolvedSuite
+
+PLATFORM = Host("0.2.186", "debian 12 x86_64", "full", "2.1.329")
+FILES = (
+    TreeFile("CLAUDE.md", "100644", "a1"),
+    TreeFile(".claude/skills/deploy/SKILL.md", "100644", "b2"),
+    TreeFile("src/main.py", "100644", "c3"),
+)
+
+# For each field of a suite that has an effect, another value than the default; new fields must be added.
+CHANGED: Mapping[str, Any] = {
+    "prompt": "Do that.",
+    "acceptance_criteria": ("It works.",),
+    "gateway_url": "https://gateway.example",
+    "judge_model": "claude-opus-5-5",
+    "setup_command": "npm ci",
+    "build_command": "npm run build",
+    "test_command": "npm test",
+    "shell": "bash -c",
+    "command_timeout_seconds": 7.0,
+    "coverage_threshold": 80.0,
+    "test_report": ("a.xml",),
+    "coverage_report": ("lcov.info",),
+    "protected_paths": (),
+    "keep_ignored": ("node_modules/**",),
+    "commands_see_suites": True,
+    "history_depth": 2,
+    "undecided": "ignore",
+    "execution": {
+        "model": "claude-opus-5-5",
+        "extra_models": ("claude-haiku-4-5",),
+        "request_keys": ("new_option",),
+        "max_turns": 3,
+        "timeout_seconds": 9.0,
+        "mcp_startup_seconds": 1.0,
+        "max_cost_usd": 2.5,
+        "max_thinking_tokens": 8000,
+        "permission_mode": "plan",
+        "allowed_tools": ("Read",),
+        "disallowed_tools": ("Bash",),
+        "env": ("JAVA_HOME",),
+        "path": ("/opt/node/bin",),
+    },
+    "metrics": {
+        "efficiency": False,
+        "functional_correctness": False,
+        "requirement_fulfillment": False,
+        "tool_usage": False,
+    },
+    "efficiency_targets": {"cost_usd": 0.5, "tokens": 9, "turns": 9, "duration_seconds": 9.0},
+    "judge": {
+        "model": "claude-opus-5-5",
+        "models": ("claude-opus-5-5",),
+        "votes": 3,
+        "max_tokens": 99,
+        "timeout_seconds": 9.0,
+        "context_tokens": 99,
+        "images": False,
+        "max_lookups": 1,
+        "max_lookup_characters": 9,
+        "max_lookup_cost_usd": 9.0,
+    },
+    "isolation": {
+        "level": "full",
+        "require": "full",
+        "read_paths": ("/opt/toolchain",),
+        "network": {"setup": "none"},
+    },
+}
+
+
+def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
+    resolved = resolved or suite()
+    given = {"tree": digest_tree(FILES), "platform": PLATFORM, "models": ("claude-sonnet-5-5",), **fields}
+    return fingerprint(resolved, **{"evaluators": metrics.versions(resolved.metrics), **given})
+
+
+def test_equal_runs_have_equal_fingerprints() -> None:
+    assert of() == of()
+
+
+def settings() -> list[tuple[str, str]]:
+    """Every setting of a suite, groups by their settings."""
+    found = []
+    for name in ResolvedSuite.model_fields:
+        value = getattr(suite(), name)
+        inner = type(value).model_fields if isinstance(value, Record) else [""]
+        found += [(name, key) for key in inner if name not in WITHOUT_EFFECT]
+    return found
+
+
+@pytest.mark.parametrize(("name", "key"), settings())
+def test_every_setting_that_has_an_effect_changes_the_outcome_and_is_named(name: str, key: str) -> None:
+    value = {key: CHANGED[name][key]} if key else CHANGED[name]
+    plain = suite()
+    group = getattr(plain, name)
+    changed = plain.replace(**{name: group.replace(**value) if key else value})
+    assert changed != plain
+    before, after = of(plain), of(changed)
+    assert before.outcome != after.outcome
+    assert (before.tree, before.platform) == (after.tree, after.platform)
+    assert ResolvedSuite.model_fields[name].alias in before.differences(after)
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
+def test_names_and_what_is_made_of_results_have_no_effect(name: str) -> None:
+    values = {
+        "tags": ("slow",),
+        "trials": 5,
+        "gate": {"fail_on": ()},
+        "pool": {"max_trials": 2},
+        "name": "other",
+        "file": "x",
+        "description": "x",
+    }
+    assert set(values) == WITHOUT_EFFECT
+    plain = suite()
+    value = values[name]
+    changed = getattr(plain, name).replace(**value) if isinstance(value, dict) else value
+    assert of(plain) == of(plain.replace(**{name: changed}))
+
+
+@pytest.mark.parametrize("setting", sorted(SETS))
+def test_the_order_of_a_set_says_nothing(setting: str) -> None:
+    name, key = setting.split(".")
+    values = ("/opt/a", "/opt/b") if key == "read_paths" else ("claude-a-b", "claude-c-d")
+    values = ("one", "two") if key in {"request_keys", "env"} else values
+    group = getattr(suite(), name)
+    one, other = (
+        of(suite().replace(**{name: group.replace(**{key: order})})) for order in (values, tuple(reversed(values)))
+    )
+    assert one == other
+    assert one != of()
+
+
+def test_a_default_that_is_written_out_or_stored_and_read_again_is_the_same() -> None:
+    written = suite(execution={"timeoutSeconds": 1800.0, "maxTurns": 30}, judge={"maxLookupCostUsd": 1})
+    assert of(written) == of()
+    stored = ResolvedSuite.model_validate_json(suite().model_dump_json(by_alias=True, exclude_none=True))
+    assert of(stored) == of()
+
+
+def test_the_order_of_files_models_and_evaluators_says_nothing() -> None:
+    backwards = digest_tree(reversed(FILES))
+    versions = metrics.versions(suite().metrics)
+    turned = dict(reversed(list(versions.items())))
+    assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
+
+
+def replaced(path: str, values: Mapping[str, str]) -> Fingerprint:
+    files = [TreeFile(**{**vars(file), **values}) if file.path == path else file for file in FILES]
+    return of(tree=digest_tree(files))
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "differs"),
+    [
+        ("CLAUDE.md", {"content": "ff"}, ("steeringFiles",)),
+        (".claude/skills/deploy/SKILL.md", {"mode": "100755"}, ("steeringFiles",)),
+        ("src/main.py", {"content": "ff"}, ("tree",)),
+        ("src/main.py", {"path": "src/AGENTS.md"}, ("steeringFiles", "tree")),
+        ("src/main.py", {"path": "src/.mcp.json"}, ("steeringFiles", "tree")),
+        ("src/main.py", {"path": "src/claude.py"}, ("tree",)),
+    ],
+)
+def test_steering_files_and_code_are_kept_apart(path: str, change: dict[str, str], differs: tuple[str, ...]) -> None:
+    other = replaced(path, change)
+    assert of().differences(other) == differs
+    assert (of().outcome != other.outcome) == ("steeringFiles" in differs)
+    assert (of().tree != other.tree) == ("tree" in differs)
+
+
+def test_a_file_that_claude_md_imports_steers() -> None:
+    imported = [*FILES, TreeFile("docs/style.md", "100644", "d4")]
+    changed = [*FILES, TreeFile("docs/style.md", "100644", "d5")]
+    digests = [digest_tree(files, steers=lambda path: path.endswith(".md")) for files in (imported, changed)]
+    assert digests[0].steering != digests[1].steering
+
+
+def test_suites_count_only_where_commands_see_them() -> None:
+    extra = [TreeFile("zelda/fixture.py", "100644", "e5")]
+    hidden, shown = digest_tree(FILES), digest_tree(FILES, whole=[*FILES, *extra])
+    assert of(tree=hidden).outcome == of(tree=shown).outcome
+    seeing = suite(commandsSeeSuites=True)
+    assert of(seeing, tree=hidden).outcome != of(seeing, tree=shown).outcome
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"platform": Host("0.2.187", "debian 12 x86_64", "full", "2.1.329")}, "agentSdk"),
+        ({"platform": Host("0.2.186", "debian 13 x86_64", "full", "2.1.329")}, "system"),
+        ({"platform": Host("0.2.186", "debian 12 x86_64", "uid", "2.1.329")}, "isolationLevel"),
+        ({"platform": Host("0.2.186", "debian 12 x86_64", "full", "2.1.330")}, "cli"),
+        ({"models": ("claude-sonnet-5-6",)}, "models"),
+    ],
+)
+def test_the_platform_is_apart_from_the_outcome(change: dict[str, Any], part: str) -> None:
+    before, after = of(), of(**change)
+    assert before.platform != after.platform
+    assert (before.outcome, before.tree) == (after.outcome, after.tree)
+    assert before.differences(after) == (part,)
+
+
+def test_versions_of_evaluators_and_prompts_and_recordings_count() -> None:
+    versions = metrics.versions(suite().metrics)
+    assert len(set(versions)) == 4
+    assert "0" not in versions.values()
+    assert versions["requirementFulfillment"].split() == ["3", "3"]
+    for metric in versions:
+        assert of(evaluators={**versions, metric: "99"}).outcome != of().outcome
+    assert of(replayed=True).outcome != of().outcome
+
+
+def test_a_run_that_is_judged_again_has_the_fingerprint_of_one_judged_so_at_once() -> None:
+    other = suite(judgeModel="claude-opus-5-5")
+    assert judged_again(of(), other, metrics.versions(other.metrics)) == of(other)

@@ -1,0 +1,104 @@
+"""Two arms, head and base: what they may cost by stored trials, why they go on, and how far they came."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from zelda_ci.domain.base import Record
+from zelda_ci.redact import SafeText
+
+
+class TrialPrice(Record):
+    """What one trial of a suite costs, judge included, in US dollars."""
+
+    usual: float
+    most: float
+    trials: int
+    """Stored trials that say so."""
+
+
+class SuiteForecast(Record):
+    """How many sessions a suite may take, and what one costs."""
+
+    suite: str
+    fewest: int
+    most: int
+    price: TrialPrice | None = None
+    """Absent where no trial is stored."""
+
+
+class Forecast(Record):
+    """The plan of an invocation, before anything is spent."""
+
+    schema_version: Literal[1] = 1
+    suites: tuple[SuiteForecast, ...]
+    budget_usd: float | None = None
+
+    @property
+    def fewest(self) -> int:
+        return sum(suite.fewest for suite in self.suites)
+
+    @property
+    def most(self) -> int:
+        return sum(suite.most for suite in self.suites)
+
+    @property
+    def usual_usd(self) -> float:
+        """The fewest sessions at their usual price, as far as prices are known."""
+        return sum(suite.fewest * suite.price.usual for suite in self.suites if suite.price)
+
+    @property
+    def most_usd(self) -> float:
+        """All sessions, each as dear as the dearest that is stored, as far as prices are known."""
+        return sum(suite.most * suite.price.most for suite in self.suites if suite.price)
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Suites of which nothing is stored."""
+        return tuple(suite.suite for suite in self.suites if suite.price is None)
+
+
+class SuiteArms(Record):
+    """How far the two sides of a suite came, and why no further."""
+
+    suite: str
+    head: int
+    """Trials of this invocation."""
+    base: int = 0
+    reason: str
+    """`asExpected`, `regressed`, `planEnded`, `noBase`, `failed`, `budget` or `interrupted`."""
+    unpaid: int = 0
+    """Trials that were wanted and not run for lack of money."""
+
+
+class BaseSide(Record):
+    """The commit whose files run beside those of the head."""
+
+    wanted: str
+    """As it was asked for."""
+    commit: str | None = None
+    """Absent where it could not be had."""
+    problem: SafeText | None = None
+    """Why not."""
+
+
+@dataclass(frozen=True)
+class MoreTrials:
+    """A suite goes on to its next look."""
+
+    suite: str
+    head: int
+    base: int
+    made: int
+    """Trials of the head that were looked at."""
+    missed: tuple[tuple[str, int, int], ...] = ()
+    """Criteria that the head did not always meet: how often not, of how many trials."""
+
+
+@dataclass(frozen=True)
+class SuiteDone:
+    """A suite needs no further trial, or gets none: why, and how many it had on both sides."""
+
+    suite: str
+    reason: str
+    head: int
+    base: int

@@ -1,0 +1,197 @@
+"""What the outcome of a trial may depend on, as digests: trials with the same fingerprint may be pooled.
+
+Three things are kept apart. `outcome` is what the pull request and the suite decide: prompt, settings, judges, steering
+files. `tree` is the project's own code. `platform` is what changes without anybody's commit: Claude Code, the models
+that answered, the system.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.suite import ResolvedSuite
+
+# What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
+# counts, so that one that is added later cannot be forgotten.
+WITHOUT_EFFECT = frozenset({"name", "file", "description", "tags", "trials", "gate", "pool"})
+
+# Of lists, those whose order says nothing.
+SETS = frozenset(
+    {
+        "execution.extra_models",
+        "execution.request_keys",
+        "execution.allowed_tools",
+        "execution.disallowed_tools",
+        "execution.env",
+        "isolation.read_paths",
+    }
+)
+
+# Names of parts that a suite does not decide.
+STEERING, SUITE_FILES, EVALUATORS, REPLAYED = "steeringFiles", "suiteFiles", "evaluators", "replayed"
+PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
+
+DIGITS = 16
+
+_STEERING_NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json"})
+_STEERING_FOLDER = ".claude"
+
+
+class Fingerprint(Record):
+    """What one trial's outcome may depend on; two that are equal may be pooled."""
+
+    outcome: str
+    """Digest of everything apart from platform and project code."""
+    platform: str
+    """Claude Code's version, the models that answered, and the system, in words."""
+    tree: str
+    """Digest of the project's own code: neither steering files nor Zelda's."""
+    parts: dict[str, str] = {}
+    """By name, what `outcome` and `platform` were made of: it says what differs."""
+
+    def differences(self, other: "Fingerprint") -> tuple[str, ...]:
+        """Names of the parts that differ, and `tree`."""
+        names = dict.fromkeys([*self.parts, *other.parts])
+        parts = [name for name in names if self.parts.get(name) != other.parts.get(name)]
+        return (*parts, *(["tree"] if self.tree != other.tree else []))
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """A file of the tested tree."""
+
+    path: str
+    """From the top of the tree, with forward slashes."""
+    mode: str
+    content: str
+    """Git's name for its content."""
+
+
+@dataclass(frozen=True)
+class TreeDigests:
+    """What a trial finds, in digests."""
+
+    steering: str
+    code: str
+    suites: str = ""
+    """Of the suites' own files, where build and test commands see them."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a trial ran on, apart from the models, which only the session shows."""
+
+    agent_sdk: str
+    system: str
+    isolation_level: str
+    cli: str | None = None
+
+
+def is_steering(path: str) -> bool:
+    """Whether a file steers Claude Code by its name or its place."""
+    *folders, name = path.split("/")
+    return name in _STEERING_NAMES or _STEERING_FOLDER in folders
+
+
+def digest_tree(
+    files: Iterable[TreeFile],
+    *,
+    steers: Callable[[str], bool] = is_steering,
+    whole: Iterable[TreeFile] = (),
+) -> TreeDigests:
+    """The tree in digests.
+
+    Args:
+        files: All that the session finds, in any order; suites and configuration are not among them.
+        steers: Which of them, by path, steer the session as far as the suite can feel it.
+        whole: What build and test commands find, where that is more.
+    """
+    seen = list(files)
+    paths = {file.path for file in seen}
+    return TreeDigests(
+        steering=_of_files(file for file in seen if steers(file.path)),
+        code=_of_files(file for file in seen if not is_steering(file.path)),
+        suites=_of_files(file for file in whole if file.path not in paths),
+    )
+
+
+def fingerprint(
+    suite: ResolvedSuite,
+    tree: TreeDigests,
+    platform: Host,
+    *,
+    evaluators: Mapping[str, str],
+    models: Iterable[str] = (),
+    replayed: bool = False,
+) -> Fingerprint:
+    """The fingerprint of a trial.
+
+    Args:
+        suite: As it runs, with all overrides.
+        tree: What it finds.
+        platform: What it runs on.
+        evaluators: By metric, the version of its evaluator with that of the judge's prompt.
+        models: Those that answered; before a session nobody knows.
+        replayed: Whether the models' words come from a recording.
+    """
+    outcome = {
+        **suite_parts(suite),
+        EVALUATORS: digest(dict(evaluators)),
+        STEERING: tree.steering,
+        SUITE_FILES: tree.suites if suite.commands_see_suites else "",
+        REPLAYED: str(replayed).lower(),
+    }
+    words = {
+        "cli": platform.cli or "",
+        "agentSdk": platform.agent_sdk,
+        "models": ", ".join(sorted(set(models))),
+        "system": platform.system,
+        "isolationLevel": platform.isolation_level,
+    }
+    return _combined(outcome, words, tree.code)
+
+
+def judged_again(earlier: Fingerprint, suite: ResolvedSuite, evaluators: Mapping[str, str]) -> Fingerprint:
+    """The fingerprint of a run that other judges, or newer prompts, have judged."""
+    words = {name: value for name, value in earlier.parts.items() if name in PLATFORM}
+    rest = {name: value for name, value in earlier.parts.items() if name not in PLATFORM}
+    return _combined({**rest, **suite_parts(suite), EVALUATORS: digest(dict(evaluators))}, words, earlier.tree)
+
+
+def suite_parts(suite: ResolvedSuite) -> dict[str, str]:
+    """A digest for each field of a suite that counts."""
+    fields = {name: value for name, value in suite if name not in WITHOUT_EFFECT}
+    return {type(suite).model_fields[name].alias or name: digest(_plain(value, name)) for name, value in fields.items()}
+
+
+def digest(value: Any) -> str:
+    """Of plain data; the order of keys says nothing."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _combined(outcome: Mapping[str, str], platform: Mapping[str, str], code: str) -> Fingerprint:
+    shown = [platform[name] for name in PLATFORM if platform.get(name)]
+    return Fingerprint(
+        outcome=digest(dict(outcome)), platform="; ".join(shown), tree=code, parts={**outcome, **platform}
+    )
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A setting as plain data."""
+    if isinstance(value, Record):
+        return {key: _plain(inner, f"{name}.{key}") for key, inner in value}
+    if isinstance(value, tuple):
+        items = [_plain(item, name) for item in value]
+        return sorted(items) if name in SETS else items
+    if isinstance(value, float) and value.is_integer():
+        # A default of 1800 and a given 1800.0 are the same.
+        return int(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _of_files(files: Iterable[TreeFile]) -> str:
+    return digest(sorted((file.path, file.mode, file.content) for file in files))

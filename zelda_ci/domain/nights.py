@@ -1,0 +1,166 @@
+"""What suites showed night by night, and where that fell although nobody changed a file that steers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, Field, model_validator
+
+from zelda_ci.domain.base import Record
+
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class Passes(Record):
+    """How often something passed."""
+
+    passed: Count = 0
+    trials: Count = 0
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.passed > self.trials:
+            raise ValueError("more trials passed than there were")
+        return self
+
+    @property
+    def rate(self) -> float:
+        """Between 0 and 1; of no trials 0."""
+        return self.passed / self.trials if self.trials else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.passed}/{self.trials}"
+
+
+def added(counts: Iterable[Passes]) -> Passes:
+    """All of them together; not validated, since a sum of possible ones is possible."""
+    listed = list(counts)
+    passed, trials = sum(each.passed for each in listed), sum(each.trials for each in listed)
+    return Passes.model_construct(passed=passed, trials=trials)
+
+
+class SuiteNight(Record):
+    """The valid trials of one suite in one night."""
+
+    outcome: str
+    """Fingerprint of suite, settings and steering files: nights in which it is the same may be compared."""
+    tree: str = ""
+    """Fingerprint of the project's own code."""
+    platform: dict[str, str] = {}
+    """Versions of what changes without a commit, by part: Claude Code, the answering models, the system."""
+    trials: Count = 0
+    whole: Passes = Passes()
+    """Trials that passed in everything, of those that could pass or fail."""
+    checks: dict[str, Passes] = {}
+    """By criterion; and build and tests together."""
+    cost_usd: float = Field(0.0, ge=0, allow_inf_nan=False)
+
+
+class Night(Record):
+    """One row: a scheduled run, or on a laptop one invocation."""
+
+    at: AwareDatetime
+    batch_id: str
+    commit: str | None = None
+    suites: dict[str, SuiteNight] = {}
+
+
+class Drift(Record):
+    """A check that passes less often than before, at the same suite and steering files."""
+
+    suite: str
+    check: str
+    outcome: str
+    """Fingerprint of the state in which it fell."""
+    since: AwareDatetime
+    """The first night that counts as after."""
+    before: Passes
+    after: Passes
+    """When it was found."""
+    lately: Passes
+    """Of the newest nights."""
+    p: float
+    """Of the test that found it, corrected for everything that was tested in that night."""
+    platform_before: dict[str, str] = {}
+    platform_after: dict[str, str] = {}
+    commit_before: str | None = None
+    commit_after: str | None = None
+    code_changed: bool = False
+    """Whether the project's own code is another one, too."""
+    issue: int | None = None
+    """Number of the issue that tells of it; absent as long as none does."""
+    accepted: bool = False
+    """Whether somebody closed that issue: it is told no more, until it is over."""
+
+
+class IssueAuthor(Record):
+    """Who wrote the issue, as GitHub answered: not every token may ask who it is."""
+
+    login: str
+
+
+class NightlyHistory(Record):
+    """`history.json`: a row per night, the oldest first, and what is known to have fallen."""
+
+    schema_version: Literal[1] = 1
+    nights: tuple[Night, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    author: IssueAuthor | None = None
+
+
+# Nights that are looked at together where the platform is what it was.
+WINDOW = 5
+# After a change of the platform, all nights since then are, for so long.
+SETTLING = 14
+# Nights before that are compared with.
+REFERENCE = 60
+
+
+@dataclass(frozen=True)
+class Split:
+    """The nights of one suite in its newest state: the newest ones, and those that they are compared with."""
+
+    suite: str
+    before: tuple[Night, ...]
+    after: tuple[Night, ...]
+
+    def of(self, nights: Iterable[Night], check: str) -> Passes:
+        """How often a check passed in these nights."""
+        rows = [night.suites[self.suite].checks for night in nights]
+        return added([row[check] for row in rows if check in row])
+
+    @property
+    def newest(self) -> SuiteNight:
+        return self.after[-1].suites[self.suite]
+
+    @property
+    def previous(self) -> SuiteNight | None:
+        """The last night that is compared with."""
+        return self.before[-1].suites[self.suite] if self.before else None
+
+
+def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
+    """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night.
+
+    Only nights of its newest state count: suite, settings and steering files are those of now. The new ones begin with
+    the newest night, some nights ago, or at a change of the platform, which comes first here: that follows from
+    platforms and dates alone, never from outcomes.
+    """
+    if not nights or suite not in nights[-1].suites:
+        return ()
+    outcome = nights[-1].suites[suite].outcome
+    alike = tuple(night for night in nights if suite in night.suites and night.suites[suite].outcome == outcome)
+    platforms = [night.suites[suite].platform for night in alike]
+    starts = [*_changes(platforms), max(0, len(alike) - WINDOW), len(alike) - 1]
+    return tuple(
+        Split(suite, alike[max(0, start - REFERENCE) : start], alike[start:]) for start in dict.fromkeys(starts)
+    )
+
+
+def _changes(platforms: Sequence[Mapping[str, str]]) -> list[int]:
+    """Where the platform changed: the first change among the newest nights, else the last one not long ago."""
+    nights = len(platforms)
+    changes = [index for index in range(1, nights) if platforms[index] != platforms[index - 1]]
+    lately = [index for index in changes if index >= nights - WINDOW]
+    settling = [index for index in changes if index >= nights - SETTLING]
+    return lately[:1] or settling[-1:]

@@ -1,0 +1,105 @@
+"""How often suites run: a number of trials, or a plan that adds trials where they are needed."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from zelda_ci.domain.base import Record, Setting
+
+MAX_TRIALS = 1000
+MAX_LOOKS = 10
+
+TrialCount = Annotated[int, Field(ge=1, le=MAX_TRIALS)]
+
+
+class Side(StrEnum):
+    """Which commit's files a trial runs: those of the change, or those that it is compared with."""
+
+    HEAD = "head"
+    BASE = "base"
+
+
+def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
+    if list(looks) != sorted(set(looks)):
+        raise PydanticCustomError("not_rising", "must be numbers that rise")
+    return looks
+
+
+Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=MAX_LOOKS), AfterValidator(_rising)]
+
+
+class TrialPlan(Setting):
+    """Trials that are added where they are needed: the first ones of the head, then both sides up to each look."""
+
+    first: TrialCount = Field(3, description="Trials of the head that every suite has.")
+    looks: Looks = Field((6, 10, 16), description="Trials of the head after which the two sides are compared.")
+    budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Cost in US dollars, judge included, after which no further trial is begun."
+    )
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Trials of the head at each look, the first one included; looks before that are left out."""
+        return (self.first, *(look for look in self.looks if look > self.first))
+
+
+class FixedTrials(Record):
+    """As many trials on each side, whatever they show."""
+
+    trials: TrialCount
+
+
+Plan = TrialPlan | FixedTrials
+ADAPTIVE: Literal["adaptive"] = "adaptive"
+
+# What the key `trials` may say.
+TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
+
+
+def plan_of(setting: TrialSetting) -> Plan:
+    """The plan that a suite's `trials` stands for."""
+    match setting:
+        case int():
+            return FixedTrials(trials=setting)
+        case TrialPlan():
+            return setting
+        case _:
+            return TrialPlan()
+
+
+def trials_alone(setting: TrialSetting) -> int:
+    """How often a suite runs where nothing is compared: once, unless a number says otherwise."""
+    return setting if isinstance(setting, int) else 1
+
+
+class DoneReason(StrEnum):
+    """Why a suite has no further trials."""
+
+    AS_EXPECTED = "asExpected"
+    """Nothing looks worse than the stored trials, or those of the base, lead to expect."""
+    REGRESSED = "regressed"
+    """A regression is proven."""
+    PLAN_ENDED = "planEnded"
+    """All trials of the plan were made."""
+    NOT_COMPARABLE = "notComparable"
+    """The sides differ in more than the steering files, so that no comparison would mean anything."""
+    NO_BASE = "noBase"
+    """Something looks worse, and there is nothing to compare it with."""
+    FAILED = "failed"
+    """Too many trials of a side failed for reasons outside the tested files."""
+
+
+class PoolSettings(Setting):
+    """Which stored trials of the base are counted together."""
+
+    max_age_days: float = Field(14, gt=0, le=400, description="Age in days up to which stored trials are counted.")
+    max_trials: Annotated[int, Field(ge=0, le=1000)] = Field(
+        30, description="Stored trials of one state of a suite that are kept, the newest; 0 for none."
+    )
+    any_code: bool = Field(
+        default=False,
+        description="Whether trials of other states of the project's own code are compared, too: where it does not "
+        "matter to the suite.",
+    )

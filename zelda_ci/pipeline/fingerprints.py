@@ -1,0 +1,115 @@
+"""The fingerprint of a run: what it found, what it ran with, and on what."""
+
+import platform
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci import metrics
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.domain.fingerprint import Fingerprint, Host, TreeDigests, fingerprint
+from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.run import RunResult, snapshot
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.pipeline.comparing import stored_pool
+from zelda_ci.redact import Redactor
+from zelda_ci.storage.history import RunHistory
+from zelda_ci.workspace.workspaces import Workspaces
+
+# Names the image in which Zelda runs, where somebody sets it.
+IMAGE_VARIABLE = "ZELDA_IMAGE"
+
+
+def system_name(environ: Mapping[str, str]) -> str:
+    """The image where one is named, otherwise the system; without what changes with every machine."""
+    if image := environ.get(IMAGE_VARIABLE, "").strip():
+        return image
+    try:
+        release = platform.freedesktop_os_release()
+        name = f"{release['ID']} {release.get('VERSION_ID', '')}".strip()
+    except OSError:
+        name = f"{platform.system()} {platform.mac_ver()[0]}".strip()
+    return f"{name} {platform.machine()}"
+
+
+async def tree_digests(workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None) -> TreeDigests:
+    """What a session finds, before anything has run; what CLAUDE.md files import steers, too.
+
+    Raises:
+        WorkspaceError: The tree could not be listed.
+    """
+    items = offered.items if offered else ()
+    imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
+    return await workspaces.digests(workspace, imported)
+
+
+async def expected_fingerprints(
+    suites: Iterable[ResolvedSuite],
+    workspaces: Workspaces,
+    redact: Redactor,
+    environ: Mapping[str, str],
+    replayed: bool,  # noqa: FBT001 - handed on by position
+) -> dict[str, Fingerprint]:
+    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI.
+
+    Raises:
+        ZeldaError: There can be no workspace.
+    """
+    found = {}
+    system = system_name(environ)
+    trees: dict[str, tuple[TreeDigests, str]] = {}
+    for suite in suites:
+        # What of a suite changes what its workspace holds.
+        key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
+        if key not in trees:
+            async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
+                offered = await anyio.to_thread.run_sync(scan, workspace, redact)
+                tree = await tree_digests(workspaces, workspace, offered)
+                trees[key] = tree, workspace.confinement.level
+        tree, level = trees[key]
+        found[suite.name] = fingerprint(
+            snapshot(suite, redact),
+            tree,
+            Host(version("claude-agent-sdk"), system, level),
+            evaluators=metrics.versions(suite.metrics),
+            replayed=replayed,
+        )
+    return found
+
+
+async def stored_of_both(
+    suites: Sequence[ResolvedSuite],
+    sides: tuple[Workspaces, Workspaces],
+    redact: Redactor,
+    environ: Mapping[str, str],
+    history: RunHistory,
+) -> dict[str, StoredTrials]:
+    """By suite, the trials of two commits that one developer has stored; `sides` are those of head and base.
+
+    Raises:
+        ZeldaError: There can be no workspace, or the runs cannot be listed.
+    """
+    settings = {suite.name: suite.pool for suite in suites}
+    pool = await anyio.to_thread.run_sync(stored_pool, history, settings, datetime.now(UTC))
+    wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
+    heads, bases = [await expected_fingerprints(wanted, side, redact, environ, replayed=False) for side in sides]
+    return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}
+
+
+def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprint:
+    """Of a run that is over."""
+    level = run.isolation.level if run.isolation else ""
+    return fingerprint(
+        run.config,
+        tree,
+        Host(run.versions.agent_sdk, system, level, run.versions.cli),
+        evaluators=metrics.versions(run.config.metrics),
+        models=run.models,
+        replayed=run.replayed,
+    )
