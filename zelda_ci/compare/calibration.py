@@ -6,7 +6,7 @@ from math import inf, sqrt
 from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.multiplicity import ALPHA
 from zelda_ci.compare.power import detectable_difference, detectable_pass_drop, student_t_quantile
-from zelda_ci.compare.sides import Side, sides, summarize
+from zelda_ci.compare.sides import SuiteSide, sides, summarize
 from zelda_ci.domain.comparison import Calibration, CriterionNoise, MeasureNoise, TrialStatistics
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
@@ -40,7 +40,7 @@ def _wavers(rate: float) -> bool:
     return rate * (1 - rate) > ALPHA
 
 
-def _calibration(side: Side) -> Calibration:
+def _calibration(side: SuiteSide) -> Calibration:
     criteria = {name: repeated for name in side.criteria if (repeated := _repeated(side.outcomes(name)))}
     measures = {measure: repeated for measure in Measure if (repeated := _repeated(side.values(measure)))}
     varying = sum(bool(repeated.deviation) for repeated in (*criteria.values(), *measures.values()))
@@ -83,7 +83,7 @@ def _without_gaps(drops: dict[int, float | None]) -> dict[int, float]:
     return {trials: drop for trials in TRIALS if (drop := drops[trials]) is not None}
 
 
-def _inequalities(side: Side) -> Iterable[str]:
+def _inequalities(side: SuiteSide) -> Iterable[str]:
     yield from session_obstacles(side.readings)
     if len(side.trials.commits) > 1:
         yield f"different commits: {', '.join(side.trials.commits)}"

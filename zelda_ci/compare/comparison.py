@@ -18,7 +18,7 @@ from zelda_ci.compare.questions import (
     criterion_samples,
     measure_samples,
 )
-from zelda_ci.compare.sides import Side, sides
+from zelda_ci.compare.sides import SuiteSide, sides
 from zelda_ci.domain.comparison import (
     Calibration,
     Comparison,
@@ -130,10 +130,10 @@ def _criterion(pair: Pair, key: QuestionKey, question: Question, answer: Hypothe
 
 
 def _gates(question: Question, verdict: Verdict) -> bool:
-    return verdict is Verdict.REGRESSED and not question.sample.obstacles
+    return verdict is Verdict.REGRESSED and not question.sample.obstacles and not question.sample.doubts
 
 
-def _typical(side: Side | None, criterion: str, outcomes: tuple[float, ...]) -> CriterionJudgement | None:
+def _typical(side: SuiteSide | None, criterion: str, outcomes: tuple[float, ...]) -> CriterionJudgement | None:
     """The newest judgement with the more frequent verdict; of a tie, a failure, which tells more."""
     if side is None:
         return None
@@ -191,7 +191,7 @@ def finish_overall(
     suites: Sequence[SuiteComparison],
 ) -> tuple[MeasureDelta, ...]:
     """The overall rows, in the order of the measures."""
-    rows = (_tested(measure, questions, answers) or _only(measure, suites) for measure in Measure)
+    rows = (tested_row(measure, questions, answers) or _only(measure, suites) for measure in Measure)
     return tuple(row for row in rows if row)
 
 
@@ -200,15 +200,16 @@ def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[Samp
     return [sample for sample in samples if sample and sample.answerable]
 
 
-def _tested(
+def tested_row(
     measure: Measure, questions: Mapping[QuestionKey, Question], answers: Mapping[QuestionKey, HypothesisResult]
 ) -> MeasureDelta | None:
+    """The row of a measure over all suites, if it was asked for."""
     key = QuestionKey(None, measure.value)
     if key not in questions:
         return None
     question = questions[key]
     fields = describe(question, answers[key])
-    firm = question.method == "signFlip" and not question.sample.mixed
+    firm = question.method == "signFlip" and not question.sample.mixed and not question.sample.doubts
     return MeasureDelta(measure=measure, gates=firm and fields["verdict"] is Verdict.REGRESSED, **fields)
 
 
@@ -225,6 +226,7 @@ def compare(
     *,
     allow_mixed: bool = False,
     pair_suites: bool = False,
+    side_by_side: bool = False,
     calibrations: Mapping[str, Calibration] | None = None,
 ) -> Comparison:
     """Compare the runs of any number of suites, several trials each; their order does not matter.
@@ -235,10 +237,11 @@ def compare(
         allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
         pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
             same; such verdicts never gate either.
+        side_by_side: The baseline's trials were run beside the candidate's, on the same platform.
         calibrations: By suite: quoted, and what single trials are measured against.
     """
     old, new = sides(baseline), sides(candidate)
-    pairs = _pairs(old, new, mixed=allow_mixed)
+    pairs = [Pair(suite, old.get(suite), new.get(suite), allow_mixed, side_by_side) for suite in sorted({*old, *new})]
     if pair_suites and len(old) == len(new) == 1 and len(pairs) == 2:
         pairs = [_unlike(*old.values(), *new.values())]
     by_suite = calibrations or {}
@@ -250,28 +253,26 @@ def compare(
     rows = finish_overall(overall, answers, suites)
     return Comparison(
         verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows)]),
-        counts=_counts(suites),
+        counts=count_verdicts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
-        mixed=any(question.sample.mixed and question.sample.obstacles for question in questions.values()),
-        family=family.replace(detectable_drop=_smallest(suites)),
+        mixed=any(q.sample.mixed and (q.sample.obstacles or q.sample.doubts) for q in questions.values()),
+        family=family.replace(detectable_drop=smallest_drop(suites)),
         overall=rows,
         suites=suites,
     )
 
 
-def _pairs(old: Mapping[str, Side], new: Mapping[str, Side], *, mixed: bool) -> list[Pair]:
-    return [Pair(suite, old.get(suite), new.get(suite), mixed) for suite in sorted({*old, *new})]
-
-
-def _unlike(old: Side, new: Side) -> Pair:
+def _unlike(old: SuiteSide, new: SuiteSide) -> Pair:
     """Two suites that have different names: what both have in numbers can be compared all the same."""
     return Pair(f"{old.suite} -> {new.suite}", old, new, mixed=True)
 
 
-def _smallest(suites: Iterable[SuiteComparison]) -> float | None:
+def smallest_drop(suites: Iterable[SuiteComparison]) -> float | None:
+    """The smallest drop of any criterion that could have been told from noise."""
     return min((d.detectable for suite in suites for d in suite.criteria if d.detectable is not None), default=None)
 
 
-def _counts(suites: Iterable[SuiteComparison]) -> Counts:
+def count_verdicts(suites: Iterable[SuiteComparison]) -> Counts:
+    """Criteria and measures of all suites by verdict."""
     verdicts = Counter(delta.verdict.value for suite in suites for delta in (*suite.measures, *suite.criteria))
     return Counts(**verdicts)

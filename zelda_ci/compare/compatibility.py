@@ -1,6 +1,6 @@
 """Whether two sides differ in more than the steering files: then a difference has no single cause."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.details import JudgeIdentity
@@ -86,6 +86,49 @@ NOTEWORTHY: dict[str, Aspect] = {
 }
 
 REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
+
+
+def platform_change(stored: Sequence[RunMetrics], today: Sequence[RunMetrics]) -> tuple[str, ...]:
+    """A sentence where the stored trials of the base ran on another platform than those that are judged.
+
+    What nobody recorded is not known to differ. Sub-agents may answer in one trial and not in the next, so models
+    differ only where each side has one that the other never met.
+    """
+    found = [
+        f"{name} {', '.join(sorted(before))} before, {', '.join(sorted(now))} now"
+        for name, of in PLATFORM.items()
+        if (before := _all(of, stored)) and (now := _all(of, today)) and _is_other(name, before, now)
+    ]
+    return (f"the platform changed ({'; '.join(found)}): only new trials of the base show what is to blame",) * bool(
+        found
+    )
+
+
+def _all(of: Callable[[RunMetrics], Iterable[str]], trials: Iterable[RunMetrics]) -> frozenset[str]:
+    return frozenset(value for trial in trials for value in of(trial) if value)
+
+
+def _is_other(name: str, before: frozenset[str], now: frozenset[str]) -> bool:
+    return bool(before - now and now - before) if name == MODELS else before != now
+
+
+def _system(reading: RunMetrics) -> tuple[str, ...]:
+    return (reading.run.fingerprint.parts.get("system", ""),) if reading.run.fingerprint else ()
+
+
+MODELS = "models"
+
+# What changes without anybody's commit, and with it the results.
+PLATFORM: dict[str, Callable[[RunMetrics], Iterable[str]]] = {
+    "Claude Code": lambda reading: (reading.run.versions.cli or "",),
+    MODELS: lambda reading: reading.run.models,
+    "system": _system,
+}
+
+
+def platform_of(reading: RunMetrics) -> Hashable:
+    """On what a trial ran, as far as `platform_change` looks at it."""
+    return tuple(tuple(of(reading)) for of in PLATFORM.values())
 
 
 def session_obstacles(readings: Sequence[RunMetrics]) -> tuple[str, ...]:

@@ -116,6 +116,8 @@ def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tup
     if not sample.candidate:
         return Verdict.REMOVED, ()
     verdict, reasons = _significance(question, answer)
+    if sample.doubts and verdict in {Verdict.REGRESSED, Verdict.IMPROVED}:
+        return verdict if sample.mixed else Verdict.INCONCLUSIVE, (*sample.obstacles, *reasons, *sample.doubts)
     return verdict, (*sample.obstacles, *reasons)
 
 

@@ -1,14 +1,17 @@
 """Exact tests: Fisher's for two pass rates, permutations for two samples of numbers and for paired differences."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import comb, fsum, sqrt
 from statistics import NormalDist
 
 from zelda_ci.compare.sides import deviation, mean
+
+_ROUNDING = 1 + 1e-9  # sums of fractions that are equal on paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,15 @@ class OneSided:
 
     p: float
     floor: float
+    attainable: tuple[float, ...] = ()
+    """All p-values that arrangements of the same data can give, rising; empty where they are too many to list."""
+
+    def chance(self, t: float) -> float:
+        """A bound on the probability of a p-value of at most `t` if nothing changed: exact where all are known."""
+        if not self.attainable:
+            return t if t * _ROUNDING >= self.floor else 0.0
+        below = bisect_right(self.attainable, t * _ROUNDING)
+        return self.attainable[below - 1] if below else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +52,11 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
     everything = comb(total, trials_b)
     position = passed_b - least
+    from_below = tuple(total / everything for total in accumulate(ways))
+    from_above = tuple(total / everything for total in accumulate(reversed(ways)))
     return Tails(
-        lower=OneSided(sum(ways[: position + 1]) / everything, ways[0] / everything),
-        higher=OneSided(sum(ways[position:]) / everything, ways[-1] / everything),
+        lower=OneSided(from_below[position], from_below[0], from_below),
+        higher=OneSided(from_above[-1 - position], from_above[0], from_above),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from zelda_ci.compare.sides import LIMITS, Side, mean, sides
+from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, sides
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -15,6 +15,7 @@ from zelda_ci.domain.comparison import (
     GateResult,
     MeasureDelta,
     NotJudged,
+    NotRun,
     Regression,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
@@ -34,7 +35,8 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
         case Comparison():
             return GateResult(reasons=tuple(_regressions(judged, settings)))
         case BatchResult():
-            return GateResult(reasons=(*_not_judged(judged.runs), *_evaluations(judged.runs, settings)))
+            unpaid = (NotRun(suite=each.suite, trials=each.unpaid, made=each.head) for each in judged.unpaid)
+            return GateResult(reasons=(*unpaid, *_not_judged(judged.runs), *_evaluations(judged.runs, settings)))
         case _:
             assert_never(judged)
 
@@ -88,14 +90,14 @@ def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]
             yield from _failed_commands(side)
 
 
-def _ends_at_limits(side: Side) -> Iterator[EndedAtLimit]:
+def _ends_at_limits(side: SuiteSide) -> Iterator[EndedAtLimit]:
     for status in sorted(LIMITS):
         trials = side.trials.statuses.get(status, 0)
         if 2 * trials >= side.trials.valid:
             yield EndedAtLimit(suite=side.suite, status=status, trials=trials, of=side.trials.valid)
 
 
-def _minimums(side: Side, limits: ScoreLimits) -> Iterator[BelowMinimum]:
+def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
         if minimum is None:
@@ -107,7 +109,7 @@ def _minimums(side: Side, limits: ScoreLimits) -> Iterator[BelowMinimum]:
             yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=mean(values))
 
 
-def _failed_criteria(side: Side) -> Iterator[CriterionFailed]:
+def _failed_criteria(side: SuiteSide) -> Iterator[CriterionFailed]:
     """Where a score is required instead, single criteria may fail."""
     for criterion in side.criteria:
         outcomes = side.outcomes(criterion)
@@ -116,7 +118,7 @@ def _failed_criteria(side: Side) -> Iterator[CriterionFailed]:
             yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, of=len(outcomes))
 
 
-def _failed_commands(side: Side) -> Iterator[CommandsFailed]:
+def _failed_commands(side: SuiteSide) -> Iterator[CommandsFailed]:
     """A lower score that is enough says nothing of commands: one that fails is red beside any number."""
     outcomes = [correctness_outcome(metrics.run.evaluations) for metrics in side.readings]
     failed, counted = outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)

@@ -1,10 +1,13 @@
 """Many hypotheses, one promise: few comparisons of equal sides claim anything."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import fsum
+from typing import NamedTuple
 
 from zelda_ci.compare.exact_tests import OneSided
 
@@ -13,6 +16,7 @@ from zelda_ci.compare.exact_tests import OneSided
 # What users are promised is 5 %. The rest is the margin that keeps the promise visible in a few thousand comparisons.
 ALPHA = 0.04
 
+_HALVINGS = 40
 _ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
 
@@ -34,22 +38,43 @@ def significant(p: float, alpha: float = ALPHA) -> bool:
     return p <= alpha * _ROUNDING
 
 
-def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
-    """Adjusted p-values by Holm's step-down method, in the order given.
+def step_down(hypotheses: Sequence[Hypothesis]) -> list[float]:
+    """Adjusted p-values in the order given, by Holm's step-down method with the levels that discrete data can reach.
 
-    Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979), with the weights of its section 4: ordered
-    by p / w, each is multiplied by the weight of those not yet passed (with equal weights: m, m - 1, ..., 1); an
-    adjusted value is never below one before it, and never above 1.
+    Ordered by p / w, each becomes the chance that any of those not yet passed has a p / w so small if nothing changed:
+    the sum of their own chances at most (Westfall and Wolfinger, Multiple Tests with Discrete Distributions, 1997).
+    Where a test's p-values are not known one by one, the chance of p <= t is bounded by t. If so for all, this is
+    Holm's, A Simple Sequentially Rejective Multiple Test Procedure (1979), with the weights of its section 4; it is
+    never more than that, since no chance is more than t. An adjusted value is never below one before
+    it, and never above 1.
     """
-    weights = weights or [1.0] * len(p_values)
-    ratios = [p / weight for p, weight in zip(p_values, weights, strict=True)]
-    order = sorted(range(len(ratios)), key=ratios.__getitem__)
-    remaining = list(accumulate(weights[index] for index in reversed(order)))[::-1]
+    ratios = [hypothesis.test.p / hypothesis.weight for hypothesis in hypotheses]
+    remaining = Counter(map(_kind, hypotheses))
     adjusted = [1.0] * len(ratios)
     reached = 0.0
-    for index, weight in zip(order, remaining, strict=True):
-        reached = adjusted[index] = max(reached, min(1.0, weight * ratios[index]))
+    for index in sorted(range(len(ratios)), key=ratios.__getitem__):
+        total = fsum(count * kind.chance(ratios[index]) for kind, count in remaining.items() if count)
+        reached = adjusted[index] = max(reached, min(1.0, total))
+        if reached >= 1:
+            break
+        remaining[_kind(hypotheses[index])] -= 1
     return adjusted
+
+
+class _HypothesisKind(NamedTuple):
+    """Hypotheses that have the same chances."""
+
+    weight: float
+    floor: float
+    attainable: tuple[float, ...]
+
+    def chance(self, ratio: float) -> float:
+        """A bound on the chance that p / w is at most this."""
+        return OneSided(1.0, self.floor, self.attainable).chance(ratio * self.weight)
+
+
+def _kind(hypothesis: Hypothesis) -> _HypothesisKind:
+    return _HypothesisKind(hypothesis.weight, hypothesis.test.floor, hypothesis.test.attainable)
 
 
 @dataclass(frozen=True)
@@ -67,11 +92,9 @@ class Family:
 
     @cached_property
     def adjusted(self) -> tuple[float, ...]:
-        """Holm's adjusted p-values in the order given; 1 for hypotheses that no data could have rejected."""
+        """Adjusted p-values in the order given; 1 for hypotheses that no data could have rejected."""
         chosen = sorted(self.testable)
-        corrected = holm(
-            [self.hypotheses[index].test.p for index in chosen], [self.hypotheses[index].weight for index in chosen]
-        )
+        corrected = step_down([self.hypotheses[index] for index in chosen])
         by_index = dict(zip(chosen, corrected, strict=True))
         return tuple(by_index.get(index, 1.0) for index in range(len(self.hypotheses)))
 
@@ -89,10 +112,13 @@ class Family:
             floor: The smallest p-value of its test if its data were as different as can be.
         """
         own = self.hypotheses[index]
-        if index in self.testable:
-            return self.alpha * own.weight / self._weight_up_to(self._largest_group(0.0, 0.0)[0])
-        _, weight = self._largest_group(floor / own.weight, own.weight)
-        return self.alpha * own.weight / weight if weight else 0.0
+        is_counted = index in self.testable
+        limit, weight = self._largest_group(*(0.0, 0.0) if is_counted else (floor / own.weight, own.weight))
+        if not weight:
+            return 0.0
+        ratio, total = self._critical(limit)
+        others = total - (_kind(own).chance(ratio) if is_counted else 0.0)
+        return max(self.alpha * own.weight / weight, min(ratio * own.weight, self.alpha - others))
 
     def eventual_level(self, index: int) -> float:
         """The same with trials enough that every hypothesis whose data vary can be rejected."""
@@ -120,6 +146,23 @@ class Family:
         if (reach, weight) not in self._groups:
             self._groups[reach, weight] = self._find_group(reach, weight)
         return self._groups[reach, weight]
+
+    def _critical(self, limit: float) -> tuple[float, float]:
+        """The largest p / w, nearly, whose chance in the group up to this reach is within the error; and the chance."""
+        if limit not in self._criticals:
+            kinds = Counter(_kind(hypothesis) for hypothesis in self.hypotheses if hypothesis.reach <= limit)
+            low, high = 0.0, self.alpha / min(kind.weight for kind in kinds) if kinds else self.alpha
+            low_total = 0.0
+            for _ in range(_HALVINGS if kinds else 0):
+                middle = (low + high) / 2
+                total = fsum(count * kind.chance(middle) for kind, count in kinds.items())
+                low, low_total, high = (middle, total, high) if total <= self.alpha else (low, low_total, middle)
+            self._criticals[limit] = (low, low_total) if kinds else (high, 0.0)
+        return self._criticals[limit]
+
+    @cached_property
+    def _criticals(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     @cached_property
     def _groups(self) -> dict[tuple[float, float], tuple[float, float]]:

@@ -6,10 +6,10 @@ from functools import cached_property
 from math import comb
 from typing import Literal
 
-from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
+from zelda_ci.compare.compatibility import measure_obstacles, platform_change, session_obstacles
 from zelda_ci.compare.exact_tests import Tails, fisher_exact, permutation_test, sign_flip_test
 from zelda_ci.compare.multiplicity import significant
-from zelda_ci.compare.sides import RunMetrics, Side, mean
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measure_spec import PASS_RATE, Scale
 from zelda_ci.domain.measures import Measure
@@ -28,6 +28,8 @@ class Sample:
     """Why the answer means nothing; it is `inconclusive` unless `mixed`."""
     mixed: bool = False
     """Answer in spite of obstacles, without consequences."""
+    doubts: tuple[str, ...] = ()
+    """What else may have caused a change, so that none is called; it is, without consequences, if `mixed`."""
 
     @property
     def answerable(self) -> bool:
@@ -96,7 +98,8 @@ def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
     means = Sample(
         tuple(mean(sample.baseline) for sample in samples),
         tuple(mean(sample.candidate) for sample in samples),
-        mixed=any(sample.obstacles for sample in samples),
+        mixed=any(sample.mixed and (sample.obstacles or sample.doubts) for sample in samples),
+        doubts=tuple(dict.fromkeys(doubt for sample in samples for doubt in sample.doubts)),
     )
     differences = tuple(_paired_difference(sample) for sample in samples)
     tails = sign_flip_test(differences)
@@ -115,13 +118,15 @@ class Pair:
     """One suite; one side may lack it."""
 
     suite: str
-    baseline: Side | None
-    candidate: Side | None
+    baseline: SuiteSide | None
+    candidate: SuiteSide | None
     mixed: bool
     """Compare in spite of obstacles."""
+    side_by_side: bool = False
+    """Whether the baseline's trials were run beside the candidate's."""
 
     @cached_property
-    def present(self) -> tuple[Side, ...]:
+    def present(self) -> tuple[SuiteSide, ...]:
         """The sides that have the suite."""
         return tuple(side for side in (self.baseline, self.candidate) if side)
 
@@ -135,6 +140,13 @@ class Pair:
         """The newest run's: a changed gate is meant to take effect."""
         newest = self.readings[-1:]
         return newest[0].run.config.gate.tolerance if newest else ScoreLimits()
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """What else than the steering files may have changed the results: stored trials are of their day."""
+        if self.side_by_side or self.baseline is None or self.candidate is None:
+            return ()
+        return platform_change(self.baseline.readings, self.candidate.readings)
 
     def obstacles(self) -> tuple[str, ...]:
         """Why the suite as a whole cannot be compared."""
@@ -155,7 +167,7 @@ def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sam
         baseline, candidate = _values(pair.baseline, measure), _values(pair.candidate, measure)
         if baseline or candidate:
             reasons = (*obstacles, *measure_obstacles(measure, pair.readings), *_unscored(pair, measure))
-            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed)
+            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed, pair.doubts)
     return samples
 
 
@@ -167,19 +179,20 @@ def criterion_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[str, Sampl
     for name in dict.fromkeys((*_criteria(pair.candidate), *_criteria(pair.baseline))):
         missing = tuple(_missing(pair, name))
         reasons = (*common, *missing) if missing or _on_both(pair, name) else ()
-        samples[name] = Sample(_outcomes(pair.baseline, name), _outcomes(pair.candidate, name), reasons, pair.mixed)
+        old, new = _outcomes(pair.baseline, name), _outcomes(pair.candidate, name)
+        samples[name] = Sample(old, new, reasons, pair.mixed, pair.doubts)
     return samples
 
 
-def _values(side: Side | None, measure: Measure) -> tuple[float, ...]:
+def _values(side: SuiteSide | None, measure: Measure) -> tuple[float, ...]:
     return side.values(measure) if side else ()
 
 
-def _outcomes(side: Side | None, criterion: str) -> tuple[float, ...]:
+def _outcomes(side: SuiteSide | None, criterion: str) -> tuple[float, ...]:
     return side.outcomes(criterion) if side else ()
 
 
-def _criteria(side: Side | None) -> tuple[str, ...]:
+def _criteria(side: SuiteSide | None) -> tuple[str, ...]:
     return side.criteria if side else ()
 
 
@@ -206,7 +219,7 @@ def _missing(pair: Pair, criterion: str) -> Iterator[str]:
             yield f"unscored on the {name}'s side: {reason}"
 
 
-def _silence(side: Side, criterion: str) -> str:
+def _silence(side: SuiteSide, criterion: str) -> str:
     """Why no trial counts."""
     verdicts = {reading.judgements[criterion].verdict for reading in side.readings if criterion in reading.judgements}
     return "undecided" if verdicts == {CriterionVerdict.UNDECIDED} else "not judged"

@@ -117,7 +117,7 @@ LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, Sess
 
 
 @dataclass(frozen=True)
-class Side:
+class SuiteSide:
     """The runs of one suite; `readings` are of the valid ones, oldest first."""
 
     suite: str
@@ -161,21 +161,23 @@ class Side:
         return Counter(tool for reading in self.readings for tool in reading.tools_missed)
 
 
-def sides(runs: Iterable[RunResult]) -> dict[str, Side]:
+def sides(runs: Iterable[RunResult]) -> dict[str, SuiteSide]:
     """Runs by suite, in any order; a run given twice counts once."""
     unique = {run.run_id: run for run in runs}
-    ordered = sorted(unique.values(), key=lambda run: (run.suite, run.started_at, run.run_id))
-    by_suite: dict[str, list[RunResult]] = {}
-    for run in ordered:
-        by_suite.setdefault(run.suite, []).append(run)
-    return {suite: _side(suite, trials) for suite, trials in by_suite.items()}
+    by_suite: dict[str, list[RunMetrics]] = {}
+    for run in sorted(unique.values(), key=lambda run: run.suite):
+        by_suite.setdefault(run.suite, []).append(read_metrics(run))
+    return {suite: suite_side(suite, trials) for suite, trials in by_suite.items()}
 
 
-def _side(suite: str, runs: Sequence[RunResult]) -> Side:
-    valid = [run for run in runs if run.status not in INVALID]
+def suite_side(suite: str, trials: Iterable[RunMetrics]) -> SuiteSide:
+    """One suite's trials, at least one, in any order."""
+    ordered = sorted(trials, key=lambda trial: (trial.run.started_at, trial.run.run_id))
+    runs = [trial.run for trial in ordered]
+    readings = tuple(trial for trial in ordered if trial.run.status not in INVALID)
+    valid = [trial.run for trial in readings]
     sources = [run.source for run in valid if run.source]
-    readings = tuple(map(read_metrics, valid))
-    trials = Trials(
+    summary = Trials(
         run_ids=tuple(run.run_id for run in runs),
         valid=len(valid),
         invalid=len(runs) - len(valid),
@@ -186,4 +188,4 @@ def _side(suite: str, runs: Sequence[RunResult]) -> Side:
         commits=tuple(sorted({source.commit for source in sources if source.commit})),
         dirty=any(source.dirty for source in sources),
     )
-    return Side(suite, runs[-1].config.file, trials, readings)
+    return SuiteSide(suite, runs[-1].config.file, summary, readings)

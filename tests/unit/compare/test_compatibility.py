@@ -7,7 +7,9 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.run import RunResult, Versions
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
 from zelda_ci.domain.workspace import IsolationReport
@@ -146,10 +148,67 @@ def test_allow_mixed_changes_nothing_where_the_sides_are_alike():
     assert compare(old, new, allow_mixed=True) == compare(old, new)
 
 
-def test_other_differences_are_told_and_stand_in_nobodys_way():
-    found = compare(judged("P"), judged("F", label="b", cli="2.2.0")).suites[0]
+def on(runs: list[RunResult], **fields: object) -> list[RunResult]:
+    return [run.replace(**fields) for run in runs]
+
+
+def image(name: str) -> Fingerprint:
+    return Fingerprint(outcome="o", platform=name, tree="t", parts={"system": name})
+
+
+ON_OTHER_PLATFORMS = {
+    "Claude Code 2.1.0 before, 2.2.0 now": {"versions": Versions(zelda="0", agent_sdk="0", cli="2.2.0", python="3.11")},
+    "models model-1-old before, model-1-new now": {"models": ("model-1-new",)},
+    "system old before, new now": {"fingerprint": image("new")},
+}
+
+
+@pytest.mark.parametrize(("words", "fields"), ON_OTHER_PLATFORMS.items())
+def test_stored_trials_of_another_platform_blame_nobody(words, fields):
+    old = on(judged(*["P"] * 10), models=("model-1-old",), fingerprint=image("old"))
+    new = on(judged(*["F"] * 10, label="b"), models=("model-1-old",), fingerprint=image("old"))
+    assert compare(old, new).verdict is Verdict.REGRESSED
+    found = compare(old, on(new, **fields))
+    sentence = f"the platform changed ({words}): only new trials of the base show what is to blame"
+    criterion = found.suites[0].criteria[0]
+    assert (found.verdict, criterion.verdict, criterion.change) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, -100)
+    assert sentence in criterion.reasons
+    assert not [reason for reason in gate(found, {}).reasons if reason.kind == "regression"]
+    # Neither does it praise, and what is alike stays so.
+    assert compare(on(new, **fields), old).verdict is Verdict.INCONCLUSIVE
+    assert compare(old, on(judged(*["P"] * 10, label="b"), **fields)).verdict is Verdict.UNCHANGED
+    # Side by side, whatever answered is the change's own doing.
+    assert compare(old, on(new, **fields), side_by_side=True).verdict is Verdict.REGRESSED
+
+
+def test_the_overall_rows_of_another_platform_blame_nobody_either():
+    suites = [f"s{number}" for number in range(8)]
+    old = [run for name in suites for run in judged("P", "P", suite=name)]
+    new = [run for name in suites for run in judged("F", "F", suite=name, label="b")]
+    assert compare(old, new).overall[0].gates
+    moved = [run.replace(versions=run.versions.replace(cli="3.0.0")) for run in new]
+    row = compare(old, moved).overall[0]
+    assert (row.verdict, row.gates) == (Verdict.INCONCLUSIVE, False)
+
+
+def test_verdicts_in_spite_of_another_platform_never_gate():
+    old, new = judged(*["P"] * 10), judged(*["F"] * 10, label="b", cli="2.2.0")
+    found = compare(old, new, allow_mixed=True)
+    assert (found.mixed, found.verdict) == (True, Verdict.REGRESSED)
+    assert not [reason for reason in gate(found, {}).reasons if reason.kind == "regression"]
+
+
+def test_a_sub_agent_that_answers_in_some_trials_only_is_no_other_platform():
+    old, new = judged(*["P"] * 10), judged(*["F"] * 10, label="b")
+    both, one = ("model-1", "small-1"), ("model-1",)
+    assert compare(on(old, models=both), on(new, models=one)).verdict is Verdict.REGRESSED
+    assert compare(on(old, models=one), on(new, models=both)).verdict is Verdict.REGRESSED
+
+
+def test_other_versions_are_told():
+    found = compare(judged("P"), judged("P", label="b", cli="2.2.0")).suites[0]
     assert found.notes == ("different Claude Code versions: 2.1.0, 2.2.0",)
-    assert found.verdict is Verdict.REGRESSED
+    assert found.verdict is Verdict.UNCHANGED
 
 
 def test_other_isolation_is_told_and_stands_in_no_way():

@@ -1,0 +1,212 @@
+"""What a comparison says of trials that were added where they were needed."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.compare.adaptive import MIXED, SURE, PullRequest, Truth, simulate
+from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
+from tests.unit.compare.simulation import bounds
+from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.gate import gate
+from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
+from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
+from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.trials import DoneReason, FixedTrials, TrialPlan
+
+PLAN = TrialPlan()
+
+
+def made(*verdicts: str, label: str = "head", suite: str = "alpha", **config: object) -> tuple[RunMetrics, ...]:
+    runs = judged(*verdicts, label=label, suite=suite, **config)
+    return tuple(read_metrics(run.replace(trial=number)) for number, run in enumerate(runs, start=1))
+
+
+def of(
+    head: tuple[RunMetrics, ...] = (),
+    base: tuple[RunMetrics, ...] = (),
+    pool: tuple[RunMetrics, ...] = (),
+    hints: tuple[RunMetrics, ...] = (),
+) -> Comparison:
+    return compare_trials(PLAN, [SuiteTrials("alpha", head, base, pool, hints)])
+
+
+def regressions(found: Comparison) -> list[str]:
+    return [reason.kind for reason in gate(found, {}).reasons if reason.kind == "regression"]
+
+
+def first(found: Comparison) -> CriterionDelta:
+    return found.suites[0].criteria[0]
+
+
+def test_an_innocent_change_is_done_after_its_first_trials_though_nothing_is_stored():
+    found = of(head=made("PP", "PP", "PP"))
+    assert (found.verdict, first(found).verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
+    assert "passes in all first trials" in first(found).reasons[0]
+    assert found.suites[0].sources == TrialSources(head=3, ended=DoneReason.AS_EXPECTED)
+
+
+def test_a_suite_that_looks_as_the_stored_trials_lead_to_expect_is_unchanged():
+    stored = made(*["P"] * 16, *["F"] * 4, label="old")
+    found = of(head=made("P", "F", "P"), hints=stored)
+    assert (found.verdict, first(found).verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
+    assert "as expected" in first(found).reasons[0]
+
+
+def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_wanted():
+    found = of(head=made("F", "F", "F"), hints=made("P", "P", "P", label="old"))
+    assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
+    assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
+    assert found.suites[0].sources == TrialSources(head=3, hints=3)
+    assert regressions(found) == []
+
+
+def test_side_by_side_it_is_proven_with_six_trials_each():
+    found = of(head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"), hints=made("P", "P", "P", label="old"))
+    assert (found.verdict, first(found).verdict, first(found).gates) == (Verdict.REGRESSED, Verdict.REGRESSED, True)
+    adjusted = first(found).adjusted_p_value
+    assert adjusted is not None
+    assert adjusted <= 0.04
+    assert found.suites[0].sources == TrialSources(head=6, base=6, hints=3, ended=DoneReason.REGRESSED)
+
+
+def test_a_call_stands_when_later_trials_are_kinder():
+    head, base = made(*["F"] * 6, "P", "P", "P", "P"), made(*["P"] * 10, label="base")
+    assert first(of(head=head, base=base)).verdict is Verdict.REGRESSED
+
+
+def test_a_difference_of_a_single_trial_is_never_a_regression():
+    plan = TrialPlan(first=1, looks=(2,))
+    found = compare_trials(plan, [SuiteTrials("alpha", head=made("F"), pool=made("P", label="old"))])
+    assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
+    assert "changed, not proven" in first(found).reasons[0]
+    assert regressions(found) == []
+
+
+def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
+    known = SuiteTrials("alpha", pool=made("P", "P", label="old"))
+    found = compare_trials(PLAN, [known])
+    assert (found.verdict, found.suites[0].reasons) == (Verdict.INCONCLUSIVE, ("not run",))
+    found = compare_trials(PLAN, [replace(known, head=made("P"))])
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+def test_results_are_taken_by_suite_with_the_plan_that_they_were_run_with():
+    head = [*judged(*["F"] * 6, label="b", trials=TrialPlan(looks=(6,))), *judged("P", suite="beta", label="b")]
+    suites = suite_trials(head, judged(*["P"] * 6), suites=["alpha", "beta", "gamma"])
+    assert [(suite.suite, len(suite.head), len(suite.base)) for suite in suites] == [
+        ("alpha", 6, 6), ("beta", 1, 0), ("gamma", 0, 0),
+    ]  # fmt: skip
+    assert [suite.plan for suite in suites] == [TrialPlan(looks=(6,)), TrialPlan(), None]
+    found = compare_trials(PLAN, suites)
+    assert [suite.verdict for suite in found.suites] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
+
+
+def test_a_suite_that_the_base_lacks_is_new():
+    for verdict in "PF":
+        found = compare_trials(PLAN, [SuiteTrials("alpha", head=made(*[verdict] * 3), has_base=False)])
+        assert (found.suites[0].verdict, first(found).verdict) == (Verdict.NEW, Verdict.NEW)
+
+
+def test_stored_trials_of_another_platform_that_were_given_as_the_pool_blame_nobody():
+    found = of(head=made("F", "F", "F", cli="2.2.0"), pool=made(*["P"] * 20, label="old"))
+    assert (found.verdict, regressions(found)) == (Verdict.INCONCLUSIVE, [])
+
+
+def test_the_number_of_suites_shares_the_error():
+    fallen = SuiteTrials("alpha", head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"))
+    others = [SuiteTrials(f"s{number}") for number in range(3)]
+    alone, among = compare_trials(PLAN, [fallen]), compare_trials(PLAN, [fallen, *others])
+    one, four = first(alone).adjusted_p_value, first(among).adjusted_p_value
+    assert one is not None
+    assert four is not None
+    assert four == pytest.approx(4 * one)
+
+
+def costing(cost: float, label: str, count: int, suite: str) -> tuple[RunMetrics, ...]:
+    chance = random.Random(f"{suite}{label}")
+    found = ([efficiency(cost=cost * chance.uniform(0.9, 1.1)), fulfillment("P")] for _ in range(count))
+    return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
+
+
+@pytest.mark.parametrize(("cost", "verdict"), [(0.10, Verdict.UNCHANGED), (0.16, Verdict.REGRESSED)])
+def test_cost_is_compared_once_over_all_suites_on_first_trials(cost, verdict):
+    names = [f"s{number}" for number in range(10)]
+    suites = [SuiteTrials(name, head=costing(cost, "b", 3, name), pool=costing(0.10, "a", 20, name)) for name in names]
+    found = compare_trials(PLAN, suites)
+    row = next(row for row in found.overall if row.measure is Measure.COST)
+    assert (row.verdict, row.gates) == (verdict, verdict is Verdict.REGRESSED)
+    # Of a single suite it is shown and says nothing.
+    assert {suite.verdict for suite in found.suites} == {Verdict.UNCHANGED}
+
+
+def test_a_fixed_number_is_compared_as_ever():
+    head, base = made(*["F"] * 10), made(*["P"] * 10, label="base")
+    found = compare_trials(FixedTrials(trials=10), [SuiteTrials("alpha", head=head, base=base)])
+    assert (found.verdict, found.suites[0].sources) == (Verdict.REGRESSED, None)
+
+
+def test_the_comparison_calls_what_the_schedule_decided():
+    chance = random.Random(3)
+    calls = set()
+    for fallen_to in (None, 0.2) * 15:
+        request = PullRequest(chance, Truth(MIXED, stored=chance.choice((0, 10))), 2, fallen_to)
+        done = request.run()
+        found = compare_trials(PLAN, request.suites)
+        for suite in found.suites:
+            assert (suite.verdict is Verdict.REGRESSED) == (done[suite.suite] is DoneReason.REGRESSED)
+            calls.add(suite.verdict)
+    assert {Verdict.REGRESSED, Verdict.UNCHANGED} <= calls
+
+
+# Percent of comparisons, and sessions per suite; the seeds are fixed, and `python -m benchmarks.adaptive_simulation`
+# counts thousands.
+
+
+@pytest.mark.parametrize(("suites", "stored", "count"), [(1, 0, 400), (3, 20, 150), (10, 0, 50)])
+def test_equal_sides_are_hardly_ever_accused_and_few_sessions_are_run(suites, stored, count):
+    found = simulate(Truth(MIXED, stored), suites, count)
+    assert bounds(found.red)[0] <= 1
+    assert sum(found.red) <= 2
+    assert found.sessions <= (4.5 if stored else 7.2)
+
+
+@pytest.mark.parametrize(("suites", "stored", "count"), [(1, 0, 150), (3, 20, 80), (10, 0, 80)])
+def test_a_criterion_that_falls_to_four_in_ten_is_seen(suites, stored, count):
+    found = simulate(Truth(SURE, stored), suites, count, fallen_to=0.4)
+    assert sum(found.red) / count >= 0.8
+
+
+@pytest.mark.parametrize(("loss", "share"), [(0.3, 0.1), (0.5, 0.2)])
+def test_a_platform_that_drifted_blames_nobody(loss, share):
+    def drift(chance: random.Random) -> float:
+        return loss if chance.random() < share else 0.0
+
+    found = simulate(Truth(MIXED, 20, drift), 3, 100)
+    assert sum(found.red) <= 2
+
+
+def test_a_budget_that_ends_blames_nobody_and_decides_nothing():
+    chance = random.Random(1)
+    for _ in range(20):
+        request = PullRequest(chance, Truth(MIXED), 3)
+        request.run(budget=10)
+        assert request.sessions <= 10
+        assert compare_trials(PLAN, request.suites).verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+
+
+def test_running_again_adds_up_and_turns_no_regression_green():
+    chance = random.Random(2)
+    seen = 0
+    for _ in range(50):
+        request = PullRequest(chance, Truth(SURE), 1, fallen_to=0.4)
+        verdicts = []
+        for _ in range(3):
+            request.run()
+            verdicts.append(compare_trials(PLAN, request.suites).verdict)
+        assert len(set(verdicts)) == 1
+        assert not next_trials(PLAN, request.suites).wanted
+        seen += verdicts[0] is Verdict.REGRESSED
+    assert seen >= 40

@@ -1,0 +1,151 @@
+"""Which trials are wanted next, and why a suite has enough."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.compare.runs import judged
+from zelda_ci.compare.looks import looks_of
+from zelda_ci.compare.schedule import SuiteTrials, Wanted, next_trials
+from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
+
+PLAN = TrialPlan()
+
+
+def made(*verdicts: str, label: str = "head", **config: object) -> tuple[RunMetrics, ...]:
+    """One trial per argument, numbered from 1."""
+    runs = judged(*verdicts, label=label, **config)
+    return tuple(read_metrics(run.replace(trial=number)) for number, run in enumerate(runs, start=1))
+
+
+def wanted(trials: SuiteTrials, plan: Plan = PLAN) -> list[tuple[Side, int]]:
+    return [(trial.side, trial.number) for trial in next_trials(plan, [trials]).wanted]
+
+
+def step(trials: SuiteTrials, plan: Plan = PLAN) -> DoneReason | list[tuple[Side, int]]:
+    return next_trials(plan, [trials]).done.get(trials.suite) or wanted(trials, plan)
+
+
+def test_each_suite_has_its_first_trials_of_the_head_in_turn():
+    found = next_trials(PLAN, [SuiteTrials("a"), SuiteTrials("b")])
+    assert found.wanted == tuple(Wanted(suite, Side.HEAD, number) for number in (1, 2, 3) for suite in "ab")
+    assert found.done == {}
+
+
+def test_a_suite_whose_first_trials_pass_is_done_with_and_without_stored_trials():
+    assert step(SuiteTrials("alpha", head=made("PP", "PP", "PP"))) is DoneReason.AS_EXPECTED
+    stored = made(*["PP"] * 20, label="old")
+    assert step(SuiteTrials("alpha", head=made("PP", "PP", "PP"), pool=stored)) is DoneReason.AS_EXPECTED
+
+
+def test_a_suite_that_fails_goes_on_side_by_side_to_the_next_look():
+    more = wanted(SuiteTrials("alpha", head=made("PP", "PF", "PP")))
+    head, base = ([number for side, number in more if side is arm] for arm in (Side.HEAD, Side.BASE))
+    assert (head, base) == ([4, 5, 6], [1, 2, 3, 4, 5, 6])
+    assert [side for side, _ in more[:4]] == [Side.HEAD, Side.BASE] * 2
+
+
+def test_a_criterion_that_always_wavered_is_expected_to_fail_now_and_then():
+    stored = made(*["PF", "PP"] * 10, label="old")
+    for known in (SuiteTrials("alpha", pool=stored), SuiteTrials("alpha", hints=stored)):
+        assert step(replace(known, head=made("PP", "PF", "PF"))) is DoneReason.AS_EXPECTED
+        assert wanted(replace(known, head=made("FP", "PF", "FF")))
+
+
+def test_enough_trusted_trials_of_the_same_platform_prove_a_total_failure_at_the_first_look():
+    stored, head = made(*["P"] * 20, label="old"), made("F", "F", "F")
+    assert step(SuiteTrials("alpha", head=head, pool=stored)) is DoneReason.REGRESSED
+    # Of another platform they prove nothing.
+    assert isinstance(step(SuiteTrials("alpha", head=head, hints=stored)), list)
+
+
+def test_three_of_three_against_none_of_three_gets_further_trials_until_it_is_proven():
+    head, base = made(*["F"] * 6), made(*["P"] * 6, label="base")
+    assert isinstance(step(SuiteTrials("alpha", head=head[:3], base=base[:3])), list)
+    assert step(SuiteTrials("alpha", head=head, base=base)) is DoneReason.REGRESSED
+
+
+def test_a_drop_that_the_base_shows_today_as_well_is_nobodys_fault():
+    stored = made(*["P"] * 20, label="old")
+    verdicts = ["F", "P", "F", "F", "P", "F"]
+    trials = SuiteTrials("alpha", head=made(*verdicts), base=made(*verdicts, label="base"), hints=stored)
+    assert isinstance(step(replace(trials, base=(), head=trials.head[:3])), list)
+    assert step(trials) is DoneReason.AS_EXPECTED
+
+
+def test_the_plan_ends_without_proof():
+    head, base = made(*["F", "P"] * 8), made(*["P"] * 13, *["F"] * 3, label="base")
+    assert step(SuiteTrials("alpha", head=head, base=base), TrialPlan(first=1, looks=(16,))) is DoneReason.PLAN_ENDED
+
+
+def test_a_suite_that_the_base_lacks_has_its_first_trials_and_no_others():
+    assert step(SuiteTrials("alpha", head=made("F", "F", "F"), has_base=False)) is DoneReason.NO_BASE
+    assert step(SuiteTrials("alpha", head=made("P", "P", "P"), has_base=False)) is DoneReason.AS_EXPECTED
+
+
+def test_sides_that_differ_in_more_than_the_steering_files_are_not_run_on():
+    other = made("P", "P", label="old", prompt="Do something else.")
+    assert step(SuiteTrials("alpha", head=made("F", "F", "F"), pool=other)) is DoneReason.NOT_COMPARABLE
+
+
+def test_failed_trials_are_replaced_until_there_are_too_many():
+    broken = made(*["P"] * 3, status=SessionStatus.FAILED)
+    assert step(SuiteTrials("alpha", head=broken)) == [(Side.HEAD, 4), (Side.HEAD, 5), (Side.HEAD, 6)]
+    assert step(SuiteTrials("alpha", head=made(*["P"] * 4, status=SessionStatus.FAILED))) is DoneReason.FAILED
+
+
+def test_trials_under_way_keep_their_numbers():
+    first, second, third = made("P", "P", "P")
+    assert step(SuiteTrials("alpha", head=(second,))) == [(Side.HEAD, 1), (Side.HEAD, 3)]
+    assert step(SuiteTrials("alpha", head=(third, first))) == [(Side.HEAD, 2)]
+
+
+def test_a_number_is_the_fixed_design_and_stored_trials_stand_for_those_of_the_base():
+    plan = FixedTrials(trials=2)
+    assert step(SuiteTrials("alpha"), plan) == [
+        (Side.HEAD, 1), (Side.BASE, 1), (Side.HEAD, 2), (Side.BASE, 2),
+    ]  # fmt: skip
+    stored = made("P", "P", label="old")
+    assert step(SuiteTrials("alpha", pool=stored), plan) == [(Side.HEAD, 1), (Side.HEAD, 2)]
+    assert step(SuiteTrials("alpha", pool=stored, head=made("P", "P")), plan) is DoneReason.PLAN_ENDED
+
+
+def test_a_suite_may_have_a_plan_of_its_own():
+    found = next_trials(PLAN, [SuiteTrials("a", plan=TrialPlan(first=1)), SuiteTrials("b")])
+    assert [trial.suite for trial in found.wanted] == ["a", "b", "b", "b"]
+
+
+@pytest.mark.parametrize("has_base", [True, False])
+@given(first=st.integers(1, 20), looks=st.sets(st.integers(1, 60), min_size=1), stored=st.integers(0, 40))
+def test_the_looks_of_a_suite_never_spend_more_than_its_share(has_base, first, looks, stored):
+    plan = TrialPlan(first=first, looks=tuple(sorted(looks))[:10])
+    found = looks_of(plan, stored, has_base=has_base)
+    assert [look.head for look in found] == list(plan.counts)
+    assert sum(look.weight for look in found) <= 1 + 1e-9
+    for look in found:
+        assert not look.weight or stored + look.base > 0
+    assert all(later.base >= earlier.base for earlier, later in pairwise(found))
+
+
+def of_model(trials: tuple[RunMetrics, ...], *models: str) -> tuple[RunMetrics, ...]:
+    return tuple(replace(trial, run=trial.run.replace(models=models)) for trial in trials)
+
+
+def test_stored_trials_of_a_model_that_answers_no_more_only_say_when_to_stop():
+    """Which models answer is known once the head has run; until then nothing has been compared."""
+    stored = of_model(made(*["PP"] * 20, label="old"), "yesterday")
+    head = of_model(made("PF", "PF", "PF"), "today")
+    assert step(SuiteTrials("alpha", head=head, pool=of_model(stored, "today"))) is DoneReason.REGRESSED
+    drifted = SuiteTrials("alpha", head=head, pool=stored)
+    more = wanted(drifted)
+    assert more == wanted(SuiteTrials("alpha", head=head, hints=stored))
+    assert {side for side, _ in more} == {Side.HEAD, Side.BASE}
+    assert step(replace(drifted, has_base=False)) is DoneReason.NO_BASE
+    # A sub-agent that answered in one trial and not in the next is no other platform.
+    with_helper = of_model(stored, "today", "helper")
+    assert step(SuiteTrials("alpha", head=head, pool=with_helper)) is DoneReason.REGRESSED

@@ -1,0 +1,235 @@
+"""A comparison whose trials were added where they were needed: the same record as `compare` makes, at fixed looks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from zelda_ci.compare.comparison import (
+    SuiteQuestions,
+    ask_suite,
+    compare,
+    count_verdicts,
+    finish_suite,
+    gravest,
+    smallest_drop,
+    tested_row,
+)
+from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, tail
+from zelda_ci.compare.looks import SCORES, SuiteLooks, valid
+from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
+from zelda_ci.compare.power import trials_for_pass_rates
+from zelda_ci.compare.questions import Pair, Question, Sample, ask_overall
+from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, next_trials, on_this_platform
+from zelda_ci.compare.sides import RunMetrics, suite_side
+from zelda_ci.domain.comparison import (
+    Calibration,
+    Comparison,
+    CriterionDelta,
+    FamilySize,
+    MeasureDelta,
+    SuiteComparison,
+    TrialSources,
+    Verdict,
+)
+from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
+
+# The error of the overall rows, beside that of the suites: 5 % in all.
+OVERALL_ALPHA = 0.01
+
+EXPECTED = "as expected: no worse than the trials of the base lead to expect, so no more were made"
+PASSES = "as expected: it passes in all first trials, so the base was not run"
+NOT_PROVEN = "changed, not proven"
+UNFINISHED = "changed, not proven: more trials were wanted than were made"
+NOT_RUN = "not run"
+MORE_WANTED = "more trials were wanted than were made"
+ONCE = "differs between any two sessions: compared over all suites, at the first look"
+
+Row = TypeVar("Row", MeasureDelta, CriterionDelta)
+
+
+def compare_trials(
+    plan: Plan, suites: Sequence[SuiteTrials], *, calibrations: Mapping[str, Calibration] | None = None
+) -> Comparison:
+    """Compare what the schedule asked for, whether or not it came to its end.
+
+    Args:
+        plan: Of the job.
+        suites: All suites that `next_trials` was asked about.
+        calibrations: By suite: quoted.
+    """
+    by_suite = calibrations or {}
+    suites = [on_this_platform(suite, plan) for suite in suites]
+    if all(isinstance(suite.plan or plan, FixedTrials) for suite in suites):
+        return _fixed(suites, by_suite)
+    done = next_trials(plan, suites).done
+    judged = [
+        _Judged(trials, looks, done.get(trials.suite), by_suite.get(trials.suite))
+        for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True)
+    ]
+    judged = [each for each in judged if each.trials.head or each.trials.base or each.trials.pool]
+    compared = tuple(each.comparison() for each in sorted(judged, key=lambda each: each.trials.suite))
+    overall = _overall([each for each in judged if each.looks.pool and each.looks.made])
+    return Comparison(
+        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall)]),
+        counts=count_verdicts(compared),
+        single_trial=False,
+        family=_size(judged).replace(detectable_drop=smallest_drop(compared)),
+        overall=overall,
+        suites=compared,
+    )
+
+
+def _fixed(suites: Sequence[SuiteTrials], calibrations: Mapping[str, Calibration]) -> Comparison:
+    """The design of the same number for everybody, corrected over the whole comparison."""
+    old = [trial.run for suite in suites for trial in suite.pool + suite.base or suite.hints]
+    new = [trial.run for suite in suites for trial in suite.head]
+    is_fresh = all(suite.base and not suite.pool for suite in suites)
+    return compare(old, new, side_by_side=is_fresh, calibrations=calibrations)
+
+
+def _size(judged: Iterable["_Judged"]) -> FamilySize:
+    made = [each.looks for each in judged]
+    tested = [looks.best for looks in made]
+    return FamilySize(
+        hypotheses=sum(map(len, tested)),
+        testable=sum(answer.worse < 1 for answers in tested for answer in answers.values()),
+        alpha=ALPHA,
+        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1, len(made))),
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """One suite on its way to a verdict."""
+
+    trials: SuiteTrials
+    looks: SuiteLooks
+    done: DoneReason | None
+    calibration: Calibration | None
+
+    def comparison(self) -> SuiteComparison:
+        suite = self._asked()
+        answers = {key: self._answer(key) for key in suite.measures | suite.criteria}
+        found = finish_suite(suite, answers)
+        measures = tuple(self._settled(row, row.measure in SCORES) for row in found.measures)
+        criteria = tuple(self._settled(row, is_tested=True) for row in found.criteria)
+        return found.replace(
+            verdict=self._verdict(found, [*(row for row in measures if row.measure in SCORES), *criteria]),
+            reasons=(*found.reasons, *self._shortage()),
+            measures=measures,
+            criteria=criteria,
+            sources=self._sources(),
+        )
+
+    def _asked(self) -> SuiteQuestions:
+        """What was tested, and the other numbers to be shown."""
+        trials = self.trials
+        stored = valid(trials.pool) + valid(trials.base)
+        old = stored or valid(trials.hints) or trials.base or trials.pool
+        pair = Pair(
+            trials.suite,
+            suite_side(trials.suite, old) if old else None,
+            suite_side(trials.suite, trials.head) if trials.head else None,
+            mixed=False,
+            side_by_side=bool(trials.base),
+        )
+        suite = ask_suite(pair, self.calibration)
+        untested = {
+            key: question if Measure(key.name) in SCORES else replace(question, method=None, tails=None, noise=0.0)
+            for key, question in suite.measures.items()
+        }
+        return replace(suite, measures=untested)
+
+    def _answer(self, key: QuestionKey) -> HypothesisResult:
+        """The smallest p-value of all looks; what no look tested is never significant."""
+        looks = self.looks
+        answer = looks.best.get(key)
+        share = looks.share * max((look.weight for look in looks.looks[: looks.made]), default=0.0)
+        level = ALPHA * (share or looks.share)
+        return HypothesisResult(answer.worse if answer else 1.0, answer.better if answer else 1.0, level, level)
+
+    def _settled(self, row: Row, is_tested: bool) -> Row:  # noqa: FBT001 - a column of a table
+        if not self.trials.head:
+            return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
+        if not is_tested:
+            return row if row.verdict is not Verdict.INCONCLUSIVE or row.change is None else _with(row, ONCE)
+        if row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
+            return row.replace(verdict=Verdict.UNCHANGED, reasons=(PASSES,))
+        if row.verdict is not Verdict.INCONCLUSIVE or row.change is None:
+            return row
+        if self.done is DoneReason.AS_EXPECTED:
+            return row.replace(verdict=Verdict.UNCHANGED, reasons=(EXPECTED,))
+        return _with(row, NOT_PROVEN if self.done else UNFINISHED)
+
+    def _verdict(self, found: SuiteComparison, rows: Sequence[MeasureDelta | CriterionDelta]) -> Verdict:
+        gravest_row = gravest(row.verdict for row in rows)
+        if gravest_row is Verdict.REGRESSED:
+            return gravest_row
+        if self._shortage():
+            return Verdict.INCONCLUSIVE
+        if found.verdict is Verdict.NEW and not (self.trials.has_base and self.done is DoneReason.AS_EXPECTED):
+            return found.verdict  # which outweighs nothing in the verdict on all suites
+        return Verdict.INCONCLUSIVE if found.reasons else gravest_row
+
+    def _shortage(self) -> tuple[str, ...]:
+        """Why the suite is not decided although more trials could have decided it."""
+        if not self.looks.head:
+            return (NOT_RUN,)
+        return (MORE_WANTED,) if self.done in {None, DoneReason.FAILED} else ()
+
+    def _sources(self) -> TrialSources:
+        looks = self.looks
+        return TrialSources(
+            head=len(looks.head),
+            base=len(looks.base),
+            pool=len(looks.pool),
+            hints=len(looks.hints),
+            ended=self.done,
+        )
+
+
+def _with(row: Row, reason: str) -> Row:
+    """Another reason in place of one about trials that are too few."""
+    return row.replace(reasons=(reason,))
+
+
+def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:
+    """Each number once, over all suites, on everybody's first trials: who goes on does so because of what it showed."""
+    questions = {}
+    for measure in Measure:
+        samples = [_first_sample(each.looks, measure) for each in judged]
+        answerable = [sample for sample in samples if sample.answerable]
+        if len(answerable) > 1:
+            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, answerable)
+    answers = _overall_answers(questions)
+    rows = (tested_row(measure, questions, answers) for measure in Measure)
+    return tuple(row for row in rows if row)
+
+
+def _first_sample(looks: SuiteLooks, measure: Measure) -> Sample:
+    """The newest stored trials first: as many as there are first trials are tested."""
+    first = looks.head[: looks.looks[0].head]
+    return Sample(_values(looks.pool[::-1], measure), _values(first, measure))
+
+
+def _values(trials: Iterable[RunMetrics], measure: Measure) -> tuple[float, ...]:
+    return tuple(trial.values[measure] for trial in trials if measure in trial.values)
+
+
+def _overall_answers(questions: Mapping[QuestionKey, Question]) -> dict[QuestionKey, HypothesisResult]:
+    """Corrected among themselves, and measured by an error of their own."""
+    tested = {key: question for key, question in questions.items() if question.tails}
+    answers = dict.fromkeys(questions, HypothesisResult(1.0, 1.0))
+    families = [_family(tested.values(), worse=worse) for worse in (True, False)]
+    scale = ALPHA / OVERALL_ALPHA
+    for index, (key, question) in enumerate(tested.items()):
+        worse, better = (min(1.0, scale * family.adjusted[index]) for family in families)
+        answers[key] = HypothesisResult(worse, better, families[0].level(index, question.floor), OVERALL_ALPHA)
+    return answers
+
+
+def _family(tested: Iterable[Question], *, worse: bool) -> Family:
+    """Unweighted: here numbers that vary are the point."""
+    tests = (tail(question.scale, question.tails, worse=worse) for question in tested if question.tails)
+    return Family(tuple(map(Hypothesis, tests)), OVERALL_ALPHA)

@@ -1,0 +1,249 @@
+"""What one suite's trials show at fixed looks: with how much error each look is made, and whether all goes as expected.
+
+Suite s of S owns the share ALPHA / S of the error, look k of it the weight w_k, and what is tested at a look is fixed
+before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from typing import TypeVar
+
+from zelda_ci.compare.deltas import QuestionKey, tail
+from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
+from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
+from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate
+from zelda_ci.compare.sides import INVALID, RunMetrics
+from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.trials import FixedTrials, Plan
+
+# One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
+# whoever stops calls nothing. Of a few trials that passed, a small p-value cannot be had, so the limit is higher.
+EXPECTED_AT_FIRST = 0.2
+EXPECTED = 0.12
+EXPECTED_OF_FEW = 0.25
+FEW = 10
+# The same for a score that varies in every session.
+EXPECTED_SCORE = 0.05
+
+# Scores that are tested at a look. That of the criteria is their mean and costs them little beside themselves; numbers
+# that every session has other values of are tested once, over all suites.
+SCORES = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.FUNCTIONAL_CORRECTNESS: 1.0, Measure.TOOL_USAGE: 0.1}
+
+
+def valid(trials: Iterable[RunMetrics]) -> tuple[RunMetrics, ...]:
+    """Those that count, the oldest first; one that is given twice counts once."""
+    unique = {trial.run.run_id: trial for trial in trials if trial.run.status not in INVALID}
+    return tuple(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When the sides are compared: valid trials that each must have, and the share of the suite's error."""
+
+    head: int
+    base: int
+    """Of this job."""
+    weight: float
+
+
+def looks_of(plan: Plan, stored: int, *, has_base: bool) -> tuple[Look, ...]:
+    """The looks of a suite, fixed before its first trial.
+
+    From the second look on both sides run, the base as often as the head does from then on; where too few trials are
+    stored, as often as the head in all. Looks at which something can be tested have equal shares of the error.
+
+    Args:
+        plan: The suite's.
+        stored: Trials of the base that may enter the test.
+        has_base: Whether trials of the base can be run.
+    """
+    if isinstance(plan, FixedTrials):
+        return (Look(plan.trials, max(0, plan.trials - stored) if has_base else 0, 1.0),)
+    first, *later = plan.counts
+    base = [0, *(max(count - first, count - stored) if has_base else 0 for count in later)]
+    testable = [bool(stored or count) for count in base]
+    total = max(1, sum(testable))
+    return tuple(Look(*row) for row in zip(plan.counts, base, (each / total for each in testable), strict=True))
+
+
+@dataclass(frozen=True)
+class SeenTrials:
+    """The trials that one look is made on."""
+
+    suite: str
+    base: tuple[RunMetrics, ...]
+    head: tuple[RunMetrics, ...]
+
+    @cached_property
+    def criteria(self) -> dict[str, Sample]:
+        """Of each criterion the outcomes on both sides; a side may lack it."""
+        old, new = _outcomes(self.base), _outcomes(self.head)
+        return {
+            name: Sample(tuple(old.get(name, ())), tuple(new.get(name, ()))) for name in (*new, *(old.keys() - new))
+        }
+
+    def score(self, measure: Measure) -> Sample:
+        """Of a score the values on both sides."""
+        return Sample(_values(self.base, measure), _values(self.head, measure))
+
+    @cached_property
+    def questions(self) -> dict[QuestionKey, Question]:
+        """What is tested: all that both sides have in two trials at least."""
+        asked = {
+            QuestionKey(self.suite, name, criterion=True): ask_pass_rate(sample)
+            for name, sample in sorted(self.criteria.items())
+        }
+        for measure in SCORES:
+            asked[QuestionKey(self.suite, measure.value)] = ask_number(MEASURES[measure].scale, self.score(measure))
+        return {key: question for key, question in asked.items() if question.tails}
+
+    def as_expected(self, *, first: bool) -> bool:
+        """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
+
+        At the first look, one failure is also enough to go on where the other trials never failed.
+        """
+        passes = (*self.criteria.values(), self.score(Measure.FUNCTIONAL_CORRECTNESS))
+        usage = self.score(Measure.TOOL_USAGE)
+        return all(_is_expected(sample, first=first) for sample in passes) and not (
+            usage.baseline and usage.candidate and _chance_of_scores(usage) <= EXPECTED_SCORE
+        )
+
+
+def _is_expected(sample: Sample, *, first: bool) -> bool:
+    if not sample.candidate or (sample.baseline and sample.change >= 0):
+        return True
+    if not sample.baseline or (first and min(sample.baseline) >= 100):
+        return min(sample.candidate) >= 100
+    known = EXPECTED_OF_FEW if len(sample.baseline) < FEW else EXPECTED
+    limit = EXPECTED_AT_FIRST if first else known
+    is_rate = {*sample.baseline, *sample.candidate} <= {0.0, 100.0}
+    return (_chance_of_passes(sample) if is_rate else _chance_of_scores(sample)) > limit
+
+
+def _chance_of_passes(sample: Sample) -> float:
+    a, b = sample.baseline, sample.candidate
+    return fisher_exact(sum(map(bool, a)), len(a), sum(map(bool, b)), len(b)).lower.p
+
+
+def _chance_of_scores(sample: Sample) -> float:
+    return permutation_test(sample.baseline, sample.candidate).lower.p
+
+
+def _outcomes(trials: Iterable[RunMetrics]) -> dict[str, list[float]]:
+    found = [trial.outcomes for trial in trials]
+    names: set[str] = set().union(*found)
+    return {name: [outcomes[name] for outcomes in found if name in outcomes] for name in sorted(names)}
+
+
+def _values(trials: Iterable[RunMetrics], measure: Measure) -> tuple[float, ...]:
+    return tuple(trial.values[measure] for trial in trials if measure in trial.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """P-values of both directions, corrected for everything: compared with ALPHA."""
+
+    worse: float
+    better: float
+
+
+def corrected(questions: Mapping[QuestionKey, Question], share: float) -> dict[QuestionKey, Adjusted]:
+    """The answers of one look, which owns this share of the whole error."""
+    if not questions or not share:
+        return {}
+    found = {}
+    for worse in (True, False):
+        tests = (
+            Hypothesis(tail(question.scale, question.tails, worse=worse), _weight(key))
+            for key, question in questions.items()
+            if question.tails
+        )
+        found[worse] = Family(tuple(tests), ALPHA * share).adjusted
+    pairs = zip(found[True], found[False], strict=True)
+    return {
+        key: Adjusted(min(1.0, worse / share), min(1.0, better / share))
+        for key, (worse, better) in zip(questions, pairs, strict=True)
+    }
+
+
+def _weight(key: QuestionKey) -> float:
+    return 1.0 if key.criterion else SCORES[Measure(key.name)]
+
+
+@dataclass(frozen=True)
+class SuiteLooks:
+    """One suite's trials, look by look."""
+
+    suite: str
+    looks: tuple[Look, ...]
+    head: tuple[RunMetrics, ...]
+    base: tuple[RunMetrics, ...]
+    pool: tuple[RunMetrics, ...]
+    hints: tuple[RunMetrics, ...]
+    share: float
+    """Of the whole error."""
+
+    @cached_property
+    def made(self) -> int:
+        """How many looks have their trials."""
+        reached = (len(self.head) >= look.head and len(self.base) >= look.base for look in self.looks)
+        return next((index for index, done in enumerate(reached) if not done), len(self.looks))
+
+    @cached_property
+    def seen(self) -> tuple[SeenTrials, ...]:
+        """What may be tested at each look that is made."""
+        return tuple(
+            SeenTrials(self.suite, (*self.pool, *self.base[: look.base]), self.head[: look.head])
+            for look in self.looks[: self.made]
+        )
+
+    def as_expected(self, index: int) -> bool:
+        """At the first look, trials of other platforms and other code say what to expect, too."""
+        known = self.seen[index]
+        if index == 0 and self.hints:
+            known = replace(known, base=(*self.hints, *known.base))
+        return known.as_expected(first=index == 0)
+
+    @cached_property
+    def answers(self) -> tuple[dict[QuestionKey, Adjusted], ...]:
+        """What each look that is made says."""
+        made = zip(self.seen, self.looks, strict=False)
+        return tuple(corrected(seen.questions, look.weight * self.share) for seen, look in made)
+
+    def regressed(self, index: int) -> bool:
+        """Whether the look shows any worsening."""
+        questions = self.seen[index].questions
+        answers = self.answers[index].items()
+        return any(significant(answer.worse) and exceeds(questions[key]) for key, answer in answers)
+
+    @cached_property
+    def best(self) -> dict[QuestionKey, Adjusted]:
+        """The smallest p-values of all looks: a call that was made at one of them stands."""
+        found: dict[QuestionKey, Adjusted] = {}
+        for answers in self.answers:
+            for key, answer in answers.items():
+                known = found.get(key, answer)
+                found[key] = Adjusted(min(known.worse, answer.worse), min(known.better, answer.better))
+        return found
+
+
+def exceeds(question: Question) -> bool:
+    """Whether the change is a worsening beyond the threshold in practice."""
+    change = question.sample.change
+    limit = question.scale.threshold(_mean(question.sample.baseline), change)
+    return question.scale.is_worse(change) and abs(change) > limit * (1 + 1e-9)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+T = TypeVar("T")
+
+
+def interleaved(lists: Iterable[Sequence[T]]) -> Iterator[T]:
+    """One of each in turn."""
+    rows = zip_longest(*lists, fillvalue=None)
+    return (item for row in rows for item in row if item is not None)
