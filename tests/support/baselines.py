@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Run
-from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS, Search, StoredBaseline, find_baseline
+from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS, Opened, Search, StoredBaseline, find_baseline
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
 
@@ -46,8 +46,8 @@ def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main
     return find_baseline(api_of(github), search, read=_read, now=NOW)
 
 
-def _read(data: bytes) -> str:
+def _read(stored: Opened) -> str:
     try:
-        return str(json.loads(data)["results"])
+        return str(json.loads(stored.results)["results"])
     except (ValueError, KeyError, TypeError):
         raise StorageError("The results are damaged.") from None

@@ -1,44 +1,293 @@
 """What a run in CI is compared with: a file, or what GitHub stores for the commit that fits best."""
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
-from zelda_ci.ci.baseline_search import Search, StoredBaseline, find_baseline
-from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import BaselineTarget
+from zelda_ci.ci.baseline_search import (
+    MAX_FURTHER,
+    NIGHTS,
+    POOL,
+    RESULTS,
+    Opened,
+    OwnRun,
+    Search,
+    StoredBaseline,
+    earlier_results,
+    find_baseline,
+)
+from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import BaselineTarget, number
+from zelda_ci.compare.drift import merged
+from zelda_ci.compare.pool import (
+    CLOCK_DIFFERENCE,
+    PoolSplit,
+    Reference,
+    StoredTrials,
+    TrialPool,
+    is_beside,
+    is_same,
+    is_valid,
+    pool_of,
+    stored_trials,
+    summarize_pool,
+)
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.revisions import merge_base
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
 
-BatchBaseline = StoredBaseline[BatchResult]
+
+@dataclass(frozen=True)
+class StoredResults:
+    """What one artifact holds."""
+
+    batch: BatchResult
+    pool: Pool
+    stored_at: datetime | None
+    nights: NightlyHistory | None = None
+    damage: str = ""
+    """Why its history cannot be read, if it has one."""
+
+    @property
+    def trials(self) -> Iterator[RunResult]:
+        """Of the run and of earlier ones, on both sides; none that is newer than the artifact."""
+        latest = self.stored_at + CLOCK_DIFFERENCE if self.stored_at else None
+        runs = (*self.batch.runs, *self.batch.base_runs, *self.pool.trials)
+        return (run for run in runs if latest is None or run.finished_at <= latest)
+
+    @property
+    def own_trials(self) -> Iterator[RunResult]:
+        """Those of the files that were tested."""
+        return (run for run in self.trials if run.side is Side.HEAD)
+
+
+@dataclass(frozen=True)
+class BatchBaseline:
+    """What runs are compared with, or why there is nothing."""
+
+    origin: BaselineOrigin
+    results: BatchResult | None
+    """Present where there are results of the base."""
+    pool: TrialPool = field(default_factory=TrialPool)
+    """Trusted trials of the base branch, of any state of its files."""
+    references: Mapping[str, Reference] = field(default_factory=dict)
+    """By suite, which state is the base's."""
+    nights: NightlyHistory = field(default_factory=NightlyHistory)
+    """What suites showed in the scheduled runs before."""
+    damage: str = ""
+    """Why the newest history could not be read, where there is one."""
+
+    @property
+    def trials_of_base(self) -> tuple[RunResult, ...]:
+        """The nearest commit's own, and stored ones of the same state of a suite; each once."""
+        same = (run for name, each in self.references.items() for run in self.pool.of(name, each.fingerprint.outcome))
+        own = self.results.runs if self.results else ()
+        return tuple({(run.batch_id, run.run_id): run for run in (*own, *same)}.values())
+
+    def split(self, suite: str, head: Fingerprint | None, settings: PoolSettings) -> PoolSplit:
+        """The stored trials of the base for a suite."""
+        return self.pool.split(suite, self.references.get(suite), head, settings)
+
+    def known(self, planned: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> dict[str, int]:
+        """Of planned suites, those of which as many trials are stored as are wanted, with their number."""
+        stored = {name: stored_trials(self.pool, name, expected) for name, expected in planned.items()}
+        return {name: count for name, count in stored.items() if count >= wanted[name]}
+
+    def against(self, runs: Sequence[RunResult], now: datetime) -> "BatchBaseline":
+        """With the pooled trials that may be compared with these runs in place of one run's."""
+        if self.results is None or not self.references:
+            return self
+        heads = {run.suite: run for run in runs if run.fingerprint}
+        own = {name: tuple(each) for name, each in _by_suite(self.results.runs).items()}
+        splits = {
+            name: self.split(name, heads[name].fingerprint, heads[name].config.pool)
+            for name in self.references
+            if name in heads
+        }
+        chosen = {
+            name: self._chosen(name, splits.get(name, PoolSplit()), own.get(name, ()))
+            for name in dict.fromkeys([*own, *self.references])
+        }
+        kept = tuple(run for each in chosen.values() for run in sorted(each, key=_by_age))
+        if not kept:
+            return self
+        origin = self._told(splits, chosen, now)
+        return _counted(replace(self, results=self.results.replace(runs=kept), origin=origin))
+
+    def _chosen(self, suite: str, split: PoolSplit, own: tuple[RunResult, ...]) -> tuple[RunResult, ...]:
+        """What a suite is compared with: where no trial is quite comparable, those of the nearest commit that ran it.
+
+        So it was before there was a pool; the comparison names what differs.
+        """
+        if split.test or own:
+            return split.test or own
+        state = self.references[suite].fingerprint
+        trials = self.pool.of(suite, state.outcome)
+        exact = tuple(run for run in trials if run.fingerprint and run.fingerprint.tree == state.tree)
+        return exact or trials
+
+    def _told(
+        self, splits: Mapping[str, PoolSplit], chosen: Mapping[str, tuple[RunResult, ...]], now: datetime
+    ) -> BaselineOrigin:
+        compared = {name: chosen[name] for name in splits}
+        used = {id(run) for each in compared.values() for run in each}
+        hints = [run for each in splits.values() for run in each.hints if id(run) not in used]
+        summary = summarize_pool((run for each in compared.values() for run in each), hints)
+        if summary is None or (summary.runs < 2 and not summary.hints):
+            return self.origin
+        return words.with_pool(self.origin, summary, now)
+
+
+def _by_age(run: RunResult) -> tuple[datetime, str]:
+    return run.finished_at, run.run_id
+
+
+def _by_suite(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
+    found: dict[str, list[RunResult]] = {}
+    for run in runs:
+        found.setdefault(run.suite, []).append(run)
+    return found
 
 
 def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id: int) -> BatchBaseline:
     """The baseline, or plainly why there is none."""
     if target is None:
-        return StoredBaseline(words.SWITCHED_OFF, None)
+        return BatchBaseline(words.SWITCHED_OFF, None)
     if case.api is None:
-        return StoredBaseline(words.NO_TOKEN, None)
+        return BatchBaseline(words.NO_TOKEN, None)
     try:
         commit = _commit(case, target)
     except GitHubError as problem:
-        return StoredBaseline(words.not_readable(target.branch, None, problem), None)
+        return BatchBaseline(words.not_readable(target.branch, None, problem), None)
     search = Search(
         commit=commit,
         branch=target.branch,
         artifact_name=case.settings.artifact_name,
         repository_id=case.settings.context.repository_id,
         own_run_id=own_run_id,
+        further=MAX_FURTHER,
     )
-    baseline = find_baseline(case.api, search, read=read_batch, now=case.now())
+    baseline = pooled_baseline(find_baseline(case.api, search, read=read_stored, now=case.now()), case.now())
     if baseline.origin.state is BaselineState.NONE_YET:
         case.log.say(f"Looked for: the artifact {search.artifact_name} of this workflow's runs on {search.branch}.")
     return _counted(baseline)
+
+
+def earlier_trials(
+    case: CiContext, heads: Mapping[str, Fingerprint], made: Iterable[RunResult] = (), base: str | None = None
+) -> tuple[RunResult, ...]:
+    """The trials of earlier runs of this pull request with the head's fingerprint: they add up.
+
+    Otherwise a run could be repeated until chance turns it green.
+
+    Args:
+        case: The run.
+        heads: By suite, the fingerprint of the head, or before there are trials the expected one.
+        made: Trials of the run itself, which count anyway.
+        base: The commit beside which the head runs: trials of it that ran beside those of the head count, too.
+
+    Raises:
+        GitHubError: GitHub did not tell.
+    """
+    pull_request = number(case.settings.event, "pull_request", "number")
+    if case.api is None or pull_request is None or not heads:
+        return ()
+    context = case.settings.context
+    own = OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)
+    found: dict[tuple[str, str], RunResult] = {}
+    for stored in earlier_results(case.api, own, read_stored):
+        for run in stored.trials:
+            if _counts(run, heads, base) and run.finished_at <= case.now():
+                found.setdefault((run.batch_id, run.run_id), run)
+    for run in made:
+        found.pop((run.batch_id, run.run_id), None)
+    return tuple(sorted(found.values(), key=_by_age))
+
+
+def _counts(run: RunResult, heads: Mapping[str, Fingerprint], base: str | None) -> bool:
+    head = heads.get(run.suite)
+    if head is None or run.fingerprint is None or not is_valid(run) or run_outcome(run) is Outcome.INCOMPLETE:
+        return False
+    if run.side is Side.HEAD:
+        return is_same(run.fingerprint, head)
+    is_of_base = base is not None and run.source is not None and run.source.commit == base
+    return is_of_base and is_beside(run.fingerprint, head)
+
+
+def stored_for(
+    case: CiContext,
+    stored: BatchBaseline,
+    planned: Mapping[str, Fingerprint],
+    settings: Mapping[str, PoolSettings],
+    base: str | None = None,
+) -> dict[str, StoredTrials]:
+    """Everything stored that counts for the suites of a run, before it has begun.
+
+    Args:
+        case: The run.
+        stored: The baseline with its pool.
+        planned: By suite, the expected fingerprint of the head.
+        settings: By suite.
+        base: The commit that runs beside the head.
+
+    Raises:
+        GitHubError: GitHub did not tell of earlier runs.
+    """
+    earlier = _by_suite(earlier_trials(case, planned, base=base))
+    found = {}
+    for name, head in planned.items():
+        split = stored.split(name, head, settings[name])
+        heads = tuple(run for run in earlier.get(name, ()) if run.side is Side.HEAD)
+        bases = tuple(run for run in earlier.get(name, ()) if run.side is Side.BASE)
+        found[name] = StoredTrials(heads, bases, split.test, split.hints)
+    return found
+
+
+def heads_of(runs: Iterable[RunResult]) -> dict[str, Fingerprint]:
+    """By suite, the fingerprint of its newest valid trial."""
+    return {run.suite: run.fingerprint for run in runs if is_valid(run) and run.fingerprint}
+
+
+def pool_to_store(case: CiContext, result: CiResult) -> Pool:
+    """What goes into the artifact beside the results.
+
+    For the base branch, all trusted trials and the states of all suites; for a pull request, its own earlier trials.
+    """
+    batch, pool = result.batch, result.pool
+    if not case.decision.is_of_base:
+        return Pool(trials=(*result.earlier, *result.earlier_base))
+    made = {(run.batch_id, run.run_id) for run in batch.runs}
+    carried = tuple(run for run in pool.trials if (run.batch_id, run.run_id) not in made)
+    return Pool(suites={**result.planned, **heads_of(batch.runs)}, trials=carried)
+
+
+def pooled_baseline(found: StoredBaseline[StoredResults], now: datetime) -> BatchBaseline:
+    """The baseline with the trials of all that was read."""
+    nearest = found.results
+    if nearest is None:
+        return BatchBaseline(found.origin, None)
+    sources = (nearest, *found.further)
+    # Of each suite, the limits that the newest run has, which is the base's own configuration.
+    newest = sorted((run for source in sources for run in source.own_trials), key=_by_age)
+    settings = {run.suite: run.config.pool for run in newest}
+    pool = pool_of((source.own_trials for source in sources), lambda suite: settings[suite], now)
+    is_exact = found.origin.behind == 0
+    states = {**nearest.pool.suites, **heads_of(nearest.batch.runs)}
+    references = {name: Reference(state, is_exact) for name, state in states.items()}
+    histories = [source.nights for source in sources if source.nights]
+    nights = merged(histories, now)
+    return BatchBaseline(found.origin, nearest.batch, pool, references, nights, nearest.damage)
 
 
 def given(case: CiContext) -> BatchBaseline | None:
@@ -60,7 +309,7 @@ def given(case: CiContext) -> BatchBaseline | None:
     origin = BaselineOrigin(
         state=BaselineState.FOUND, sentence=words.from_file(path.name), created_at=batch.finished_at
     )
-    return _counted(StoredBaseline(origin, batch))
+    return _counted(BatchBaseline(origin, batch))
 
 
 def _runs_in(path: Path) -> tuple[RunResult, ...]:
@@ -87,15 +336,35 @@ def read_batch(data: bytes) -> BatchResult:
     return batch
 
 
-def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult) -> BatchBaseline:
+def read_stored(stored: Opened) -> StoredResults:
+    """Results and pool from the bytes of their files.
+
+    Raises:
+        StorageError: They are none, or none at all.
+    """
+    batch = codec.decode_batch(stored.results, RESULTS)
+    pool = codec.decode_pool(stored.pool, POOL) if stored.pool is not None else Pool()
+    # A push that changed nothing that a suite depends on has run none.
+    if not batch.runs and not pool.suites:
+        raise StorageError("it holds no run", code="NO_RUNS")
+    try:
+        nights = codec.decode_nights(stored.nights, NIGHTS) if stored.nights is not None else None
+    except StorageError as problem:
+        # Results are worth keeping without it.
+        return StoredResults(batch, pool, stored.stored_at, damage=problem.message)
+    return StoredResults(batch, pool, stored.stored_at, nights)
+
+
+def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult, *, some: bool = False) -> BatchBaseline:
     """Of the stored results, those of the suites that were run: where some were chosen, the others were not removed."""
-    if baseline.results is None or not case.settings.suites:
+    if baseline.results is None or not (case.settings.suites or some):
         return baseline
     names = {run.suite for run in batch.runs}
     chosen = tuple(run for run in baseline.results.runs if run.suite in names)
-    if chosen:
-        return replace(baseline, results=baseline.results.replace(runs=chosen))
-    return StoredBaseline(words.of_other_suites(baseline.origin), None)
+    references = {name: each for name, each in baseline.references.items() if name in names}
+    if chosen or references:
+        return replace(baseline, results=baseline.results.replace(runs=chosen), references=references)
+    return replace(baseline, origin=words.of_other_suites(baseline.origin), results=None)
 
 
 def _commit(case: CiContext, target: BaselineTarget) -> str | None:
@@ -118,5 +387,5 @@ def _commit(case: CiContext, target: BaselineTarget) -> str | None:
 def _counted(baseline: BatchBaseline) -> BatchBaseline:
     if baseline.results is None:
         return baseline
-    trials = max(Counter(run.suite for run in baseline.results.runs).values())
+    trials = max(Counter(run.suite for run in baseline.results.runs).values(), default=None)
     return replace(baseline, origin=baseline.origin.replace(trials=trials))

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -31,6 +32,10 @@ def distrust_of_run(run: WorkflowRun, listed: ArtifactRun, workflow_id: int) -> 
     """Why the results of a run are nobody's baseline; absent where they may be one."""
     if run.event not in TRUSTED_EVENTS:
         return f"it was stored by a {run.event} run"
+    return _distrust_of_origin(run, listed, workflow_id)
+
+
+def _distrust_of_origin(run: WorkflowRun, listed: ArtifactRun, workflow_id: int) -> str | None:
     if run.workflow_id != workflow_id:
         return "it was stored by another workflow"
     if run.head_repository is None or run.head_repository.id != listed.repository_id:
@@ -58,6 +63,8 @@ def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | No
 
 PROVENANCE = "zelda-ci.json"
 RESULTS = "zelda-results.json"
+POOL = "zelda-pool.json"
+NIGHTS = "history.json"
 
 # Of 100 each: every pull request stores one under the same name, and GitHub cannot filter by branch.
 PAGES_OF_ARTIFACTS = 5
@@ -67,6 +74,19 @@ MAX_MEMBER_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What an artifact holds, as bytes."""
+
+    provenance: Provenance
+    results: bytes
+    pool: bytes | None = None
+    """Trials of earlier runs; absent in artifacts of older versions."""
+    stored_at: datetime | None = None
+    nights: bytes | None = None
+    """What suites showed night by night; absent where no scheduled run was before it."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ def candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Can
     ]
 
 
-def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[[bytes], T]) -> T:
+def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[[Opened], T]) -> T:
     """The results in a candidate.
 
     Raises:
@@ -103,18 +123,66 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
     """
     run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
     _refuse(distrust_of_run(run, candidate.run, workflow_id))
-    provenance, results = opened(api, candidate.artifact)
-    _refuse(distrust_of_provenance(provenance, run))
-    return read(results)
+    stored = opened(api, candidate.artifact)
+    _refuse(distrust_of_provenance(stored.provenance, run))
+    return read(stored)
+
+
+# Artifacts of earlier runs of one pull request that are read; each carries the trials of those before it.
+MAX_EARLIER = 3
+
+
+@dataclass(frozen=True)
+class OwnRun:
+    """The run of a pull request whose earlier runs are looked for."""
+
+    run_id: int
+    attempt: int
+    pull_request: int
+    artifact_name: str
+    repository_id: int
+
+
+def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[T]:
+    """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it.
+
+    Raises:
+        GitHubError: GitHub did not tell.
+    """
+    run = understand(WorkflowRun, api.get(f"actions/runs/{own.run_id}"))
+    if run.head_repository is None or run.head_repository.id != own.repository_id or not run.head_branch:
+        return []
+    stored = candidates(api, own.artifact_name, run.head_branch, own.repository_id)
+    earlier = (each for each in stored if each.run.id <= own.run_id and not each.artifact.expired)
+    found = []
+    for candidate in islice(earlier, MAX_EARLIER):
+        with suppress(ArtifactError, StorageError):
+            found.append(_earlier(api, candidate, run, own, read))
+    return found
+
+
+def _earlier(api: Api, candidate: Candidate, own_run: WorkflowRun, own: OwnRun, read: Callable[[Opened], T]) -> T:
+    run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
+    _refuse(None if run.event == own_run.event else f"it was stored by a {run.event} run")
+    _refuse(_distrust_of_origin(run, candidate.run, own_run.workflow_id))
+    stored = opened(api, candidate.artifact)
+    told = stored.provenance
+    if (told.repository_id, told.run_id, told.head_sha) != (own.repository_id, run.id, run.head_sha):
+        raise ArtifactError("it names another run than GitHub", code="BASELINE_REFUSED")
+    if told.pull_request != own.pull_request:
+        raise ArtifactError("it is of another pull request", code="BASELINE_REFUSED")
+    if run.id == own.run_id and told.run_attempt >= own.attempt:
+        raise ArtifactError("it is of the same attempt", code="BASELINE_REFUSED")
+    return read(stored)
 
 
 def _members(api: Api, artifact: Artifact) -> dict[str, bytes]:
     blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
     members = read_members(
         blob,
-        {PROVENANCE, RESULTS},
+        {PROVENANCE, RESULTS, POOL, NIGHTS},
         max_member_bytes=MAX_MEMBER_BYTES,
-        max_total_bytes=2 * MAX_MEMBER_BYTES,
+        max_total_bytes=4 * MAX_MEMBER_BYTES,
         max_members=MAX_MEMBERS,
     )
     for name in (PROVENANCE, RESULTS):
@@ -134,20 +202,25 @@ def _refuse(reason: str | None) -> None:
         raise ArtifactError(reason, code="BASELINE_REFUSED")
 
 
-def opened(api: Api, artifact: Artifact) -> tuple[Provenance, bytes]:
-    """What an artifact tells of itself, and its results, neither of them believed yet.
+def opened(api: Api, artifact: Artifact) -> Opened:
+    """What an artifact tells of itself, and its results, nothing of it believed yet.
 
     Raises:
         ArtifactError: It holds no such things.
         GitHubError: GitHub did not give it.
     """
     members = _members(api, artifact)
-    return _provenance(members[PROVENANCE]), members[RESULTS]
+    origin = _provenance(members[PROVENANCE])
+    return Opened(origin, members[RESULTS], members.get(POOL), artifact.created_at, members.get(NIGHTS))
 
 
 # Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26: one for the run itself, 5
 # pages of artifacts, 4 of commits, three per artifact and one for the distance.
 MAX_TRIED = 5
+
+# Runs that overlap do not know each other's trials, so that the nearest artifact may lack those of the newest.
+MAX_FURTHER = 2
+MAX_FURTHER_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -160,6 +233,7 @@ class Search:
         artifact_name: Under which it stores them.
         repository_id: Of the repository that must have stored them.
         own_run_id: The run whose results are to be compared: the baseline's must be of the same workflow, and another.
+        further: How many artifacts of the same line of commits are read, too.
     """
 
     commit: str | None
@@ -167,6 +241,7 @@ class Search:
     artifact_name: str
     repository_id: int
     own_run_id: int
+    further: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,15 +250,17 @@ class StoredBaseline(Generic[T]):
 
     origin: BaselineOrigin
     results: T | None
+    further: tuple[T, ...] = ()
+    """What other runs have stored, for the same commit or those before it."""
 
 
-def find_baseline(api: Api, search: Search, *, read: Callable[[bytes], T], now: datetime) -> StoredBaseline[T]:
+def find_baseline(api: Api, search: Search, *, read: Callable[[Opened], T], now: datetime) -> StoredBaseline[T]:
     """The results to compare with. A missing baseline is a normal state: the origin tells, nothing is raised.
 
     Args:
         api: Of the repository that is searched; the token needs `actions: read` and `contents: read`.
         search: Which results would fit.
-        read: Results from the bytes of their file; raises `StorageError` for what it cannot read.
+        read: Results from the bytes of their files; raises `StorageError` for what it cannot read.
         now: For the age.
     """
     try:
@@ -196,7 +273,7 @@ def find_baseline(api: Api, search: Search, *, read: Callable[[bytes], T], now: 
 class _Lookup(Generic[T]):
     api: Api
     search: Search
-    read: Callable[[bytes], T]
+    read: Callable[[Opened], T]
     now: datetime
 
     def find(self) -> StoredBaseline[T]:
@@ -214,14 +291,28 @@ class _Lookup(Generic[T]):
         branch = self.search.branch
         base_commit = self.search.commit or next(ancestors(self.api, branch), branch)
         refusal = None
-        for candidate in islice(self._in_line(stored, base_commit), MAX_TRIED):
+        line = islice(self._in_line(stored, base_commit), MAX_TRIED)
+        for candidate in line:
             try:
                 results = results_of(self.api, candidate, workflow_id, self.read)
             except (ArtifactError, StorageError) as error:
                 refusal = refusal or words.refused(branch, base_commit, candidate.commit, error)
             else:
-                return StoredBaseline(self._origin(candidate, base_commit), results)
+                origin = self._origin(candidate, base_commit)
+                return StoredBaseline(origin, results, tuple(self._further(line, workflow_id)))
         return StoredBaseline(refusal or words.none_related(branch, base_commit), None)
+
+    def _further(self, line: Iterator[Candidate], workflow_id: int) -> Iterator[T]:
+        """What lies behind the baseline, as trusted as it; what cannot be had or read of it is only missing."""
+        wanted = self.search.further
+        # The end of what GitHub tells of the line is the end of it.
+        with suppress(GitHubError):
+            while wanted and (candidate := next(line, None)):
+                if candidate.artifact.size_in_bytes > MAX_FURTHER_BYTES:
+                    continue
+                with suppress(ArtifactError, StorageError):
+                    yield results_of(self.api, candidate, workflow_id, self.read)
+                    wanted -= 1
 
     def _in_line(self, stored: list[Candidate], base_commit: str) -> Iterator[Candidate]:
         """Candidates for the wanted commit, then for its ancestors, which are only asked for when those do not do."""

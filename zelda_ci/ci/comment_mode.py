@@ -39,12 +39,13 @@ def comment(case: CiContext) -> int:
     artifact = _artifact(case, api)
     if artifact is None:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
-    origin, results = opened(api, artifact)
+    stored = opened(api, artifact)
+    origin = stored.provenance
     _check(case, origin)
     pull_request = of_workflow_run(api, case.settings.event, origin.pull_request)
     if pull_request is None:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-    result = _findings(case, read_batch(results), artifact)
+    result = _findings(case, read_batch(stored.results), artifact)
     _compare(case, result, _target(api, origin, pull_request))
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
@@ -110,7 +111,7 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
 def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     chosen_target = replace(target, branch=case.settings.baseline_branch or target.branch)
     stored = baseline.resolve_baseline(case, chosen_target if case.settings.compare else None, _run_id(case))
-    stored = of_chosen(case, stored, result.batch)
+    stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
     result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results:

@@ -1,6 +1,6 @@
 """What the story of a run in CI is told with, and what it has found so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -8,10 +8,13 @@ from pathlib import Path
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.pool import TrialPool
 from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links
 from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
@@ -51,20 +54,37 @@ class CiResult:
     batch: BatchResult
     baseline: BaselineOrigin
     stored: BatchResult | None = None
+    pool: TrialPool = field(default_factory=TrialPool)
+    """Trusted trials of the base branch."""
+    earlier: tuple[RunResult, ...] = ()
+    """Trials of earlier runs of the same pull request, with the same fingerprint: they count like the batch's own."""
+    earlier_base: tuple[RunResult, ...] = ()
+    """Those of the base that ran beside them."""
+    planned: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """By suite, the fingerprints of the tested commit, also of suites that were not run; empty where nobody asked."""
+    nights: NightlyHistory = field(default_factory=NightlyHistory)
+    """What suites showed night by night, this one included."""
     compared: Compared | None = None
     artifact_id: int | None = None
     run_id: int | None = None
     """The run that made the results, where that is not this one."""
     comment_url: str | None = None
     cancelled: bool = False
+    is_nightly: bool = False
+    """Whether this run is a row of the history."""
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def head(self) -> tuple[RunResult, ...]:
+        """All trials of the tested files."""
+        return (*self.earlier, *self.batch.runs)
 
     @property
     def gate(self) -> GateResult:
         """With the baseline where there is one, without it from the runs alone."""
         if self.compared:
             return self.compared.gate
-        return gate(self.batch, recorded_settings(self.batch.runs))
+        return gate(self.batch.replace(runs=self.head), recorded_settings(self.head))
 
     @property
     def comparison(self) -> Comparison | None:
@@ -94,5 +114,6 @@ class CiResult:
             links=Links(run=run_url, artifact=artifact, commit=commit),
             title=f"Zelda: {settings.comment_id}" if settings.comment_id else "Zelda",
             tested=tested,
+            nights=self.nights if self.is_nightly else None,
             notes=tuple(self.notes),
         )

@@ -1,30 +1,90 @@
 """Suites are run, kept, compared, stored and told; each step leaves what the next may fail to add to."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from zelda_ci.ci import baseline, publish
+from zelda_ci.ci import baseline, nightly, publish
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
+from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.compare.pool import StoredTrials, summarize_pool
+from zelda_ci.domain.comparison import Comparison
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.pool import PoolSummary
+from zelda_ci.domain.run import BatchResult, batch_of
+from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
-from zelda_ci.pipeline.comparing import compare_sides
+from zelda_ci.pipeline.comparing import compare_arms, compare_sides
+from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.baseline import CANCELLED
 from zelda_ci.report.builders.ci import NOT_STORED
+from zelda_ci.storage.codec import encode_nights, encode_pool
 from zelda_ci.storage.references import Calibrations, SideReference
 
+MAX_HISTORY_BYTES = 16 << 20
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
+@dataclass(frozen=True)
+class PushPlan:
+    """What was found out before anything ran."""
+
+    baseline: BatchBaseline | None = None
+    fingerprints: Mapping[str, Fingerprint] = field(default_factory=dict)
+    """Of all suites, by name."""
+    known: Mapping[str, int] = field(default_factory=dict)
+    """Suites that need not run, with the number of their stored trials."""
+    stored: Mapping[str, StoredTrials] | None = None
+    """By suite, all that counts beside the trials to be made; absent where their number is fixed."""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Which suites are not run, and why; and what else is to be told."""
+        return [*([words.not_run(self.known)] if self.known else []), *self.remarks]
+
+
+def count_stored(
+    case: CiContext,
+    found: BatchBaseline,
+    planned: Mapping[str, Fingerprint],
+    settings: Mapping[str, PoolSettings],
+) -> PushPlan:
+    """Where trials are added as they are needed, what counts from the beginning.
+
+    Args:
+        case: The run.
+        found: The baseline with its pool.
+        planned: By suite, the expected fingerprint of the head.
+        settings: By suite.
+    """
+    remarks: tuple[str, ...] = ()
+    try:
+        stored = baseline.stored_for(case, found, planned, settings, case.decision.base)
+    except GitHubError as problem:
+        case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
+        remarks = (words.EARLIER_UNKNOWN,)
+        stored = baseline.stored_for(replace(case, api=None), found, planned, settings)
+    return PushPlan(found, stored=stored, remarks=remarks)
+
+
+def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan | None = None) -> int:
     """Tell the whole story; returns the exit code.
+
+    Args:
+        case: What is known before.
+        run: Runs the suites.
+        planned: What was found out for that already.
 
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
+    planned = planned or PushPlan()
+    case = replace(case, notes=(*case.notes, *planned.notes))
     files = Files.of(case)
     files.clear()
     baseline_given = baseline.given(case)
@@ -32,6 +92,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
         batch = run()
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
+    result.planned = planned.fingerprints
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
@@ -40,7 +101,11 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
         finally:
             publish.record(case, files, CiResult(batch, CANCELLED, cancelled=True, notes=[*case.notes]))
     _until_cancelled(
-        case, result, lambda: _compare(case, files, result, baseline_given), lambda: _store(case, files, result)
+        case,
+        result,
+        lambda: _add_earlier(case, result, planned),
+        lambda: _compare(case, files, result, baseline_given, planned),
+        lambda: _store(case, files, result),
     )
     with _undisturbed():
         publish.publish_results(case, files, result)
@@ -50,17 +115,76 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult]) -> int:
     return result.exit_code
 
 
-def _compare(case: CiContext, files: Files, result: CiResult, baseline_given: BatchBaseline | None) -> None:
-    stored = of_chosen(
-        case, baseline_given or baseline.resolve_baseline(case, case.decision.target, case.run_id), result.batch
-    )
-    result.baseline, result.stored = stored.origin, stored.results
+def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
+    if planned.stored is not None:
+        result.earlier = tuple(run for each in planned.stored.values() for run in each.head)
+        result.earlier_base = tuple(run for each in planned.stored.values() for run in each.base)
+    elif not case.settings.baseline:  # who names a file asks GitHub for nothing
+        _ask_for_earlier(case, result)
+    if result.earlier:
+        note = words.counted_too(len(result.earlier), len({run.batch_id for run in result.earlier}))
+        result.notes.append(note)
+        case.log.say(note)
+
+
+def _ask_for_earlier(case: CiContext, result: CiResult) -> None:
+    heads = baseline.heads_of(result.batch.runs)
+    try:
+        result.earlier = baseline.earlier_trials(case, heads, result.batch.runs)
+    except GitHubError as problem:
+        result.notes.append(words.EARLIER_UNKNOWN)
+        case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
+
+
+def _compare(
+    case: CiContext, files: Files, result: CiResult, baseline_given: BatchBaseline | None, planned: PushPlan
+) -> None:
+    if result.batch.base and result.batch.base.problem:
+        result.notes.append(f"nothing ran side by side with the base: {result.batch.base.problem}")
+    if result.head and result.batch.is_planned_by_looks:
+        _compare_arms(case, files, result, planned)
+        return
+    stored = baseline_given or planned.baseline or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    if result.batch.runs:
+        stored = of_chosen(case, stored, result.batch, some=bool(planned.known))
+        stored = stored.against(result.batch.runs, case.now())
+    result.nights = stored.nights
+    if nightly.is_nightly(case):
+        nightly.keep_watch(case, result, stored)
+    result.pool, result.baseline, result.stored = stored.pool, stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     if stored.results is None or not result.batch.runs:
         return
-    sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.batch.runs)
+    sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)
     result.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
     write(files.comparison, json_of(result.compared.comparison))
+
+
+def _compare_arms(case: CiContext, files: Files, result: CiResult, planned: PushPlan) -> None:
+    """With the base that ran in this very job, and what is stored of it."""
+    stored, batch = planned.stored or {}, result.batch
+    bases = (*result.earlier_base, *batch.base_runs)
+    result.compared = compare_arms(batch, stored, Calibrations(case.results_dir))
+    branch = case.decision.target.branch if case.decision.target else ""
+    origin = planned.baseline.origin if planned.baseline else result.baseline
+    if batch.base and batch.base.commit:
+        origin = words.side_by_side(branch, batch.base.commit, len(result.head), len(bases))
+    if pool := _pool_of(result.compared.comparison, stored):
+        origin = words.with_pool(origin, pool, case.now())
+    result.baseline = origin
+    case.log.say(origin.sentence)
+    result.notes.append(origin.sentence)
+    result.stored = batch_of(bases) if bases else None
+    write(files.comparison, json_of(result.compared.comparison))
+
+
+def _pool_of(comparison: Comparison, stored: Mapping[str, StoredTrials]) -> PoolSummary | None:
+    """Of the stored trials, those that were compared; where the platform has changed since, they were not."""
+    compared = {suite.suite for suite in comparison.suites if suite.sources and suite.sources.pool}
+    pooled = [run for name, each in stored.items() if name in compared for run in each.pool]
+    used = {id(run) for run in pooled}
+    rest = (run for each in stored.values() for run in (*each.pool, *each.hints) if id(run) not in used)
+    return summarize_pool(pooled, rest)
 
 
 def _store(case: CiContext, files: Files, result: CiResult) -> None:
@@ -69,10 +193,15 @@ def _store(case: CiContext, files: Files, result: CiResult) -> None:
     base_commit = result.baseline.wanted or (case.decision.target.commit if case.decision.target else None)
     origin = provenance(case, result.batch, base_commit)
     write(files.provenance, json_of(origin))
+    trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
+    write(files.pool, trials[POOL])
+    if case.decision.is_of_base and result.nights.nights:
+        trials[NIGHTS] = encode_nights(result.nights, MAX_HISTORY_BYTES)
+        write(files.nights, trials[NIGHTS])
     try:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
-            members(case, files, result.batch, origin),
+            members(case, files, result.batch, origin, trials),
             retention_days=settings.retention_days,
         )
     except GitHubError as problem:

@@ -115,6 +115,21 @@ def comment(case: CiContext, result: CiResult) -> None:
         refused(case, result, problem)
 
 
+def replace_comment(case: CiContext, body: str) -> None:
+    """Have an earlier comment, which may have ceased to be true, say this instead; no new one is made for it."""
+    number, order = (
+        case.decision.pull_request,
+        CommentOrder(case.run_id, case.settings.context.run_attempt, case.decision.head_sha),
+    )
+    if number is None or case.api is None:
+        return
+    try:
+        if _has_comment(case, case.api, number):
+            publish_comment(case.api, number, key=comment_key(case), order=order, body=body)
+    except GitHubError as problem:
+        case.log.report("notice", problem.message, title=NO_COMMENT)
+
+
 def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
     """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
 
@@ -124,7 +139,7 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
     view, when = ci_view(report_of(case, result)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
-    published = publish_comment(api, number, key=_key(case), order=order, body=render_comment(view))
+    published = publish_comment(api, number, key=comment_key(case), order=order, body=render_comment(view))
     result.comment_url = published.url
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
     if published.left_over:
@@ -154,10 +169,10 @@ def report_of(case: CiContext, result: CiResult) -> CiReport:
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
     """Whether a comment of an earlier run is there."""
     # What it says may have ceased to be true.
-    return bool(read_thread(api, number).marked(_key(case)))
+    return bool(read_thread(api, number).marked(comment_key(case)))
 
 
-def _key(case: CiContext) -> str:
+def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, and what its author says."""
     return hashlib.sha256(f"{_workflow(case)}\0{case.settings.comment_id}".encode()).hexdigest()[:16]
 

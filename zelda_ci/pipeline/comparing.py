@@ -1,16 +1,24 @@
 """Comparing two sides and calibrating one: stored runs in, verdicts, known noise and gate out."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.calibration import calibrate
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
+from zelda_ci.compare.schedule import SuiteTrials
+from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import RunResult, batch_of
+from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
+from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import Calibrations, SideReference
@@ -80,6 +88,33 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
     )
 
 
+def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibrations: Calibrations) -> Compared:
+    """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
+    names = [arms.suite for arms in batch.arms]
+    suites = [_trials(name, batch, stored.get(name, StoredTrials())) for name in names]
+    comparison = compare_trials(TrialPlan(), suites, calibrations=calibrations.read(set(names)))
+    heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
+    settings = recorded_settings(heads)
+    reasons = (*gate(comparison, settings).reasons, *gate(batch.replace(runs=heads), settings).reasons)
+    return Compared(comparison, GateResult(reasons=reasons), _broken(heads))
+
+
+def _trials(name: str, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
+    runs = [run for run in (*batch.runs, *batch.base_runs) if run.suite == name]
+    heads = (*stored.head, *(run for run in runs if run.side is Side.HEAD))
+    bases = (*stored.base, *(run for run in runs if run.side is Side.BASE))
+    plans = [plan_of(run.config.trials) for run in (*runs, *stored.head)]
+    return SuiteTrials(
+        name,
+        head=tuple(map(read_metrics, heads)),
+        base=tuple(map(read_metrics, bases)),
+        pool=tuple(map(read_metrics, stored.pool)),
+        hints=tuple(map(read_metrics, stored.hints)),
+        plan=plans[0] if plans else None,
+        has_base=bool(batch.base and batch.base.commit),
+    )
+
+
 MIN_RUNS = 2
 
 
@@ -94,6 +129,37 @@ def stored_trials(history: RunHistory, suite: str) -> tuple[RunResult, ...]:
         hint = "`zelda list` shows all stored runs; without --stored the suite is run."
         raise NotStoredError(f"There is no stored run of the suite {suite!r}.", hint=hint, code="NO_RUNS")
     return tuple(history.result(run.run_id) for run in _of_one_commit(runs))
+
+
+# Results that are read for a pool, as a multiple of the trials that one state of a suite may have: stored runs are of
+# many states, and only the result says of which.
+STATES_READ = 5
+
+
+def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
+    """The stored runs of a project as a pool: on a laptop they are nobody else's.
+
+    Args:
+        history: Where they lie.
+        settings: By suite, of the suites that are wanted.
+        now: For their age.
+
+    Raises:
+        StorageError: The runs cannot be listed. One that cannot be read is left out.
+    """
+    read: Counter[str] = Counter()
+    found = []
+    for run in history.overview().runs:
+        limits = settings.get(run.suite)
+        if limits is None or read[run.suite] >= STATES_READ * limits.max_trials:
+            continue
+        if now - run.finished_at > timedelta(days=limits.max_age_days):
+            continue
+        read[run.suite] += 1
+        with suppress(StorageError):
+            found.append(history.result(run.run_id))
+    found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
+    return pool_of([found], lambda suite: settings[suite], now)
 
 
 def calibrate_suite(suite: str, runs: Sequence[RunResult]) -> Calibration:

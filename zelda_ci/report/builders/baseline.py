@@ -1,15 +1,20 @@
 """The baseline in words: which one it is, or why there is none and what to do."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.errors import GitHubError, ZeldaError
 
 WRONG_TOKEN = 401
 
 # Characters of a commit's name that people read.
 SHORT = 7
+
+# Suites that a sentence names.
+MAX_NAMED = 20
 
 NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
 
@@ -31,6 +36,55 @@ def found(branch: str, commit: str, behind: int | None, age: timedelta | None) -
     if age is not None:
         facts.append(_spelt(age))
     return ", ".join(facts)
+
+
+def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
+    """A baseline whose stored trials are of several runs: which, in words."""
+    return origin.replace(sentence="; ".join([origin.sentence, *pool_words(pool, now)]), pool=pool)
+
+
+def pool_words(pool: PoolSummary, now: datetime) -> list[str]:
+    """`20 trials from 6 runs, newest 14 hours old`; and what is not compared."""
+    facts = []
+    if pool.trials:
+        one = pool.per_suite == pool.trials
+        count = format_count(pool.trials, "trial") if one else f"up to {pool.per_suite} trials per suite"
+        facts.append(f"{count} from {format_count(pool.runs, 'run')}, newest {_spelt(now - pool.newest_at)}")
+    if pool.hints:
+        hints = format_count(pool.hints, "further trial")
+        facts.append(f"{hints} of another platform or other code not compared")
+    return facts
+
+
+def not_run(known: Mapping[str, int]) -> str:
+    """Suites that a push does not run, since nothing that they depend on has changed."""
+    named = [f"{name} ({format_count(count, 'stored trial')})" for name, count in list(known.items())[:MAX_NAMED]]
+    more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
+    return (
+        f"Not run, since trials of the same files and settings are stored: {', '.join(named)}{more}. "
+        "The input run-all runs every suite."
+    )
+
+
+EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
+
+
+def counted_too(trials: int, runs: int) -> str:
+    """That a pull request's run is not the first with these files."""
+    are = "is" if trials == 1 else "are"
+    return (
+        f"{format_count(trials, 'trial')} of {format_count(runs, 'earlier run')} of this pull request, with the same "
+        f"files and settings, {are} counted, too: running again adds trials and replaces none."
+    )
+
+
+def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrigin:
+    """The base ran in the same job, as far as it was needed."""
+    ran = f"{base} of the base, side by side" if base else "none of the base was needed"
+    sentence = f"compared with {branch}@{commit[:SHORT]} in this job: {format_count(head, 'trial')} of the head, {ran}"
+    return BaselineOrigin(
+        state=BaselineState.FOUND, sentence=sentence, branch=branch, wanted=commit, commit=commit, behind=0
+    )
 
 
 def from_file(name: str) -> str:

@@ -19,6 +19,7 @@ from zelda_ci.report.builders.ci_details import (
 )
 from zelda_ci.report.builders.ci_table import suite_table
 from zelda_ci.report.builders.ci_verdict import HASH, about_details, verdict_rows
+from zelda_ci.report.builders.nights import trend_details
 from zelda_ci.report.model import Cell, CiView, Details, Link, Priority, Row, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -58,6 +59,8 @@ def _details(report: CiReport) -> Iterator[Details]:
 
 
 def _evidence(report: CiReport) -> Iterator[Details]:
+    if report.nights:
+        yield from trend_details(report.nights)
     if report.comparison:
         yield from _some(comparison_details(report.comparison))
     yield from _some(trial_details(report.batch.runs))

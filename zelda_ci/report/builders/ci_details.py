@@ -18,6 +18,7 @@ from zelda_ci.domain.measures import MEASURES, Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.ci_table import WORDS, SuiteRuns, by_suite, trial_table
 from zelda_ci.report.builders.comparison import (
     NOISE,
@@ -241,7 +242,8 @@ def _broken(run: RunResult) -> Iterator[Row]:
     problem = run_problem(run, NO_FILES)
     if problem is None or problem.sentence.startswith("Not met: "):
         return
-    name = f"{visible(run.suite)}, trial {run.trial}" if run.config.trials > 1 else visible(run.suite)
+    several = trials_alone(run.config.trials) > 1 or run.trial > 1
+    name = f"{visible(run.suite)}, trial {run.trial}" if several else visible(run.suite)
     outcome = WORDS[run_outcome(run)]
     lines = (Cell(problem.advice, Tone.DIM), *printed(problem))
     yield Row(f"{name}, {outcome.text}", (Cell(problem.sentence, Tone.BAD),), lines)

@@ -11,6 +11,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.workspace import IsolationReport
+from zelda_ci.report.builders.baseline import pool_words
 from zelda_ci.report.builders.ci_table import by_suite
 from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.builders.judged import judge_cost
@@ -61,8 +62,11 @@ def age(then: datetime, now: datetime) -> str:
 
 def _findings(report: CiReport) -> Iterator[Cell]:
     """Regressions and improvements, or else what the runs showed by themselves."""
-    suites = len({run.suite for run in report.batch.runs})
-    if not report.batch.runs:
+    compared = report.comparison.suites if report.comparison else ()
+    # Of some, trials of earlier runs have decided.
+    judged = {suite.suite for suite in compared if suite.candidate and suite.candidate.valid}
+    suites = len(judged | {run.suite for run in report.batch.runs})
+    if not suites:
         yield Cell("nothing was run", Tone.BAD)
         return
     failed = sum(reason.kind == "evaluation" for reason in report.gate.reasons)
@@ -129,6 +133,8 @@ def _baseline(origin: BaselineOrigin, now: datetime) -> Iterator[Cell]:
         yield Cell(f"{numbers.format_count(origin.behind, 'commit')} behind", Tone.WARN)
     if origin.created_at and (now - origin.created_at).total_seconds() > DAY:
         yield Cell(age(origin.created_at, now))
+    for fact in pool_words(origin.pool, now) if origin.pool else ():
+        yield Cell(fact)
 
 
 def _certainty(comparison: Comparison) -> Row:
@@ -137,8 +143,9 @@ def _certainty(comparison: Comparison) -> Row:
     sizes = [suite.candidate.valid for suite in comparison.suites if suite.candidate and suite.candidate.valid]
     if not sizes:
         return Row("", (Cell("no valid run", Tone.BAD),))
-    span = numbers.format_count(sizes[0], "trial") if len(set(sizes)) == 1 else f"{min(sizes)} to {max(sizes)} trials"
-    return Row("", (Cell(span),))
+    beside = [suite.sources.base for suite in comparison.suites if suite.sources and suite.sources.base]
+    extra = (Cell(f"{_span(beside)} of the base side by side"),) if beside else ()
+    return Row("", (Cell(_span(sizes)), *extra))
 
 
 MAX_NAMES = 5

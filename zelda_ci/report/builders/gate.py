@@ -12,6 +12,7 @@ from zelda_ci.domain.comparison import (
     GateResult,
     MeasureDelta,
     NotJudged,
+    NotRun,
     Regression,
 )
 from zelda_ci.domain.measures import MEASURES
@@ -45,8 +46,8 @@ def _finding(reason: GateReason, *, doubts: bool) -> str:
         case Regression(delta=delta):
             doubt = f" ({delta.reasons[0]})" if doubts and delta.reasons else ""
             return f"{_change(delta)}{doubt}"
-        case NotJudged():
-            return f"INCOMPLETE in {_of(reason.trials, reason.of)}: {reason.reason}"
+        case NotJudged() | NotRun():
+            return _unknown(reason)
         case EndedAtLimit():
             return f"the session {ENDS[reason.status]} in {_of(reason.trials, reason.of)}"
         case BelowMinimum():
@@ -73,6 +74,18 @@ def _below(reason: BelowMinimum) -> str:
     if reason.mean is None:
         return f"{label} has no score though at least {minimum} is required: {reason.reason}"
     return f"{label} is {_amount(reason.mean)}, below the required {minimum}"
+
+
+def _unknown(reason: NotJudged | NotRun) -> str:
+    if isinstance(reason, NotJudged):
+        return f"INCOMPLETE in {_of(reason.trials, reason.of)}: {reason.reason}"
+    made = f"after {_count(reason.made)}" if reason.made else "before the first trial"
+    wanted = f"{_count(reason.trials)} more {'was' if reason.trials == 1 else 'were'} wanted"
+    return f"the budget ended {made}; {wanted}: inconclusive"
+
+
+def _count(trials: int) -> str:
+    return f"{trials} trial" if trials == 1 else f"{trials} trials"
 
 
 def _of(part: int, whole: int) -> str:

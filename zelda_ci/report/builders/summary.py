@@ -177,6 +177,9 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield from _tested(batch.runs[0])
         yield from _totals(batch)
         yield Row("Versions", tuple(_versions(batch.runs)))
+    for each in batch.unpaid:
+        unpaid = numbers.format_count(each.unpaid, "trial")
+        yield Row("Not run", (Cell(f"{visible(each.suite)}: {unpaid}, for the budget ended", Tone.BAD),))
     for text in gate_sentences(gate):
         yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
     meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)

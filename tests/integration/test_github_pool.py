@@ -1,0 +1,304 @@
+"""Which stored trials are pooled, on a GitHub that holds honest, forged, foreign and stale artifacts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.builders import result
+from tests.support.baselines import NAME, NOW, STORED_AT, provenance
+from tests.support.github_clients import api_of
+from tests.support.github_server import Artifact, GitHubServer, Repository, Run, answered
+from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, read_stored, stored_for
+from zelda_ci.ci.baseline_search import MAX_EARLIER, MAX_FURTHER, POOL, PROVENANCE, RESULTS, Search, find_baseline
+from zelda_ci.ci.outputs import json_of
+from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.pool import Pool
+from zelda_ci.domain.run import BatchResult, RunResult, TestedSource
+from zelda_ci.domain.trials import PoolSettings, Side
+from zelda_ci.storage.codec import encode_pool
+
+OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
+
+
+@dataclass(frozen=True)
+class World:
+    """Five commits on main, the oldest first, and the run of a pull request on top of them."""
+
+    github: GitHubServer
+    commits: list[str]
+    own: Run
+
+    @property
+    def repository(self) -> Repository:
+        return self.github.repository
+
+    def run(self, commit: int = 4, **how: Any) -> Run:
+        return self.repository.add_run(self.commits[commit], **how)
+
+    def look(self) -> BatchBaseline:
+        search = Search(self.commits[4], "main", NAME, self.repository.id, self.own.id, further=MAX_FURTHER)
+        return pooled_baseline(find_baseline(api_of(self.github), search, read=read_stored, now=NOW), NOW)
+
+    def pooled(self) -> list[str]:
+        return sorted(run.run_id for run in self.look().pool.trials)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with GitHubServer() as github:
+        commits = github.repository.add_commits(5)
+        head = github.repository.add_commit(parents=[commits[-1]], branch="feature")
+        own = github.repository.add_run(head, branch="feature", event="pull_request")
+        yield World(github, commits, own)
+
+
+def trial(name: str, at: datetime = STORED_AT, fingerprint: Fingerprint = OWN, **fields: Any) -> RunResult:
+    return result(name, started_at=at, finished_at=at, fingerprint=fingerprint, **fields)
+
+
+def store(
+    run: Run, *own: RunResult, carried: tuple[RunResult, ...] = (), lies: dict[str, Any] | None = None, **more: Any
+) -> Artifact:
+    """What a run stores: its own trials, and those of earlier runs."""
+    batch = BatchResult(batch_id="batch", started_at=STORED_AT, finished_at=STORED_AT, runs=own)
+    pool = Pool(suites={"example": OWN}, trials=carried)
+    members = {
+        PROVENANCE: provenance(run, **(lies or {})),
+        RESULTS: json_of(batch),
+        POOL: encode_pool(pool, 1 << 20),
+        "runs/one/transcript.json": b"{}",
+    }
+    return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
+
+
+def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: World) -> None:
+    store(world.run(), trial("new"), carried=(trial("old"), trial("older")))
+    assert world.pooled() == ["new", "old", "older"]
+    found = world.look().against([trial("head")], NOW)
+    assert found.results
+    assert len(found.results.runs) == 3
+    assert found.origin.trials == 3
+    assert found.origin.sentence.endswith("2 days old; 3 trials from 3 runs, newest 2 days old")
+
+
+def test_a_push_that_ran_nothing_brings_the_trials_of_earlier_ones(world: World) -> None:
+    store(world.run(), carried=(trial("old"),))
+    found = world.look().against([trial("head")], NOW)
+    assert found.origin.state is BaselineState.FOUND
+    assert found.results
+    assert [run.run_id for run in found.results.runs] == ["old"]
+
+
+def test_artifacts_that_hold_the_same_trials_count_them_once(world: World) -> None:
+    store(world.run(3), trial("old"))
+    store(world.run(4), trial("new"), carried=(trial("old"),))
+    assert world.pooled() == ["new", "old"]
+
+
+def test_runs_that_overlapped_are_put_together(world: World) -> None:
+    """A night and a push that began before the other had stored anything."""
+    store(world.run(3), trial("first"))
+    store(world.run(3, event="schedule"), trial("night"), carried=(trial("first"),))
+    store(world.run(4), trial("push"), carried=(trial("first"),))
+    assert world.pooled() == ["first", "night", "push"]
+
+
+def test_a_bounded_number_of_artifacts_is_read(world: World) -> None:
+    for number in range(9):
+        store(world.run(4), trial(f"r{number}"))
+    world.look()
+    assert len(world.github.calls("GET */zip")) == 1 + MAX_FURTHER
+
+
+def forgeries(world: World) -> dict[str, tuple[Run, dict[str, Any]]]:
+    """Artifacts that somebody who is not trusted could leave under the name of honest ones."""
+    fork = Repository("mallory/zelda", fork_of=world.repository)
+    elsewhere = world.repository.add_commit(parents=[world.commits[0]], branch="experiment")
+    return {
+        "pull request": (world.run(event="pull_request"), {}),
+        "pull request target": (world.run(event="pull_request_target"), {}),
+        "fork": (world.run(event="pull_request", head_repository=fork), {}),
+        "push of a fork": (world.run(head_repository=fork), {}),
+        "deleted fork": (world.run(event="pull_request", deleted_fork=True), {}),
+        "other workflow": (world.run(workflow="other.yml"), {}),
+        "other branch": (world.run(branch="feature"), {}),
+        "comment": (world.run(event="issue_comment"), {}),
+        "tag called main": (world.repository.add_run(elsewhere, branch="main"), {}),
+        "other commit": (world.run(), {"lies": {"sha": elsewhere}}),
+        "other run": (world.run(), {"lies": {"run_id": 1}}),
+        "other repository": (world.run(), {"lies": {"repository_id": 1}}),
+        "incomplete": (world.run(), {"lies": {"complete": False}}),
+        "expired": (world.run(), {"expired": True}),
+        "tampered": (world.run(), {"digest": f"sha256:{'0' * 64}"}),
+    }
+
+
+@pytest.mark.parametrize("name", [
+    "pull request", "pull request target", "fork", "push of a fork", "deleted fork", "other workflow", "other branch",
+    "tag called main", "comment", "other commit", "other run", "other repository", "incomplete", "expired", "tampered",
+])  # fmt: skip
+@pytest.mark.parametrize("first", [True, False])
+def test_forged_artifacts_bring_no_trial_whether_they_are_the_nearest_or_not(
+    world: World, name: str, *, first: bool
+) -> None:
+    run, how = forgeries(world)[name]
+
+    def forge() -> None:
+        store(run, trial("forged"), carried=(trial("carried"),), **how)
+
+    if first:
+        forge()
+    store(world.run(4), trial("honest"))
+    if not first:
+        forge()
+    assert world.pooled() == ["honest"]
+
+
+def test_the_forgeries_are_refused_for_what_they_are_and_an_honest_one_is_not(world: World) -> None:
+    store(world.run(), trial("honest"), carried=(trial("carried"),))
+    store(world.run(event="workflow_dispatch"), trial("forged"), carried=(trial("carried"),))
+    assert world.pooled() == ["carried", "forged", "honest"]
+
+
+def test_trials_from_the_future_and_of_last_month_are_left_out(world: World) -> None:
+    later, older = STORED_AT + timedelta(minutes=6), NOW - timedelta(days=15)
+    carried = (trial("later", later), trial("tomorrow", NOW + timedelta(days=1)), trial("stale", older))
+    store(world.run(), trial("good"), carried=carried)
+    assert world.pooled() == ["good"]
+
+
+def test_a_pool_that_is_damaged_is_no_baseline(world: World) -> None:
+    artifact = store(world.run(), trial("good"))
+    members = {**artifact.files, POOL: b'{"schemaVersion": 1, "trials": [{}]}'}
+    world.repository.add_artifact(NAME, members, run=artifact.run, created_at=STORED_AT)
+    assert world.pooled() == ["good"]
+
+
+def test_a_further_artifact_that_cannot_be_had_costs_only_its_trials(world: World) -> None:
+    store(world.run(3), trial("other"))
+    store(world.run(4), trial("nearest"))
+    for path in (f"*/runs/{world.repository.runs[-2].id}", "*/commits"):
+        world.github.script_failures([answered(404, on=f"GET {path}")])
+        assert world.pooled() == ["nearest"]
+    assert world.pooled() == ["nearest", "other"]
+
+
+def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: World) -> None:
+    other = (
+        trial("cli", fingerprint=OWN.replace(platform="Claude 2")),
+        trial("code", fingerprint=OWN.replace(tree="x")),
+    )
+    reverted = trial("reverted", fingerprint=OWN.replace(outcome="else"))
+    store(world.run(), trial("good"), carried=(*other, reverted))
+    found = world.look().against([trial("head")], NOW)
+    assert found.results
+    assert [run.run_id for run in found.results.runs] == ["good"]
+    assert found.origin.sentence.endswith(
+        "1 trial from 1 run, newest 2 days old; 2 further trials of another platform or other code not compared"
+    )
+
+
+def test_a_drifted_platform_still_has_a_baseline(world: World) -> None:
+    """The comparison says then that the platform has changed."""
+    store(world.run(), trial("old"), carried=(trial("older"),))
+    found = world.look().against([trial("head", fingerprint=OWN.replace(platform="Claude 2"))], NOW)
+    assert found.results
+    assert [run.run_id for run in found.results.runs] == ["old"]
+    assert found.origin.sentence.endswith("1 further trial of another platform or other code not compared")
+
+
+def test_results_of_older_versions_are_a_baseline_without_a_pool(world: World) -> None:
+    run = world.run()
+    old = result("old", started_at=STORED_AT, finished_at=STORED_AT)
+    batch = BatchResult(batch_id="batch", started_at=STORED_AT, finished_at=STORED_AT, runs=(old,))
+    world.repository.add_artifact(NAME, {PROVENANCE: provenance(run), RESULTS: json_of(batch)}, run=run)
+    found = world.look().against([trial("head")], NOW)
+    assert found.results
+    assert [run.run_id for run in found.results.runs] == ["old"]
+    assert found.pool.trials == ()
+
+
+def case_of(world: World, *, attempt: int = 2, pull_request: int = 7) -> Any:
+    """As much of a job's context as the search needs."""
+    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id)
+    event = {"pull_request": {"number": pull_request}}
+    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME)
+    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW)
+
+
+HEAD = OWN.replace(outcome="changed")
+
+
+def found_before(world: World, **how: Any) -> tuple[list[str], ...]:
+    found = stored_for(case_of(world, **how), world.look(), {"example": HEAD}, {"example": PoolSettings()})["example"]
+    return tuple([run.run_id for run in runs] for runs in (found.head, found.pool, found.hints))
+
+
+def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(world: World) -> None:
+    other = trial("other code", fingerprint=OWN.replace(tree="x"))
+    store(world.run(), trial("base"), carried=(other,))
+    store(
+        world.own,
+        trial("first attempt", fingerprint=HEAD),
+        trial("base in disguise"),
+        carried=(trial("push before", fingerprint=HEAD), trial("tomorrow", NOW + timedelta(days=1), HEAD)),
+        lies={"pull_request": 7},
+    )
+    assert found_before(world) == (["first attempt", "push before"], ["base"], ["other code"])
+
+
+def test_nothing_is_added_of_the_same_attempt_or_of_a_branch_that_had_another_pull_request(world: World) -> None:
+    store(world.run(), trial("base"))
+    store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
+    assert found_before(world, attempt=1) == found_before(world, pull_request=8) == ([], ["base"], [])
+    assert found_before(world) == (["first attempt"], ["base"], [])
+
+
+def test_the_head_of_a_fork_has_no_earlier_runs(world: World) -> None:
+    world.own.head_repository = Repository("mallory/zelda", fork_of=world.repository)
+    store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
+    store(world.run(), trial("base"))
+    assert found_before(world) == ([], ["base"], [])
+
+
+def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_the_head(world: World) -> None:
+    commit = world.commits[4]
+    head = HEAD.replace(parts={"prompt": "p", "steeringFiles": "new"})
+    own = OWN.replace(parts={"prompt": "p", "steeringFiles": "old"})
+
+    def beside(name: str, fingerprint: Fingerprint = own, of: str = commit) -> RunResult:
+        source = TestedSource(kind="worktree", commit=of)
+        return trial(name, fingerprint=fingerprint, side=Side.BASE, source=source)
+
+    carried = (
+        beside("beside"),
+        beside("the same state", head),
+        beside("another base", of=world.commits[3]),
+        beside("another prompt", own.replace(parts={"prompt": "q"})),
+        beside("another platform", own.replace(platform="Claude 2")),
+    )
+    store(world.own, trial("first attempt", fingerprint=head), carried=carried, lies={"pull_request": 7})
+    given = (case_of(world), world.look(), {"example": head}, {"example": PoolSettings()})
+    found = stored_for(*given, commit)["example"]
+    assert [run.run_id for run in found.head] == ["first attempt"]
+    assert [run.run_id for run in found.base] == ["beside", "the same state"]
+    assert stored_for(*given)["example"].base == ()
+
+
+def test_nothing_that_ran_beside_a_head_is_pooled(world: World) -> None:
+    store(world.run(), trial("base"), carried=(trial("beside", side=Side.BASE),))
+    assert world.pooled() == ["base"]
+
+
+def test_at_most_three_earlier_artifacts_are_read(world: World) -> None:
+    store(world.run(), trial("base"))
+    for number in range(6):
+        store(world.own, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
+    before = len(world.github.calls("GET */zip"))
+    assert found_before(world)[0] == ["r3", "r4", "r5"]
+    assert len(world.github.calls("GET */zip")) - before == 1 + MAX_EARLIER

@@ -1,0 +1,172 @@
+"""Stored trials of many runs on GitHub: what fills the pool, what is compared with it, and what never enters it."""
+
+import json
+from pathlib import Path
+
+from tests.scenarios.stage import BAD, GOOD, Done, Stage
+from tests.support.github_server import Artifact
+from zelda_ci.domain.pool import Pool
+from zelda_ci.storage import codec
+
+
+def pool_in(artifact: Artifact) -> Pool:
+    return codec.decode_pool(artifact.files["zelda-pool.json"], "zelda-pool.json")
+
+
+def trials_in(artifact: Artifact) -> int:
+    return len(pool_in(artifact).trials) + len(json.loads(artifact.files["zelda-results.json"])["runs"])
+
+
+def test_pushes_fill_the_pool_and_a_pull_request_is_compared_with_all_of_it(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        assert stage.push(GOOD).code == 0
+        first = stage.tip
+        stage.commit({"NEWS.md": "Nothing that steers.\n"})
+        done = stage.push(GOOD, before=first, run_all="true")
+        assert done.code == 0, done.printed
+        assert [trials_in(artifact) for artifact in stage.stored] == [1, 2]
+        stage.commit({"NEWS.md": "Nothing that steers, again.\n"})
+        done = stage.push(GOOD, before=stage.upstream.git("rev-parse", "HEAD~1"), run_all="true")
+        newest = pool_in(stage.stored[-1])
+        assert trials_in(stage.stored[-1]) == 3
+        assert set(newest.suites) == {"greeting"}
+        assert len({run.fingerprint.outcome for run in newest.trials if run.fingerprint}) == 1
+
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        # The other two are of other code.
+        assert "2 further trials of another platform or other code not compared" in done.printed
+        (body,) = stage.bodies()
+        assert "1 trial from 1 run, newest just stored" in body
+
+
+def candidate_trials(stage: Stage, done: Done) -> int:
+    comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
+    (suite,) = comparison["suites"]
+    count: int = suite["candidate"]["valid"]
+    return count
+
+
+def test_running_again_adds_trials_so_that_chance_turns_nothing_green(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, BAD, run=run)
+        assert done.code == 1, done.printed
+        assert candidate_trials(stage, done) == 1
+
+        run.attempt = 2
+        done = stage.pull_request(pull, GOOD, run=run)
+        assert done.code == 1, done.printed
+        assert candidate_trials(stage, done) == 2
+        assert "1 trial of 1 earlier run of this pull request" in done.printed
+        assert "running again adds trials and replaces none" in done.summary
+
+        # A commit that changes no file, and a third draw.
+        stage.push_to(pull)
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 1, done.printed
+        assert candidate_trials(stage, done) == 3
+        assert "2 trials of 2 earlier runs of this pull request" in done.printed
+
+        # Another rule is another state, which has trials of its own.
+        stage.push_to(pull, {".claude/rules/greet.md": "Say hello, always.\n"})
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 0, done.printed
+        assert candidate_trials(stage, done) == 1
+        assert "earlier run" not in done.printed
+
+
+def test_without_a_baseline_a_second_run_does_not_hide_the_first_either(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        assert stage.pull_request(pull, BAD, comment="off").code == 1
+        done = stage.pull_request(pull, GOOD, comment="off")
+        assert done.code == 1, done.printed
+        assert "1 trial of 1 earlier run" in done.printed
+
+
+def test_trials_of_other_pull_requests_workflows_and_forks_are_not_added(tmp_path: Path) -> None:
+    """Each of them would be one more good trial of the very same files."""
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        assert stage.pull_request(pull, GOOD).code == 0
+        honest = stage.stored[-1]
+        content, pool = honest.files["zelda-results.json"], honest.files["zelda-pool.json"]
+        own = {"content": content, "pool": pool}
+        stage.of_fork(pull, **own, told={"pullRequest": 8})
+        stage.of_fork(pull, **own, workflow="other.yml")
+        stage.of_fork(pull, **own, branch="elsewhere")
+        stage.of_fork(pull, **own, event="push")
+        stage.of_fork(pull, **own, head_repository=stage.fork)
+        stage.of_fork(pull, **own, told={"runId": 1})
+        stage.of_fork(pull, **own, told={"headSha": stage.tip})
+        stage.of_fork(pull, **own, expired=True)
+        stage.github.repository.artifacts.remove(honest)
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 0, done.printed
+        assert "earlier run" not in done.printed
+
+        stage.of_fork(pull, **own, head_repository=None)
+        assert "2 trials of 2 earlier runs" in stage.pull_request(pull, GOOD).printed
+
+
+SHOUT = """\
+prompt: Shout.
+metrics: { requirementFulfillment: false, toolUsage: false }
+testCommand: test -f greeting.txt
+"""
+
+
+def test_a_push_runs_what_is_new_to_the_pool_and_nothing_else(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.push(GOOD)
+        first = stage.tip
+        stage.commit({"src/main.py": "print()\n"})
+        # No reply is scripted: any session would fail.
+        done = stage.push((), before=first)
+        assert done.code == 0, done.printed
+        assert done.outputs["verdict"] == "passed"
+        assert "Not run, since trials of the same files and settings are stored" in done.summary
+        assert "greeting (1 stored trial)" in done.summary
+        stored = stage.stored[-1]
+        assert json.loads(stored.files["zelda-ci.json"])["complete"] is True
+        assert (json.loads(stored.files["zelda-results.json"])["runs"], trials_in(stored)) == ([], 1)
+
+        # A suite that is new runs alone; the other one is still in the pool.
+        second = stage.tip
+        stage.commit({"zelda/test-shout.yaml": SHOUT})
+        done = stage.push(GOOD, before=second)
+        assert done.code == 0, done.printed
+        assert "1 suite" in done.summary
+        stored = stage.stored[-1]
+        assert [run["suite"] for run in json.loads(stored.files["zelda-results.json"])["runs"]] == ["shout"]
+        assert {run.suite for run in pool_in(stored).trials} == {"greeting"}
+        assert set(pool_in(stored).suites) == {"greeting", "shout"}
+
+        # What a pull request breaks is seen, although the last two pushes have not run it.
+        done = stage.pull_request(stage.open_pull(), [*BAD, *GOOD])
+        assert done.code == 1, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
+
+
+def test_a_push_that_changes_steering_runs_and_so_does_one_that_is_asked_to(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.push(GOOD)
+        first = stage.tip
+        assert stage.push(GOOD, before=first, run_all="true").code == 0
+        assert trials_in(stage.stored[-1]) == 2
+        stage.commit({"CLAUDE.md": "Greet everybody.\n"})
+        done = stage.push(GOOD, before=first)
+        assert "Not run" not in done.printed
+        assert len(json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]) == 1
+        # More trials are wanted than there are.
+        for number, script in enumerate(([*GOOD, *GOOD], [])):
+            before = stage.tip
+            stage.commit({"src/main.py": f"print({number})\n"})
+            done = stage.push(script, before=before, trials="2")
+            assert done.code == 0, done.printed
+            assert ("Not run" in done.printed) == (not script)

@@ -1,0 +1,183 @@
+"""Which stored trials are counted together, and which only say what is usual."""
+
+from datetime import datetime, timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from tests.builders import START, result, suite
+from zelda_ci.compare.pool import PoolSplit, Reference, TrialPool, is_same, pool_of, stored_trials, summarize_pool
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.pool import Pool
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.trials import PoolSettings
+from zelda_ci.storage import codec
+
+NOW = START + timedelta(days=1)
+OWN = Fingerprint(outcome="a", platform="Claude 1", tree="t")
+DEFAULTS = PoolSettings()
+
+
+def trial(name: str, at: datetime = START, fingerprint: Fingerprint | None = OWN, **fields: Any) -> RunResult:
+    given = {"batch_id": name, "started_at": at, "finished_at": at, "fingerprint": fingerprint, **fields}
+    return result(name, **given)
+
+
+def pool(*groups: list[RunResult], now: datetime = NOW, **settings: Any) -> TrialPool:
+    return pool_of(groups, lambda _: PoolSettings(**settings), now)
+
+
+def names(runs: tuple[RunResult, ...]) -> list[str]:
+    return [run.run_id for run in runs]
+
+
+def split(
+    trials: TrialPool,
+    reference: Fingerprint | None = OWN,
+    head: Fingerprint | None = OWN,
+    *,
+    exact: bool = True,
+    settings: PoolSettings = DEFAULTS,
+) -> PoolSplit:
+    base = Reference(reference, exact) if reference else None
+    return trials.split("example", base, head, settings)
+
+
+def test_trials_of_several_sources_count_once_each_and_their_order_says_nothing() -> None:
+    runs = [trial(f"r{number}", START + timedelta(minutes=number)) for number in range(4)]
+    groups = [[runs[0], runs[1]], [runs[1], runs[2]], [runs[3], runs[0]]]
+    assert names(pool(*groups).trials) == ["r3", "r2", "r1", "r0"]
+    for order in permutations(groups):
+        assert pool(*order).trials == pool(runs).trials
+
+
+def test_runs_of_two_machines_may_have_the_same_name() -> None:
+    assert len(pool([trial("r"), trial("r", batch_id="other")]).trials) == 2
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        trial("failed", status=SessionStatus.FAILED),
+        trial("interrupted", status=SessionStatus.INTERRUPTED),
+        trial("old", NOW - timedelta(days=14, seconds=1)),
+        trial("future", NOW + timedelta(minutes=6)),
+        trial("without", fingerprint=None),
+    ],
+    ids=lambda run: run.run_id,
+)
+def test_what_says_nothing_is_too_old_or_comes_from_the_future_is_no_trial(refused: RunResult) -> None:
+    assert names(pool([trial("good"), refused]).trials) == ["good"]
+
+
+def test_sessions_that_ended_at_a_limit_of_their_suite_count() -> None:
+    assert pool([trial("limit", status=SessionStatus.MAX_TURNS)]).trials
+
+
+def test_the_newest_are_kept_whatever_they_show() -> None:
+    runs = [trial(f"r{number}", START + timedelta(minutes=number)) for number in range(9)]
+    other = trial("other", fingerprint=OWN.replace(outcome="b"))
+    kept = pool([*runs, other], max_trials=3)
+    assert names(kept.of("example", "a")) == ["r8", "r7", "r6"]
+    assert names(kept.of("example", "b")) == ["other"]
+    assert pool(runs, max_trials=0).trials == ()
+    assert names(pool([trial("r", NOW - timedelta(days=3))], max_age_days=3).trials) == ["r"]
+
+
+def test_trials_of_another_outcome_fingerprint_or_suite_are_never_counted() -> None:
+    trials = pool([trial("other", fingerprint=OWN.replace(outcome="b")), trial("suite", suite="another")])
+    assert split(trials) == PoolSplit()
+    assert split(pool([trial("r")]), None) == PoolSplit()
+
+
+@pytest.mark.parametrize(
+    ("own", "head", "exact", "used"),
+    [
+        # The same code and platform on both sides.
+        ("t", "t", True, "test"),
+        # The pull request changes code, too: the base's own trials are what it is compared with.
+        ("t", "new", True, "test"),
+        # Trials of the head's code with the base's steering: only steering differs.
+        ("new", "new", True, "test"),
+        ("else", "new", True, "hint"),
+        # The base's own state is not known, but that of a commit before it.
+        ("t", "new", False, "hint"),
+        ("t", "t", False, "test"),
+    ],
+)
+def test_trials_of_other_code_only_say_what_is_usual(own: str, head: str, exact: bool, used: str) -> None:  # noqa: FBT001
+    runs = split(pool([trial("r", fingerprint=OWN.replace(tree=own))]), head=OWN.replace(tree=head), exact=exact)
+    assert (names(runs.test), names(runs.hints)) == ((["r"], []) if used == "test" else ([], ["r"]))
+
+
+def test_a_suite_for_which_code_does_not_matter_takes_trials_of_any() -> None:
+    trials = pool([trial("r", fingerprint=OWN.replace(tree="else"))])
+    assert names(split(trials, settings=PoolSettings(any_code=True)).test) == ["r"]
+    assert names(split(trials).hints) == ["r"]
+
+
+def test_trials_of_another_platform_only_say_what_is_usual_whatever_the_suite_says() -> None:
+    trials = pool([trial("r")])
+    for head in (OWN.replace(platform="Claude 2"), None):
+        runs = split(trials, head=head, settings=PoolSettings(any_code=True))
+        assert (names(runs.test), names(runs.hints)) == ([], ["r"])
+
+
+PARTS = {"agentSdk": "0.2", "system": "debian", "isolationLevel": "full", "models": "m", "cli": "2.1"}
+
+
+@pytest.mark.parametrize("part", ["agentSdk", "system", "isolationLevel"])
+def test_before_a_session_what_is_known_of_the_platform_decides(part: str) -> None:
+    """Models and CLI show only then; the comparison looks again."""
+    stored = OWN.replace(platform="all of it", parts=PARTS)
+    expected = OWN.replace(platform="less", parts={**PARTS, "models": "", "cli": ""})
+    trials = pool([trial("r", fingerprint=stored)])
+    assert names(split(trials, stored, expected).test) == ["r"]
+    assert stored_trials(trials, "example", expected) == 1
+    other = expected.replace(parts={**expected.parts, part: "other"})
+    assert names(split(trials, stored, other).hints) == ["r"]
+    assert stored_trials(trials, "example", other) == 0
+    assert is_same(stored, expected)
+    assert not is_same(stored, other)
+    assert not is_same(stored, expected.replace(tree="else"))
+
+
+def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:
+    changed = OWN.replace(outcome="changed")
+    trials = pool([trial("base"), trial("head", fingerprint=changed), trial("old", fingerprint=OWN.replace(tree="x"))])
+    found = trials.of_laptop("example", OWN, changed, DEFAULTS)
+    assert (names(found.head), names(found.pool), names(found.hints)) == (["head"], ["base"], ["old"])
+    # Without a change nothing counts on both sides.
+    found = trials.of_laptop("example", OWN, OWN, DEFAULTS)
+    assert (names(found.head), names(found.pool), names(found.hints)) == ([], ["base"], ["old"])
+    # Where only code changed, a trial of the head's code is the head's.
+    code = OWN.replace(tree="x")
+    found = trials.of_laptop("example", OWN, code, DEFAULTS)
+    assert (names(found.head), names(found.pool), names(found.hints)) == (["old"], ["base"], [])
+    assert trials.of_laptop("example", None, changed, DEFAULTS).head == found.head[:0] + trials.of("example", "changed")
+
+
+def test_a_summary_says_what_a_pool_rests_on() -> None:
+    runs = [trial(f"r{number}", START + timedelta(hours=number), batch_id=f"b{number // 2}") for number in range(4)]
+    summary = summarize_pool(runs[1:], runs[:1])
+    assert summary
+    assert (summary.trials, summary.per_suite, summary.runs, summary.hints) == (3, 3, 2, 1)
+    assert (summary.oldest_at, summary.newest_at) == (START + timedelta(hours=1), START + timedelta(hours=3))
+    assert summarize_pool([]) is None
+
+
+def test_a_stored_pool_is_read_as_it_was_and_loses_its_oldest_where_it_is_too_large() -> None:
+    runs = tuple(trial(f"r{number}", START + timedelta(minutes=number)) for number in range(4))
+    stored = Pool(suites={"example": OWN}, trials=runs)
+    whole = codec.encode_pool(stored, 1 << 20)
+    assert codec.decode_pool(whole, "zelda-pool.json") == stored.replace(trials=runs[::-1])
+    cut = codec.decode_pool(codec.encode_pool(stored, len(whole) - 1), "zelda-pool.json")
+    assert names(cut.trials) == ["r3", "r2", "r1"]
+    assert cut.suites == stored.suites
+    assert codec.decode_pool(codec.encode_pool(Pool(), 100), "zelda-pool.json") == Pool()
+
+
+def test_settings_of_a_suite_are_its_own() -> None:
+    assert suite(pool={"maxTrials": 3}).pool == PoolSettings(max_trials=3)

@@ -1,0 +1,205 @@
+"""Trials of many runs as one sample: which are counted, which only help to decide when to stop, and in what words.
+
+Everything that decides here is known before a trial is made (fingerprint, time), so that no outcome can choose itself.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from operator import attrgetter
+
+from zelda_ci.compare.sides import INVALID
+from zelda_ci.domain.fingerprint import PLATFORM, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.pool import PoolSummary
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import PoolSettings
+
+# Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
+CLOCK_DIFFERENCE = timedelta(minutes=5)
+
+Key = tuple[str, str]
+_by_age = attrgetter("finished_at", "run_id")
+
+SettingsOf = Callable[[str], PoolSettings]
+
+
+@dataclass(frozen=True)
+class PoolSplit:
+    """The stored trials of a suite, newest first."""
+
+    test: tuple[RunResult, ...] = ()
+    """May be compared with those of the head."""
+    hints: tuple[RunResult, ...] = ()
+    """Of another platform or other code: they only say what is usual."""
+
+
+@dataclass(frozen=True)
+class StoredTrials:
+    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
+
+    head: tuple[RunResult, ...] = ()
+    """Of the head itself, by earlier runs: they add up."""
+    base: tuple[RunResult, ...] = ()
+    """Of the base commit, by the same runs: they were made beside those of the head."""
+    pool: tuple[RunResult, ...] = ()
+    """Of the base, and may be compared."""
+    hints: tuple[RunResult, ...] = ()
+    """Of the base, and only say what is usual."""
+
+    @property
+    def all(self) -> tuple[RunResult, ...]:
+        """Whatever they may be used for."""
+        return (*self.head, *self.base, *self.pool, *self.hints)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The base's state of a suite."""
+
+    fingerprint: Fingerprint
+    is_exact: bool = True
+    """Whether it is that of the very commit, and not of one before it."""
+
+
+@dataclass(frozen=True)
+class TrialPool:
+    """Trials that can be counted, each once, by suite and outcome fingerprint, newest first."""
+
+    groups: Mapping[Key, tuple[RunResult, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def trials(self) -> tuple[RunResult, ...]:
+        """All of them, in an order that depends on them alone."""
+        return tuple(run for _, group in sorted(self.groups.items()) for run in group)
+
+    def of(self, suite: str, outcome: str) -> tuple[RunResult, ...]:
+        """Those of a suite in one state."""
+        return self.groups.get((suite, outcome), ())
+
+    def split(
+        self, suite: str, reference: Reference | None, head: Fingerprint | None, settings: PoolSettings
+    ) -> PoolSplit:
+        """The trials of the base, by what they may be used for.
+
+        Args:
+            suite: Its name.
+            reference: The base's state of it; without one nothing is known to be of the base.
+            head: The fingerprint of the head's trials, or before there are any the expected one, of which models and
+                CLI are not known; without it no trial may be compared.
+            settings: The suite's.
+        """
+        if reference is None:
+            return PoolSplit()
+        trials = self.of(suite, reference.fingerprint.outcome)
+        test = tuple(run for run in trials if head and _is_comparable(run, reference, head, settings))
+        counted = {id(run) for run in test}
+        return PoolSplit(test, tuple(run for run in trials if id(run) not in counted))
+
+    def of_laptop(
+        self, suite: str, base: Fingerprint | None, head: Fingerprint, settings: PoolSettings
+    ) -> StoredTrials:
+        """What one developer has stored: trials of both states, told apart by their fingerprints alone.
+
+        Where head and base are the same state, all are the base's: of itself a trial is no evidence.
+        """
+        split = self.split(suite, Reference(base) if base else None, head, settings)
+        is_changed = base is None or (base.outcome, base.tree) != (head.outcome, head.tree)
+        same = (run for run in self.of(suite, head.outcome) if run.fingerprint and is_same(run.fingerprint, head))
+        own = tuple(same) if is_changed else ()
+        taken = {id(run) for run in own}
+        return StoredTrials(
+            head=own,
+            pool=tuple(run for run in split.test if id(run) not in taken),
+            hints=tuple(run for run in split.hints if id(run) not in taken),
+        )
+
+
+def _is_comparable(run: RunResult, reference: Reference, head: Fingerprint, settings: PoolSettings) -> bool:
+    """Whether nothing but the change that is judged lies between a trial and those of the head.
+
+    Its code is the head's, so that only steering differs, or exactly the base's, so that the whole change does.
+    """
+    own = run.fingerprint
+    if own is None or not is_of_platform(own, head):
+        return False
+    base_tree = reference.fingerprint.tree if reference.is_exact else head.tree
+    return settings.any_code or own.tree in {base_tree, head.tree}
+
+
+def pool_of(groups: Iterable[Iterable[RunResult]], settings: SettingsOf, now: datetime) -> TrialPool:
+    """The trials of several sources as one pool, within the limits of age and number.
+
+    A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
+    """
+    limits: dict[str, PoolSettings] = {}
+    found: dict[Key, dict[tuple[str, str], RunResult]] = {}
+    for run in (run for group in groups for run in group):
+        if run.fingerprint is None:
+            continue
+        if (limit := limits.get(run.suite)) is None:
+            limit = limits[run.suite] = settings(run.suite)
+        if is_valid(run) and is_recent(run, limit, now):
+            group = found.setdefault((run.suite, run.fingerprint.outcome), {})
+            group.setdefault((run.batch_id, run.run_id), run)
+    kept = {
+        key: tuple(sorted(group.values(), key=_by_age, reverse=True)[: limits[key[0]].max_trials])
+        for key, group in found.items()
+    }
+    return TrialPool({key: group for key, group in kept.items() if group})
+
+
+def is_valid(run: RunResult) -> bool:
+    """Whether a run says something of the tested files."""
+    return run.fingerprint is not None and run.status not in INVALID
+
+
+def is_recent(run: RunResult, settings: PoolSettings, now: datetime) -> bool:
+    """Whether a run is young enough, and not from the future."""
+    age = now - run.finished_at
+    return -CLOCK_DIFFERENCE <= age <= timedelta(days=settings.max_age_days)
+
+
+# Parts of a platform that are known before a session; the CLI comes with its SDK.
+KNOWN_PLATFORM = ("agentSdk", "system", "isolationLevel")
+
+
+def is_of_platform(own: Fingerprint, head: Fingerprint) -> bool:
+    """Whether a trial was made on the head's platform, as far as that is known."""
+    if head.parts.get("models", head.platform):
+        return own.platform == head.platform
+    return all(own.parts.get(part) == head.parts.get(part) for part in KNOWN_PLATFORM)
+
+
+def is_same(own: Fingerprint, head: Fingerprint) -> bool:
+    """Whether a trial is of the very same state and platform, as far as that is known."""
+    return (own.outcome, own.tree) == (head.outcome, head.tree) and is_of_platform(own, head)
+
+
+def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
+    """Whether a trial of the base was made as one of the head would be: they differ in the project's files alone."""
+    settled = {*own.parts, *head.parts} - {STEERING, SUITE_FILES, *PLATFORM}
+    return is_of_platform(own, head) and all(own.parts.get(part) == head.parts.get(part) for part in settled)
+
+
+def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
+    """How many trials a pool has of a suite as it would run now."""
+    trials = pool.of(suite, expected.outcome)
+    return sum(is_of_platform(run.fingerprint, expected) for run in trials if run.fingerprint)
+
+
+def summarize_pool(trials: Iterable[RunResult], hints: Iterable[RunResult] = ()) -> PoolSummary | None:
+    """What a pool rests on; nothing without trials."""
+    counted, hinted = list(trials), list(hints)
+    shown = counted or hinted
+    if not shown:
+        return None
+    return PoolSummary(
+        trials=len(counted),
+        per_suite=max(Counter(run.suite for run in counted).values(), default=0),
+        runs=len({run.batch_id for run in shown}),
+        newest_at=max(run.finished_at for run in shown),
+        oldest_at=min(run.finished_at for run in shown),
+        hints=len(hinted),
+    )
