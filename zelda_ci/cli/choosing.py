@@ -9,6 +9,7 @@ from zelda_ci.config import discovery
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
 from zelda_ci.domain.history import StoredRun
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError
 from zelda_ci.storage.history import RunHistory
 
@@ -80,6 +81,9 @@ def _passed(history: RunHistory) -> dict[str, bool]:
     """By suite, whether all trials of its newest batch were good."""
     newest: dict[str, list[StoredRun]] = {}
     for run in history.overview().runs:
+        # What ran beside the tested files says nothing of them.
+        if run.side is Side.BASE:
+            continue
         runs = newest.setdefault(run.suite, [])
         if not runs or runs[0].batch_id == run.batch_id:
             runs.append(run)

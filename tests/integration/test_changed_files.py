@@ -1,0 +1,114 @@
+"""What files that steer draw in, and what differs between two commits of a real repository."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.projects import ENVIRON, Project, repository
+from tests.support.steered import head
+from zelda_ci.compare.impact import ChangeSet
+from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace.git import prepare
+
+CODE = {
+    "README.md": "# x\n", "tools/server.py": "", "tools/lib.py": "", "src/run.ts": "", "scripts/gen.sh": "",
+    "Makefile": "", "package.json": "{}", "pyproject.toml": "", "docs/a.md": "@b.md\n", "docs/b.md": "",
+    "pkg/mod/__main__.py": "",
+}  # fmt: skip
+
+
+def changes(project: Project, folder: str = "") -> ChangeSet:
+    base = project.home.parent / "git"
+    base.mkdir(exist_ok=True)
+    git = prepare(base, ENVIRON, Redactor()).within(project.path)
+    return anyio.run(partial(read_changes, git, "HEAD~1", "HEAD", folder))
+
+
+def drawn(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
+    """What is drawn in by files that are there before and after a change of something else."""
+    project = repository(tmp_path, {**CODE, **files})
+    project.write({"README.md": "# y\n"})
+    project.commit()
+    return set(changes(project).felt)
+
+
+def mcp(command: str, *args: str) -> dict[str, str]:
+    listed = ", ".join(f'"{arg}"' for arg in args)
+    return {".mcp.json": f'{{"mcpServers": {{"a": {{"command": "{command}", "args": [{listed}]}}}}}}'}
+
+
+def hook(command: str) -> dict[str, str]:
+    return {".claude/settings.json": f'{{"hooks": {{"Stop": [{{"hooks": [{{"command": "{command}"}}]}}]}}}}'}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (mcp("python", "tools/server.py"), {"tools/server.py", "tools"}),
+        (mcp("python", "-m", "tools.server"), {"tools/server.py", "tools"}),
+        (mcp("python", "-m", "pkg.mod"), {"pkg/mod/__main__.py", "pkg/mod"}),
+        (mcp("npx", "tsx", "${CLAUDE_PROJECT_DIR}/src/run.ts"), {"src/run.ts", "src", "package.json"}),
+        (mcp("sh", "-c", "cd tools && python server.py"), {"tools/server.py", "tools"}),
+        (hook('\\"$CLAUDE_PROJECT_DIR\\"/scripts/gen.sh --all'), {"scripts/gen.sh", "scripts"}),
+        (hook("$(git rev-parse --show-toplevel)/scripts/gen.sh"), {"scripts/gen.sh", "scripts"}),
+        (hook("make lint"), {"Makefile"}),
+        ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
+        ({"tools/CLAUDE.md": "@../docs/b.md"}, {"docs/b.md"}),
+        ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
+        ({".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")}, {"scripts/gen.sh"}),
+        ({".claude/commands/x.md": head("Run `python tools/server.py`.\n")}, {"tools/server.py"}),
+        ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, set()),
+        ({".claude/agents/x.md": head(name="x", skills="deploy")}, {".claude/skills/deploy"}),
+        ({".claude/settings.json": '{"agent": "x"}'}, {".claude/agents"}),
+        ({".claude/settings.json": "{broken"}, set()),
+    ],
+)
+def test_what_files_that_steer_draw_in(tmp_path: Path, files: Mapping[str, str], expected: set[str]) -> None:
+    assert drawn(tmp_path, files) == expected
+
+
+def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "shared/skills/x/SKILL.md": "x\n", "CLAUDE.md": "@style/b.md\n"})
+    (project.path / ".claude").mkdir()
+    (project.path / ".claude/skills").symlink_to("../shared/skills")
+    (project.path / "style").symlink_to("docs")
+    project.commit()
+    project.write({"shared/skills/x/SKILL.md": "y\n"})
+    project.commit()
+    found = changes(project)
+    assert set(found.felt) == {"shared/skills", "docs/b.md"}
+    assert [change.path for change in found.files] == ["shared/skills/x/SKILL.md"]
+
+
+def test_heads_hold_the_first_line_where_it_is_the_description(tmp_path: Path) -> None:
+    skill = ".claude/skills/x/SKILL.md"
+    project = repository(tmp_path, {skill: "First.\nMore.\n"})
+    project.write({skill: "Other.\nMore.\n"})
+    project.commit()
+    (change,) = changes(project).files
+    assert change.before
+    assert change.after
+    assert change.before.head != change.after.head
+    project.write({skill: "Other.\nLess.\n"})
+    project.commit()
+    (change,) = changes(project).files
+    assert change.before
+    assert change.after
+    assert change.before.head == change.after.head
+
+
+@pytest.mark.parametrize("content", [b"\0binary", b"x" * 300_000])
+def test_what_cannot_be_read_is_not_known(tmp_path: Path, content: bytes) -> None:
+    project = repository(tmp_path, {".claude/skills/x/SKILL.md": "x\n"})
+    project.write({".claude/skills/x/SKILL.md": content})
+    project.commit()
+    assert changes(project).problem == ".claude/skills/x/SKILL.md could not be read"
+
+
+def test_a_commit_that_is_not_there_is_not_known(tmp_path: Path) -> None:
+    project = repository(tmp_path, CODE)
+    assert changes(project).problem == "what changed since HEAD~1 could not be read"

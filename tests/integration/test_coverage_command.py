@@ -1,0 +1,104 @@
+"""`zelda coverage`: units and suites over stored trials, for people and for programs."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import jsonschema
+
+from tests.builders import START, result, safe, suite
+from tests.support.command import zelda
+from tests.support.projects import Project, repository
+from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import Unit, UnitUse
+from zelda_ci.storage import codec
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+
+
+def use(kind: ItemKind, name: str, path: str = "", **how: bool) -> UnitUse:
+    return UnitUse(unit=Unit(kind=kind, name=safe(name), path=safe(path or name)), **how)
+
+
+def trial(name: str, number: int, *uses: UnitUse, known: bool = True) -> RunResult:
+    run_id = f"{name}-2026-02-13T14-30-{number:02}"
+    always = (
+        use(ItemKind.MEMORY, "CLAUDE.md", loaded=True),
+        use(ItemKind.SKILL, "idle", ".claude/skills/idle/SKILL.md", loaded=True),
+    )
+    return result(
+        run_id,
+        suite=name,
+        trial=number,
+        config=suite(name),
+        started_at=START + timedelta(seconds=number),
+        steering=(*always, *uses) if known else None,
+    )
+
+
+def stored(tmp_path: Path) -> Project:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Do.\n"})
+    deploy = ".claude/skills/deploy/SKILL.md"
+    trials = [
+        trial("a", 1, use(ItemKind.SKILL, "deploy", deploy, loaded=True, used=True)),
+        trial("a", 2, use(ItemKind.SKILL, "deploy", deploy, loaded=True, missed=True)),
+        trial("b", 3, use(ItemKind.SKILL, "deploy", deploy, loaded=True)),
+        trial("old", 4, known=False),
+    ]
+    for run in trials:
+        folder = project.results / "runs" / run.run_id
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_bytes(codec.encode_result(run))
+    return project
+
+
+def test_the_table_has_what_nobody_touches_first(tmp_path: Path) -> None:
+    done = zelda(stored(tmp_path), "coverage", COLUMNS="100")
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["Unit", "Kind", "a", "(2)", "b", "(1)"]
+    assert [line[0] for line in lines[1:]] == ["idle", "CLAUDE.md", "deploy"]
+    assert lines[3] == ["deploy", "skill", "used", "1,", "missed", "1", "loaded"]
+    assert "No suite touches 1 unit" in done.stderr
+    assert "Suites that use nothing of it: b." in done.stderr
+    assert "Nothing is known of old" in done.stderr
+
+
+def test_programs_get_json_by_its_schema(tmp_path: Path) -> None:
+    done = zelda(stored(tmp_path), "coverage", "--json", "--suite", "a")
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    jsonschema.validate(tree, json.loads((SCHEMAS / "zelda.coverage.schema.json").read_text()))
+    assert [it["suite"] for it in tree["suites"]] == ["a"]
+    (deploy,) = [it for it in tree["units"] if it["unit"]["name"] == "deploy"]
+    assert deploy["suites"] == [{"suite": "a", "loaded": 2, "used": 1, "missed": 1, "broken": 0}]
+    assert [it["touched"] for it in tree["units"]] == [False, True, True]
+
+
+def test_an_artifact_is_read_from_its_folder(tmp_path: Path) -> None:
+    project = stored(tmp_path)
+    runs = [trial("ci", 1)]
+    batch = {"schemaVersion": 1, "batchId": "x", "startedAt": START.isoformat(), "finishedAt": START.isoformat()}
+    folder = project.path / "artifact"
+    folder.mkdir()
+    batch["runs"] = [json.loads(codec.encode_result(run)) for run in runs]
+    (folder / "zelda-results.json").write_text(json.dumps(batch))
+    done = zelda(project, "coverage", "artifact")
+    assert "ci (1)" in done.stdout, done.stderr
+    done = zelda(project, "coverage", "zelda")
+    assert done.returncode == 2
+    assert "zelda holds no zelda-results.json" in done.stderr
+
+
+def test_a_narrow_terminal_and_many_suites_have_room(tmp_path: Path) -> None:
+    project = stored(tmp_path)
+    for number in range(10):
+        run = trial(f"more-{number}", 10 + number, use(ItemKind.AGENT, "critic", loaded=True, used=True))
+        folder = project.results / "runs" / run.run_id
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_bytes(codec.encode_result(run))
+    done = zelda(project, "coverage")
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("critic")]
+    assert line.split(maxsplit=2)[2].startswith("more-0 used 1; more-1 used 1;")
+    assert line.endswith("4 more")

@@ -1,0 +1,282 @@
+"""Of many mutations of a sample project that a full run catches, selection misses none.
+
+What a session feels is played by a model of Claude Code that shares no line with selection: it takes a tree of files
+and says which texts reach the session of a suite. A full run catches a mutation if these texts differ for any of its
+trials. Selection sees what it sees in earnest: stored trials, made from transcripts by the product's own code, and two
+commits in a real repository.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import anyio
+import pytest
+
+from tests.builders import START, records, result, safe, suite, transcript
+from tests.support.projects import ENVIRON, Project, repository
+from tests.support.steered import head, scanned
+from zelda_ci.compare.impact import ProjectFiles, SuiteChoice, SuiteEvidence, choose
+from zelda_ci.domain.details import ToolUsageDetails
+from zelda_ci.domain.manifest import resolve_loaded
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import Started
+from zelda_ci.domain.steering import felt_by
+from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.workspace.git import prepare
+
+Tree = dict[str, str]
+
+SKILLS = ("deploy", "release", "review", "migrate", "money")
+AGENTS, PACKAGES = ("critic", "tester"), ("api", "web", "lib")
+HOOKS = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "bash scripts/check.sh"}]}]}}'
+PROJECT_FILES = ProjectFiles("", "zelda.config.yaml", "zelda")
+
+
+def sample() -> Tree:
+    """Rules, nested memory, skills with references and scripts, sub-agents, a server, hooks, and code."""
+    tree = {
+        "README.md": "# Sample\n",
+        "CLAUDE.md": "Be kind.\n@docs/style.md\n",
+        "docs/style.md": "Short lines.\n@deep.md\n",
+        "docs/deep.md": "And few.\n",
+        "docs/notes.md": "Nobody imports these.\n",
+        ".mcp.json": '{"mcpServers": {"db": {"command": "python", "args": ["tools/server.py"]}}}',
+        "tools/server.py": "import helper\n",
+        "tools/helper.py": "pass\n",
+        "scripts/check.sh": "true\n",
+        "scripts/release.py": "pass\n",
+        ".claude/settings.json": HOOKS,
+        ".claude/rules/always.md": "Always.\n",
+        ".claude/rules/python.md": head("Types.\n", paths="['*.py']"),
+        ".claude/rules/web.md": head("No tables.\n", paths="['web/**']"),
+        ".claude/output-styles/terse.md": head("Terse.\n", name="terse"),
+    }
+    for name in SKILLS:
+        tree[f".claude/skills/{name}/SKILL.md"] = head(f"How to {name}.\n", description=f"To {name}.")
+        tree[f".claude/skills/{name}/reference.md"] = f"More on {name}.\n"
+    tree[".claude/skills/release/SKILL.md"] += "Run `python scripts/release.py`.\n"
+    for name in AGENTS:
+        tree[f".claude/agents/{name}.md"] = head(f"You are a {name}.\n", name=name, description=f"A {name}.")
+    tree[".claude/agents/critic.md"] = head(
+        "You are strict.\n", name="critic", description="A critic.", skills="review"
+    )
+    for package in PACKAGES:
+        tree[f"{package}/CLAUDE.md"] = f"In {package}, be careful. @rules.txt\n"
+        tree[f"{package}/rules.txt"] = f"Rules of {package}.\n"
+        tree[f"{package}/main.{'ts' if package == 'web' else 'py'}"] = "code\n"
+        tree[f"{package}/.claude/skills/{package}-only/SKILL.md"] = head(f"Only {package}.\n", description="Near.")
+    return tree
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What sessions of a suite do: some of it in each, the rest in some."""
+
+    name: str
+    skills: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    server: bool = False
+
+
+HABITS = (
+    Habit("ship", skills=("deploy", "release"), reads=("api/main.py",)),
+    Habit("check", agents=("critic",), reads=("lib/main.py",), server=True),
+    Habit("page", skills=("money",), reads=("web/main.ts",)),
+    Habit("talk"),
+    Habit("move", skills=("migrate",), agents=("tester",), commands=("cat api/main.py",)),
+    Habit("look", commands=("cat .claude/skills/review/reference.md", "git log")),
+)
+
+
+def imported(tree: Tree, file: str, depth: int = 4) -> Iterator[str]:
+    """A file's text, and those of the files that it imports."""
+    yield tree.get(file, "")
+    for name in re.findall(r"(?:^|\s)@(\S+)", tree.get(file, "")) if depth else ():
+        yield from imported(tree, str(PurePosixPath(file).parent / name), depth - 1)
+
+
+def parts(text: str) -> tuple[str, str]:
+    """Front matter and body."""
+    match = re.match(r"---\n(.*?)---\n(.*)", text, re.DOTALL)
+    return (match[1], match[2]) if match else ("", text)
+
+
+def felt_texts(tree: Tree, habit: Habit, called: frozenset[str], touched: tuple[str, ...]) -> frozenset[str]:
+    """Every text that reaches a session, labelled by where it comes from."""
+    felt = {*always(tree), *waiting(tree, touched)}
+    for name in called & set(SKILLS):
+        felt |= {f"{name}\n{tree.get(f'.claude/skills/{name}/{file}', '')}" for file in ("SKILL.md", "reference.md")}
+        if "scripts/release.py" in tree.get(f".claude/skills/{name}/SKILL.md", ""):
+            felt.add(tree.get("scripts/release.py", ""))
+    for name in called & set(AGENTS):
+        text = tree.get(f".claude/agents/{name}.md", "")
+        skills = re.findall(r"^skills: (\S+)", text, re.MULTILINE)
+        felt |= {f"{name}\n{text}", *(f"{it}\n{tree.get(f'.claude/skills/{it}/SKILL.md', '')}" for it in skills)}
+    for command in habit.commands:
+        felt |= {f"read\n{text}" for file, text in tree.items() if file in command and ".claude" in file}
+    return frozenset(felt)
+
+
+def always(tree: Tree) -> Iterator[str]:
+    """What is in every session, and what its hooks and servers run."""
+    yield from (*imported(tree, "CLAUDE.md"), *imported(tree, "AGENTS.md"))
+    for file in (".mcp.json", ".claude/settings.json", "scripts/check.sh", "tools/server.py", "tools/helper.py"):
+        yield tree.get(file, "")
+    for file, text in tree.items():
+        if re.fullmatch(r"\.claude/skills/[^/]+/SKILL\.md|\.claude/agents/[^/]+\.md", file):
+            yield f"{file}\n{parts(text)[0]}"
+
+
+def waiting(tree: Tree, touched: tuple[str, ...]) -> Iterator[str]:
+    """What comes with a file that a session touches."""
+    for file, text in tree.items():
+        if file.startswith(".claude/rules/"):
+            front, body = parts(text)
+            globs = re.findall(r"'([^']+)'", front)
+            if not globs or any(fits(glob, path) for glob in globs for path in touched):
+                yield f"{file}\n{body}"
+    for package in PACKAGES:
+        if any(file.startswith(f"{package}/") for file in touched):
+            yield from (*imported(tree, f"{package}/CLAUDE.md"), *imported(tree, f"{package}/AGENTS.md"))
+            yield from (text for file, text in tree.items() if file.startswith(f"{package}/.claude/"))
+
+
+def fits(glob: str, path: str) -> bool:
+    """Of the few forms that the sample has."""
+    return path.startswith(glob.removesuffix("**")) if glob.endswith("/**") else path.endswith(glob.removeprefix("*"))
+
+
+def session(tree: Tree, habit: Habit, dice: random.Random) -> tuple[frozenset[str], tuple[str, ...]]:
+    """What one session calls and touches; what it should have called and did not, the judge sees."""
+    del tree
+    called = {name for name in (*habit.skills, *habit.agents) if dice.random() < 0.7}
+    return frozenset(called), habit.reads
+
+
+def stored(root: Path, tree: Tree, habit: Habit, number: int, dice: random.Random) -> RunResult:
+    """A trial as the product stores it."""
+    called, reads = session(tree, habit, dice)
+    steps = [f"Skill {name}" for name in habit.skills if name in called]
+    steps += [f"Agent {name}" for name in habit.agents if name in called]
+    steps += [f"Read /tree/{file}" for file in reads] + [f"Bash {command}" for command in habit.commands]
+    steps += ["mcp__db__ask x"] if habit.server else []
+    manifest = scanned(root, {}).replace(workspace=safe("/tree"))
+    names = {"skills": SKILLS, "agents": AGENTS, "tools": ("mcp__db__ask",)}
+    happened = [
+        record.replace(**{key: tuple(map(safe, value)) for key, value in names.items()})
+        if isinstance(record, Started)
+        else record
+        for record in records(*steps, '"Done."')
+    ]
+    log = transcript(happened)
+    missed = [
+        *({"tool": f"Skill({name})", "reasoning": "so"} for name in habit.skills if name not in called),
+        *({"tool": f"Agent({name})", "reasoning": "so"} for name in habit.agents if name not in called),
+    ]
+    judged = ToolUsageDetails.model_validate({"missed": missed})
+    felt = felt_by(resolve_loaded(manifest, log, safe), log, judged, (), safe)
+    return result(
+        f"{habit.name}-2026-02-13T14-30-{number:02}",
+        suite=habit.name,
+        config=suite(habit.name),
+        started_at=START + timedelta(seconds=number),
+        steering=felt.units,
+        touched=felt.touched,
+    )
+
+
+def mutated(tree: Tree, dice: random.Random) -> tuple[str, Tree]:
+    """Another tree, and what was done."""
+    new, file = dict(tree), dice.choice(sorted(tree))
+    kind = dice.choice(["edit", "edit", "edit", "head", "delete", "rename", "add", "import", "globs"])
+    match kind:
+        case "edit":
+            new[file] += f"Changed {dice.random()}.\n"
+        case "head" if tree[file].startswith("---\n"):
+            new[file] = tree[file].replace("---\n", f"---\nversion: {dice.random()}\n", 1)
+        case "delete":
+            del new[file]
+        case "rename":
+            new[f"{file.removesuffix('.md')}-2.md"] = new.pop(file)
+        case "add":
+            folder = dice.choice(
+                [".claude/rules", ".claude/skills/new", "api", "docs", ".claude/agents", "web/.claude"]
+            )
+            name = {".claude/skills/new": "SKILL.md", "api": "AGENTS.md"}.get(folder, "new.md")
+            new[f"{folder}/{name}"] = head("New.\n", name="new", description="New.")
+        case "import":
+            memory = dice.choice([file for file in tree if file.endswith("CLAUDE.md")])
+            new[memory] += f"@{'../' if '/' in memory else ''}docs/notes.md\n"
+        case "globs":
+            rule = dice.choice([".claude/rules/python.md", ".claude/rules/web.md"])
+            new[rule] = head("Types.\n", paths=f"['{dice.choice(['*.ts', '*.rs', 'lib/**'])}']")
+        case _:
+            new[file] += "Changed.\n"
+    return f"{kind} {file}", new
+
+
+class Repository:
+    """The sample project with a commit for each mutation, all on top of the first."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.first = project.git("rev-parse", "HEAD")
+
+    def commit(self, tree: Tree) -> str:
+        self.project.git("checkout", "-q", "--detach", self.first)
+        for file in self.project.git("ls-files").splitlines():
+            if file not in tree:
+                (self.project.path / file).unlink()
+        for file, content in tree.items():
+            path = self.project.path / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        self.project.git("add", "-A")
+        self.project.git("commit", "-q", "--allow-empty", "-m", "Mutate")
+        return self.project.git("rev-parse", "HEAD")
+
+
+def chosen(repo: Repository, base: Path, after: str, trials: Mapping[str, list[RunResult]]) -> tuple[SuiteChoice, ...]:
+    git = prepare(base, ENVIRON, safe).within(repo.project.path)
+    changes = anyio.run(partial(read_changes, git, repo.first, after, ""))
+    known = [
+        SuiteEvidence(suite(habit.name), frozenset({f"zelda/test-{habit.name}.yaml"}), tuple(trials[habit.name]))
+        for habit in HABITS
+    ]
+    return choose(changes, known, PROJECT_FILES)
+
+
+@pytest.mark.parametrize("seed", [16])
+def test_of_a_hundred_mutations_that_a_full_run_catches_none_is_missed(tmp_path: Path, seed: int) -> None:
+    dice, tree = random.Random(seed), sample()
+    repo = Repository(repository(tmp_path, tree))
+    base = tmp_path / "git"
+    base.mkdir()
+    scanned(tmp_path, tree)
+    trials = {it.name: [stored(tmp_path, tree, it, n, dice) for n in range(3)] for it in HABITS}
+    caught = ran = spared = 0
+    missed = []
+    while caught < 100:
+        what, other = mutated(tree, dice)
+        catches = set()
+        for habit in HABITS:
+            for _ in range(5):
+                called, touched = session(tree, habit, dice)
+                if felt_texts(tree, habit, called, touched=touched) != felt_texts(
+                    other, habit, called, touched=touched
+                ):
+                    catches.add(habit.name)
+        choices = chosen(repo, base, repo.commit(other), trials)
+        running = {choice.suite for choice in choices if choice.runs}
+        caught, ran, spared = caught + bool(catches), ran + len(running), spared + len(HABITS) - len(running)
+        missed += [(what, name) for name in sorted(catches - running)]
+    assert missed == []
+    # It must not be right by running everything.
+    assert spared > 0.2 * (ran + spared), (ran, spared)

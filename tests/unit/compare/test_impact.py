@@ -1,0 +1,212 @@
+"""Which suites a change can concern."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.builders import START, result, safe, suite
+from zelda_ci.compare.impact import (
+    MAX_CHANGED_FILES,
+    NOTHING,
+    ChangeSet,
+    FileChange,
+    FileText,
+    ProjectFiles,
+    SuiteEvidence,
+    choose,
+    left_out,
+    nothing_changed,
+)
+from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import Unit, UnitUse
+
+PROJECT = ProjectFiles(folder="", config="zelda.config.yaml", test_dir="zelda")
+DEPLOY, CRITIC = ".claude/skills/deploy/SKILL.md", ".claude/agents/critic.md"
+
+
+def trial(number: int = 1, *, touched: tuple[str, ...] | None = ("lib/a.py",), **fields: Any) -> RunResult:
+    """A stored trial that had a skill and a sub-agent; `used`, `missed` are paths."""
+    used, missed = fields.pop("used", ()), fields.pop("missed", ())
+    kinds = {DEPLOY: ItemKind.SKILL, CRITIC: ItemKind.AGENT}
+    uses = tuple(
+        UnitUse(
+            unit=Unit(kind=kind, path=safe(path), name=safe("x")), loaded=True, used=path in used, missed=path in missed
+        )
+        for path, kind in kinds.items()
+    )
+    given = {"steering": uses, "touched": None if touched is None else tuple(map(safe, touched)), **fields}
+    return result(f"example-2026-02-13T14-30-0{number}", started_at=START + timedelta(seconds=number), **given)
+
+
+def evidence(*trials: RunResult, name: str = "example", **settings: Any) -> SuiteEvidence:
+    stored = trials or tuple(trial(number) for number in range(3))
+    return SuiteEvidence(suite(name, **settings), frozenset({f"zelda/test-{name}.yaml"}), stored)
+
+
+SAME = FileText()
+
+
+def changed(path: str, before: FileText | None = SAME, after: FileText | None = SAME) -> ChangeSet:
+    return ChangeSet((FileChange(path, before, after),))
+
+
+def runs(changes: ChangeSet, *suites: SuiteEvidence, **how: Any) -> list[str]:
+    return [it.suite for it in choose(changes, suites or (evidence(),), PROJECT, **how) if it.runs]
+
+
+def rule(*globs: str) -> FileText:
+    return FileText(globs=globs)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "claude.md", ".mcp.json", "lib/.mcp.json",
+        ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/check.sh", ".claude/output-styles/a.md",
+        ".claude/rules/money.md", ".claude/skills/deploy/run.py", ".claude/skills/deploy", ".claude/unknown.md",
+        ".claude/agents/notes.txt", ".claude-plugin/plugin.json", "skills/other/SKILL.md", "zelda.config.yaml",
+        "zelda/fixtures/a.json", "lib/skills/x/SKILL.md",
+    ],
+)  # fmt: skip
+def test_what_every_suite_may_feel_runs_every_suite(path: str) -> None:
+    assert runs(changed(path)) == ["example"]
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "lib/a.py", "docs/CLAUDE-notes.md", "zelda/test-gone.yaml", "zeldas/a.py"]
+)
+def test_what_steers_nothing_runs_nothing(path: str) -> None:
+    gone = None if path.endswith(".yaml") else FileText()
+    choices = choose(changed(path, FileText(), gone), [evidence()], PROJECT)
+    assert nothing_changed(choices)
+    assert choices[0].reason == NOTHING
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [trial(1, used={DEPLOY}), trial(2), trial(3)],
+        [trial(1), trial(2, missed={DEPLOY}), trial(3)],
+        [trial(1), trial(2)],
+        [trial(1), trial(2), trial(3, status=SessionStatus.TIMED_OUT)],
+        [trial(1), trial(2), trial(3, status=SessionStatus.FAILED)],
+        [trial(1), trial(2), trial(3, steering=None)],
+        [trial(1), trial(2), trial(3, steering=())],
+        [trial(1), trial(2), trial(3, config=suite(prompt="Do more."))],
+        [trial(1), trial(2), trial(3, config=suite(execution={"model": "claude-opus-5-5"}))],
+    ],
+)
+def test_the_text_of_a_skill_concerns_who_called_or_missed_it_and_who_is_not_known(trials: list[RunResult]) -> None:
+    assert runs(changed(DEPLOY), evidence(*trials)) == ["example"]
+    assert runs(changed(".claude/skills/deploy/steps.md"), evidence(*trials)) == ["example"]
+
+
+def test_others_are_left_out_and_the_sentence_says_why() -> None:
+    other = evidence(*[trial(n, used={DEPLOY}) for n in range(3)], name="other")
+    choices = choose(changed(DEPLOY), [evidence(), other, evidence(name="third")], PROJECT)
+    assert [it.runs for it in choices] == [False, True, False]
+    assert left_out(choices) == ("Not run: example, third: none of 3 trials called the skill deploy or missed it",)
+    assert choices[1].reason == f"{DEPLOY} changed, and a trial called the skill deploy or missed it"
+    assert not nothing_changed(choices)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, FileText()),
+        (FileText(), None),
+        (FileText("a"), FileText("b")),
+        (FileText(kind="other"), FileText()),
+        (FileText(), FileText(kind="link")),
+        (FileText(kind="submodule"), FileText(kind="submodule")),
+    ],
+)
+def test_a_new_gone_or_unreadable_skill_and_another_head_concern_all(
+    before: FileText | None, after: FileText | None
+) -> None:
+    assert runs(changed(DEPLOY, before, after)) == ["example"]
+    assert runs(changed(CRITIC, before, after)) == ["example"]
+
+
+def test_links_and_submodules_concern_all_wherever_they_are() -> None:
+    assert runs(changed("lib/x", FileText(kind="link"), None)) == ["example"]
+    assert runs(changed("vendor/x", FileText(kind="submodule"), FileText(kind="submodule"))) == ["example"]
+    assert runs(changed("lib/logo.png", FileText(kind="other"), FileText(kind="other"))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (changed("api/CLAUDE.md"), False),
+        (changed("lib/CLAUDE.md"), True),
+        (changed("lib/CLAUDE.md", None), True),
+        (changed("api/CLAUDE.md", None), False),
+        (changed("api/CLAUDE.md", FileText(), None), True),
+        (changed("lib/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), True),
+        (changed("api/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), False),
+        (changed(".claude/rules/a.md", rule("*.py"), rule("*.py")), True),
+        (changed(".claude/rules/a.md", rule("*.ts"), rule("*.py")), True),
+        (changed(".claude/rules/a.md", rule("*.py"), rule("*.ts")), True),
+        (changed(".claude/rules/a.md", rule("*.ts"), rule("*.rs")), False),
+        (changed(".claude/rules/a.md", None, rule("*.ts")), False),
+        (changed(".claude/rules/a.md", rule("*.ts"), FileText()), True),
+        (changed(".claude/rules/a.md", rule("*.ts"), None), True),
+    ],
+)
+def test_what_waits_for_files_concerns_who_touched_them(change: ChangeSet, *, expected: bool) -> None:
+    assert bool(runs(change)) is expected
+    assert runs(change, evidence(*[trial(n, touched=None) for n in range(3)])) == ["example"]
+    assert runs(change, evidence(trial(1), trial(2))) == ["example"]
+
+
+def test_a_suite_and_its_prompt_concern_itself() -> None:
+    own = SuiteEvidence(suite("own"), frozenset({"zelda/test-own.yaml", "prompts/own.md"}))
+    assert runs(changed("prompts/own.md"), own, evidence()) == ["own"]
+    assert runs(changed("zelda/test-own.yaml"), own, evidence()) == ["own"]
+    assert runs(changed("zelda/test-own.yaml", None), own, evidence()) == ["own"]
+
+
+def test_configured_paths_concern_the_suites_that_name_them() -> None:
+    own = evidence(name="own", gate={"paths": ["src/api/**", "*.lock"]})
+    assert runs(changed("src/api/x.py"), own, evidence()) == ["own"]
+    assert runs(changed("uv.lock"), own, evidence()) == ["own"]
+    assert runs(changed("src/b.py"), own, evidence()) == []
+
+
+def test_what_steering_files_draw_in_concerns_all() -> None:
+    felt = {"docs/style.md": "imported by CLAUDE.md", "tools": "beside a program that .mcp.json runs"}
+    for path in ("docs/style.md", "tools/deep/server.py"):
+        change = ChangeSet((FileChange(path, FileText(), FileText()),), felt)
+        assert choose(change, [evidence()], PROJECT)[0].runs
+    assert not choose(ChangeSet((FileChange("toolset/a.py", FileText(), FileText()),), felt), [evidence()], PROJECT)[
+        0
+    ].runs
+
+
+def test_in_a_project_further_down_what_lies_above_is_always_there_and_beside_it_waits() -> None:
+    project = ProjectFiles("apps/web", "apps/web/zelda.config.yaml", "apps/web/zelda")
+    suites = [evidence(*[trial(n, touched=("apps/web/a.ts",)) for n in range(3)], gate={"paths": ["src/**"]})]
+
+    def any_runs(path: str) -> bool:
+        return choose(changed(path), suites, project)[0].runs
+
+    assert any_runs("CLAUDE.md")
+    assert any_runs("apps/CLAUDE.md")
+    assert any_runs("apps/web/.claude/settings.json")
+    assert any_runs("apps/web/src/a.ts")
+    assert not any_runs("apps/mobile/CLAUDE.md")
+    assert not any_runs("apps/mobile/.claude/skills/x/SKILL.md")
+    assert not any_runs("apps/mobile/zelda.config.yaml")
+    assert not any_runs("src/a.ts")
+
+
+def test_it_fails_open_and_can_be_overridden() -> None:
+    assert runs(ChangeSet(problem="what changed could not be read")) == ["example"]
+    assert runs(changed("README.md"), run_all="the label zelda-all is set") == ["example"]
+    many = tuple(FileChange(f"lib/{n}.py", FileText(), FileText()) for n in range(MAX_CHANGED_FILES + 1))
+    assert runs(ChangeSet(many)) == ["example"]
+    assert runs(ChangeSet(many[:-1])) == []
+    assert runs(changed(DEPLOY), SuiteEvidence(suite(), frozenset())) == ["example"]

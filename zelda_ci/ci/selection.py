@@ -1,0 +1,116 @@
+"""Which suites a pull request can concern: what it changes, read by git, and what stored trials of the base felt."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from zelda_ci.ci import baseline, publish
+from zelda_ci.ci.base import BaseSource, fetch_files
+from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import path_in
+from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, left_out, may_steer
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.selection import select
+from zelda_ci.domain.run import RunResult
+from zelda_ci.errors import ZeldaError
+from zelda_ci.pipeline.changed_files import read_changes, unknown
+from zelda_ci.pipeline.selecting import evidence, project_files
+from zelda_ci.redact import Redactor
+from zelda_ci.report.markdown import render_nothing_to_run
+from zelda_ci.workspace.git import Git, prepare
+
+
+@dataclass(frozen=True)
+class ChosenSuites:
+    """The suites of a pull request with whether they run, and the baseline that was looked at for that."""
+
+    choices: tuple[SuiteChoice, ...]
+    baseline: BatchBaseline | None
+    """Absent where the changes alone decided."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the suites that run."""
+        return tuple(choice.suite for choice in self.choices if choice.runs)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not run, and why."""
+        return left_out(self.choices)
+
+
+def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites | None:
+    """Which suites run; absent where the event has no base, or all are to run whatever has changed.
+
+    Raises:
+        ZeldaError: A suite that was asked for does not exist, or the baseline that the workflow names cannot be read.
+    """
+    settings, base = case.settings, case.decision.base
+    if base is None or settings.run_all:
+        return None
+    if settings.run_all_label in _labels(case):
+        case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
+        return None
+    suites = select(loaded.suites, settings.suites, ())
+    prefix = loaded.root.resolve().relative_to(source.top).as_posix().removeprefix(".")
+    project = project_files(loaded, prefix)
+    changes = _changes(case, source, base, prefix)
+    choices = choose(changes, evidence(suites, prefix, ()), project)
+    if not any(choice.by_trials for choice in choices):
+        return ChosenSuites(choices, None)
+    stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    trials = stored.trials_of_base
+    # What has changed since the last commit with results counts, too: trials tell of that commit.
+    before = stored.origin.commit or base
+    changes = changes if before == base else _changes(case, source, before, prefix)
+    known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else ())
+    return ChosenSuites(choose(changes, known, project), stored)
+
+
+def _labels(case: CiContext) -> list[str]:
+    labels = path_in(case.settings.event, "pull_request", "labels")
+    names = (label.get("name") for label in labels if isinstance(label, Mapping)) if isinstance(labels, list) else ()
+    return [name for name in names if isinstance(name, str)]
+
+
+def _is_of(trials: Sequence[RunResult], commit: str) -> bool:
+    """Whether trials whose artifact names no commit are of this one."""
+    return all(run.source is not None and run.source.commit == commit for run in trials)
+
+
+def _changes(case: CiContext, source: BaseSource, before: str, prefix: str) -> ChangeSet:
+    """What differs between the state that results are compared with and the checkout; if unknown, everything runs."""
+    redact = Redactor(case.settings.secrets())
+    try:
+        with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
+            return anyio.run(_read, prepare(Path(name), source.environ, redact), before, source, prefix)
+    except ZeldaError as problem:
+        case.log.say(f"What the pull request changes is not known: {problem.message}")
+        return unknown(f"what changed since {before[:7]} is not known")
+
+
+async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> ChangeSet:
+    here = git.within(source.top)
+    if (await here.attempt("rev-parse", "-q", "--verify", f"{before}^{{tree}}")).exit_code == 0:
+        return await read_changes(here, before, "HEAD", prefix)
+    head = (await here("rev-parse", "--verify", "HEAD^{commit}")).decode().strip()
+    objects = (await here("rev-parse", "--path-format=absolute", "--git-path", "objects")).decode().rstrip("\n")
+    fetched = await fetch_files(git, before, source, git.cwd / "fetched", lambda path: may_steer(str(path)))
+    if fetched is None:
+        return unknown(f"{before[:7]}, which results are compared with, could not be fetched")
+    both = fetched.within(fetched.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
+    return await read_changes(both, before, head, prefix)
+
+
+def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
+    """Say that no session runs; the check is green, and nothing is stored that could become a baseline."""
+    case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
+    text = render_nothing_to_run(chosen.notes, case.settings.run_all_label)
+    publish.warn(case.log, publish.summarise(case.settings.context, text))
+    publish.warn(case.log, publish.hand_over(case.settings.context, {"verdict": "skipped"}))
+    publish.replace_comment(case, text)
+    return 0

@@ -1,0 +1,64 @@
+"""`zelda coverage`: which suites felt which of the files that steer Claude Code."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from zelda_ci.cli import completion, options, report
+from zelda_ci.compare.coverage import coverage as covered
+from zelda_ci.config.project import results_folder
+from zelda_ci.domain.run import RunResult
+from zelda_ci.errors import StorageError
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.coverage import coverage_view
+from zelda_ci.report.terminal.pages import print_history
+from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.references import read_results
+
+RESULTS = "zelda-results.json"
+MAX_RUNS = 1_000
+
+
+@click.command(
+    epilog="Examples: `zelda coverage`; `zelda coverage --suite rest-endpoint --json`; `zelda coverage artifact/` for "
+    "an artifact of `zelda ci` that was downloaded."
+)
+@click.argument("source", required=False, metavar="[RESULTS]", type=click.Path(path_type=Path, exists=True))
+@options.project
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.suites,
+    help="Only this suite; may be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_json: bool) -> None:
+    """Show which suites felt which skills, rules, CLAUDE.md files, sub-agents, MCP servers and hooks.
+
+    What no suite ever touches comes first. RESULTS is a file with results, or the folder of an artifact; without it,
+    the newest runs that are stored here are read. No session runs.
+    """
+    runs = _of_source(source) if source else _stored(RunHistory(results_folder(project)), suites)
+    found = covered([run for run in runs if not suites or run.suite in suites])
+    if as_json:
+        report.print_json(found)
+        return
+    console = terminal.open_console(sys.stdout)
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    print_history(console, remarks, coverage_view(found), one_line=terminal.is_plain(console))
+
+
+def _of_source(source: Path) -> tuple[RunResult, ...]:
+    file = source / RESULTS if source.is_dir() else source
+    if not file.is_file():
+        hint = "Give the folder of an artifact of `zelda ci`, or a file that `zelda run --json` printed."
+        raise StorageError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
+    return read_results(file)
+
+
+def _stored(history: RunHistory, suites: tuple[str, ...]) -> list[RunResult]:
+    runs = [run for run in history.overview().runs if not suites or run.suite in suites]
+    return [history.result(run.run_id) for run in runs[:MAX_RUNS]]

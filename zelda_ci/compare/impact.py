@@ -1,0 +1,372 @@
+"""Which suites a change can concern: by the changed files, and by what stored trials of each suite have felt. Pure.
+
+It fails open. A suite is left out only where each changed file is known to leave it untouched: the file steers nothing,
+or it is one that a session feels only by calling or touching something, and enough trials of the suite never did.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from zelda_ci.domain import globs
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import UnitUse
+from zelda_ci.domain.suite import ResolvedSuite
+
+# Of a suite, below which nobody says what it never does: as many as an adaptive plan begins with.
+MIN_TRIALS = 3
+# What GitHub lists of a pull request, and what anybody wants to look at.
+MAX_CHANGED_FILES = 3_000
+
+MEMORY_NAMES = frozenset({"claude.md", "agents.md", "claude.local.md"})
+SKILL_FILE = "SKILL.md"
+CLAUDE = ".claude"
+TEXT_ENDINGS = (".md", ".txt")
+
+
+@dataclass(frozen=True)
+class FileText:
+    """A file on one side of a change, as far as it says when it is loaded."""
+
+    head: str = ""
+    """The front matter of a Markdown file, as it is written."""
+    globs: tuple[str, ...] = ()
+    """Of a rule, the files that it waits for; none where it is always there."""
+    kind: Literal["text", "other", "link", "submodule"] = "text"
+    """`other` is what is too large, no text, or not known."""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that differs; absent on the side that does not have it. A renamed file is two."""
+
+    path: str
+    """From the top of the repository, with forward slashes."""
+    before: FileText | None
+    after: FileText | None
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """What differs between two states of a repository."""
+
+    files: tuple[FileChange, ...] = ()
+    felt: Mapping[str, str] = field(default_factory=dict)
+    """Files and folders that files which steer draw in (import, run, link to), with a few words on how."""
+    problem: str | None = None
+    """Why not every change is known, in words that follow "since"."""
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """Where the project has its files; all paths from the top of the repository."""
+
+    folder: str
+    """In which its sessions begin; empty at the top."""
+    config: str
+    test_dir: str
+
+
+@dataclass(frozen=True)
+class SuiteEvidence:
+    """A suite, and what is known of it."""
+
+    suite: ResolvedSuite
+    files: frozenset[str]
+    """Its own, that of its prompt, and what its commands name; from the top of the repository."""
+    trials: tuple[RunResult, ...] = ()
+    """Stored ones; those that do not count are passed over here."""
+
+
+@dataclass(frozen=True)
+class SuiteChoice:
+    """Whether a suite runs, and why."""
+
+    suite: str
+    runs: bool
+    reason: str
+    """In words that follow "since" or stand alone."""
+    by_trials: bool = False
+    """Whether stored trials decided, or the lack of them."""
+
+
+@dataclass(frozen=True)
+class _Effect:
+    """Whom a changed file concerns."""
+
+    path: str
+    scope: Literal["all", "suites", "unit", "files"]
+    why: str
+    """Of `all`, what it is; else what a suite that is concerned does."""
+    unit: str = ""
+    """Path of the skill, command or sub-agent of which only the text changed."""
+    suites: frozenset[str] = frozenset()
+    touches: Callable[[str], bool] | None = None
+    """Whether touching a file loads it."""
+
+
+NOTHING = "nothing here can change a result"
+
+
+def choose(
+    changes: ChangeSet,
+    suites: Sequence[SuiteEvidence],
+    project: ProjectFiles,
+    *,
+    run_all: str | None = None,
+    min_trials: int = MIN_TRIALS,
+) -> tuple[SuiteChoice, ...]:
+    """Each suite with whether it runs.
+
+    Args:
+        changes: What differs from the state that results are compared with.
+        suites: All that were asked for.
+        project: Where it has its files.
+        run_all: Why everything runs whatever has changed.
+        min_trials: Below which nobody says what a suite never does.
+    """
+    known = run_all or changes.problem
+    if known is None and len(changes.files) > MAX_CHANGED_FILES:
+        known = f"more than {MAX_CHANGED_FILES:,} files changed"
+    if known:
+        return tuple(SuiteChoice(it.suite.name, runs=True, reason=known) for it in suites)
+    effects = [effect for change in changes.files for effect in _effects(change, changes.felt, suites, project)]
+    habits = [_Habits.of(_counted(suite)) for suite in suites]
+    # Once for all suites, which touch the same files: patterns are slow.
+    touched = frozenset().union(*(each.touched for each in habits))
+    loading = {
+        id(effect): frozenset(filter(effect.touches, touched)) for effect in effects if effect.touches is not None
+    }
+    return tuple(
+        _choice(it.suite.name, each, effects, loading, min_trials) for it, each in zip(suites, habits, strict=True)
+    )
+
+
+def nothing_changed(choices: Iterable[SuiteChoice]) -> bool:
+    """Whether no suite is left out for what it never does: nothing that could matter changed at all."""
+    return all(not choice.runs and choice.reason == NOTHING for choice in choices)
+
+
+def left_out(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+    """A sentence for each reason for which suites are not run."""
+    reasons: dict[str, list[str]] = {}
+    for choice in choices:
+        if not choice.runs:
+            reasons.setdefault(choice.reason, []).append(choice.suite)
+    return tuple(f"Not run: {', '.join(names)}: {reason}" for reason, names in reasons.items())
+
+
+def reasons(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+    """A sentence for each reason for which suites run."""
+    groups: dict[str, list[str]] = {}
+    for choice in choices:
+        if choice.runs:
+            groups.setdefault(choice.reason, []).append(choice.suite)
+    return tuple(f"Run: {', '.join(names)}: {reason}" for reason, names in groups.items())
+
+
+def _choice(
+    name: str, habits: "_Habits", effects: Sequence[_Effect], loading: Mapping[int, frozenset[str]], min_trials: int
+) -> SuiteChoice:
+    """Of one suite; `loading` has for an effect the files that load what changed."""
+    certain = (effect for effect in effects if effect.scope == "all" or name in effect.suites)
+    if effect := next(certain, None):
+        return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
+    waiting = [effect for effect in effects if effect.scope in ("unit", "files")]
+    if not waiting:
+        return SuiteChoice(name, runs=False, reason=NOTHING)
+    for effect in waiting:
+        if concerned := _concerned(effect, habits, loading.get(id(effect), frozenset()), min_trials):
+            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {concerned}", by_trials=True)
+    spared = " or ".join(dict.fromkeys(effect.why for effect in waiting))
+    return SuiteChoice(name, runs=False, reason=f"none of {habits.trials} trials {spared}", by_trials=True)
+
+
+def _counted(it: SuiteEvidence) -> list[RunResult]:
+    """Trials that tell what the suite does: whole ones, of the suite as it is."""
+    return [
+        run
+        for run in it.trials
+        if run.status is SessionStatus.COMPLETED
+        and not run.replayed
+        and run.steering is not None
+        and _is_same(run.config, it.suite)
+    ]
+
+
+def _is_same(stored: ResolvedSuite, suite: ResolvedSuite) -> bool:
+    """Whether sessions of the two do the same, as far as settings decide it."""
+    return all(
+        (
+            stored.prompt == suite.prompt,
+            stored.execution.model == suite.execution.model,
+            stored.execution.permission_mode == suite.execution.permission_mode,
+            stored.execution.allowed_tools == suite.execution.allowed_tools,
+            stored.execution.disallowed_tools == suite.execution.disallowed_tools,
+            stored.setup_command == suite.setup_command,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Habits:
+    """What trials of a suite did, taken together."""
+
+    trials: int
+    uses: Mapping[str, Sequence[UnitUse]]
+    """By path of the unit, one for each trial that had it."""
+    tellers: int
+    """Trials that know all files that they touched."""
+    touched: frozenset[str]
+
+    @classmethod
+    def of(cls, trials: Sequence[RunResult]) -> "_Habits":
+        uses: dict[str, list[UnitUse]] = {}
+        for run in trials:
+            for path, use in {use.unit.path: use for use in run.steering or ()}.items():
+                uses.setdefault(path, []).append(use)
+        known = [run.touched for run in trials if run.touched is not None]
+        return cls(len(trials), uses, len(known), frozenset(file for files in known for file in files))
+
+
+def _concerned(effect: _Effect, habits: _Habits, loading: frozenset[str], min_trials: int) -> str | None:
+    """Why a suite feels a change that only those feel who call or touch something."""
+    uses = habits.uses.get(effect.unit or effect.path, ())
+    if effect.scope == "unit":
+        if any(use.used or use.missed or use.broken for use in uses):
+            return f"a trial {effect.why}"
+        return None if len(uses) >= min_trials else _unknown(len(uses))
+    if not loading.isdisjoint(habits.touched):
+        return f"a trial {effect.why}"
+    if any(use.used or use.broken for use in uses):
+        return "a trial read it"
+    return None if habits.tellers >= min_trials else _unknown(habits.tellers)
+
+
+def _unknown(trials: int) -> str:
+    return f"only {trials} of the {MIN_TRIALS} stored trials are there that would tell whether the suite feels it"
+
+
+def _effects(
+    change: FileChange, felt: Mapping[str, str], suites: Sequence[SuiteEvidence], project: ProjectFiles
+) -> Iterator[_Effect]:
+    path = change.path
+    owners = frozenset(it.suite.name for it in suites if path in it.files)
+    chosen = frozenset(it.suite.name for it in suites if _is_meant(path, it.suite, project))
+    if owners:
+        yield _Effect(path, "suites", "the suite itself", suites=owners)
+    elif path == project.config:
+        yield _Effect(path, "all", "the configuration")
+    elif path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
+        yield _Effect(path, "all", "beside the suites")
+    elif drawn_in := _drawn_in(path, felt):
+        yield _Effect(path, "all", drawn_in)
+    elif kind := _no_text(change):
+        yield _Effect(path, "all", kind)
+    elif may_steer(path):
+        yield _steering(change, project)
+    if chosen:
+        yield _Effect(path, "suites", "gate.paths", suites=chosen)
+
+
+def _is_suite_that_is_gone(change: FileChange) -> bool:
+    """A suite that was deleted has nothing to run, and no session could see it."""
+    name = change.path.rpartition("/")[2]
+    return change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
+
+
+def _no_text(change: FileChange) -> str | None:
+    """What nobody can look into; large and binary files count only where they steer by their names."""
+    kinds = {side.kind for side in (change.before, change.after) if side}
+    if "link" in kinds or "submodule" in kinds:
+        return "a link" if "link" in kinds else "a submodule"
+    return "its text is not known" if "other" in kinds and may_steer(change.path) else None
+
+
+def _is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
+    prefix = f"{project.folder}/" if project.folder else ""
+    return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
+
+
+def _drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+    folders = path.split("/")
+    steps = ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
+    return next((felt[step] for step in steps if step in felt), None)
+
+
+def may_steer(path: str) -> bool:
+    """Whether a file's name or place says that it steers, or may steer, Claude Code."""
+    *folders, name = path.split("/")
+    return (
+        name.lower() in MEMORY_NAMES
+        or name in (".mcp.json", SKILL_FILE)
+        or any(folder.lower().startswith(CLAUDE) for folder in (*folders, name))
+    )
+
+
+def _steering(change: FileChange, project: ProjectFiles) -> _Effect:
+    """Of a file that steers by its name or place."""
+    path = change.path
+    *folders, name = path.split("/")
+    home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
+    base, inside = "/".join(home), folders[len(home) + 1 :]
+    if change.after is None or (CLAUDE not in folders and name not in ("CLAUDE.md", "AGENTS.md")):
+        return _Effect(path, "all", _always(name) if change.after else "it is gone")
+    if not _is_above(base, project.folder):
+        return _below(path, base, name, inside)
+    if inside[:1] == ["rules"] and name.endswith(".md"):
+        return _rule(change, base)
+    return _from_the_start(change, "/".join((*home, CLAUDE)), inside)
+
+
+def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> _Effect:
+    """Of a file in the `.claude` folder of the project or above it: of skills, only the text waits for a call."""
+    path, name = change.path, change.path.rpartition("/")[2]
+    if change.before is None or change.after is None or change.before.head != change.after.head:
+        return _Effect(path, "all", _always(name) if change.before else "it is new")
+    match inside:
+        case ["skills", skill, *_] if name.endswith(TEXT_ENDINGS):
+            return _body(path, f"{home}/skills/{skill}/{SKILL_FILE}", f"the skill {skill}")
+        case ["commands" | "agents" as kind, *_] if name.endswith(".md"):
+            word = "command" if kind == "commands" else "sub-agent"
+            return _body(path, path, f"the {word} {name.removesuffix('.md')}")
+        case _:
+            return _Effect(path, "all", _always(name))
+
+
+def _always(name: str) -> str:
+    return "always in context" if name.lower() in MEMORY_NAMES else "every suite may feel it"
+
+
+def _body(path: str, unit: str, name: str) -> _Effect:
+    """Of a text that only those read who call what it belongs to."""
+    return _Effect(path, "unit", f"called {name} or missed it", unit=unit)
+
+
+def _below(path: str, base: str, name: str, inside: Sequence[str]) -> _Effect:
+    """Of a file that waits for files of its folder."""
+    if inside or name in ("CLAUDE.md", "AGENTS.md"):
+        return _Effect(
+            path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
+        )
+    return _Effect(path, "all", "every suite may feel it")
+
+
+def _rule(change: FileChange, base: str) -> _Effect:
+    """Of a rule, which waits for files where it names some."""
+    sides = [side for side in (change.before, change.after) if side]
+    if not all(side.globs for side in sides):
+        return _Effect(change.path, "all", "a rule that is always in context")
+    patterns = [pattern for side in sides for pattern in side.globs]
+    prefix = f"{base}/" if base else ""
+
+    def touches(file: str) -> bool:
+        return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
+
+    return _Effect(change.path, "files", f"touched a file that {change.path} is for", touches=touches)
+
+
+def _is_above(base: str, folder: str) -> bool:
+    """Whether a folder is that of the project, or one above it."""
+    return not base or f"{folder}/".startswith(f"{base}/")
