@@ -309,7 +309,11 @@ REFUSALS = {
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
     "no such isolation": (SUITE, ["run", "--isolation", "perfect"], "--isolation"),
     "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
-    "trials": (SUITE, ["run", "--trials", "1001"], "'--trials': 1001 is not in the range 1<=x<=1000"),
+    "trials": (
+        SUITE,
+        ["run", "--trials", "1001"],
+        "--trials is '1001', which cannot be used: it must be a whole number from 1 to 1000 or",
+    ),
     "thinking": (SUITE, ["run", "--max-thinking-tokens", "5"], "'--max-thinking-tokens': 5 is not in the range 1024"),
     "judge's model": (SUITE, ["rejudge", "latest", "--judge-model", "a b"], "--judge-model is 'a b', which cannot be"),
 }

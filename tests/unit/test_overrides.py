@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.overrides import ROWS, Given, Overrides, apply, read
 
@@ -38,6 +39,20 @@ def test_what_is_given_replaces_what_the_suite_says_and_nothing_else() -> None:
     assert suite.execution.replace(max_cost_usd=None) == SUITE.execution
 
 
+def test_trials_can_be_given_in_every_form_that_the_files_know() -> None:
+    plans = [plan_of(apply(SUITE, read("input", {"trials": text}.get)).trials) for text in PLANS]
+    assert plans == list(PLANS.values())
+    with pytest.raises(ConfigError, match="must be numbers that rise"):
+        apply(SUITE, read("input", {"trials": '{"looks": [6, 3]}'}.get))
+
+
+PLANS: dict[str, TrialPlan | FixedTrials] = {
+    "adaptive": TrialPlan(),
+    "7": FixedTrials(trials=7),
+    '{"first": 2, "looks": [4, 8], "budgetUsd": 5}': TrialPlan(first=2, looks=(4, 8), budget_usd=5),
+}
+
+
 def test_the_judge_is_one_whichever_spelling_the_suite_used() -> None:
     suite = apply(SUITE, Overrides(judge_model=Given("claude-opus-5-5", "option", "--judge-model")))
     assert (suite.judge_model, suite.judge.model) == ("claude-opus-5-5", "claude-opus-5-5")
@@ -54,7 +69,7 @@ def test_the_nearest_way_of_giving_wins_and_each_value_keeps_its_origin() -> Non
     )
 
 
-WHOLE = "be a whole number from 1 to 1000"
+WHOLE = "be a whole number from 1 to 1000 or adaptive or a group of keys"
 ADDRESS = "be an http:// or https:// address without user name, query and fragment"
 KINDS = "be a list of items, each regression or evaluation, or never alone"
 WRONG: list[tuple[str, Given[Any], str]] = [
@@ -145,6 +160,7 @@ import click
 from zelda_ci.cli import options
 from zelda_ci.config.schema import SuiteConfig, editor_schema
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of
 from zelda_ci.overrides import apply, read
 
 suite = ResolvedSuite(name="a", file="a", prompt="a", execution={"maxSteps": 2})

@@ -6,7 +6,7 @@ Commits and files are named by their hashes, and git checks what it fetches: it 
 import base64
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -156,20 +156,46 @@ def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
 async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> Git | None:
     """A repository of our own with the commit, its folders, and those files that matter; absent where nobody has it."""
     await git("init", "-q", "--bare", str(folder))
-    variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
-    variables |= {name: source.environ[name] for name in _PROXIES if name in source.environ}
-    certificates = [source.environ[name] for name in _CERTIFICATES if source.environ.get(name)]
-    variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}
-    git = replace(git.within(folder, **variables), timeout_seconds=FETCH_SECONDS)
-    origin = await git.within(source.top).attempt("config", "--local", "--get", "remote.origin.url")
-    addresses = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
-    # An address for SSH or of another kind is not GitHub's for us.
-    for address in [each for each in addresses if each.startswith(("https://", "http://", "file://"))]:
+    git = networked(git.within(folder), source)
+    for address in await addresses(git.within(source.top), source):
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
             await git("config", *setting)
         if await _fetched(git, "--depth=1", "origin", commit) and await _complete(git, commit, chosen):
             return git
     return None
+
+
+@dataclass(frozen=True)
+class _Wanted(_Chosen):
+    """Files by what somebody says of their paths."""
+
+    wanted: Callable[[PurePosixPath], bool]
+
+    def has(self, path: PurePosixPath) -> bool:
+        return self.wanted(path)
+
+
+async def fetch_files(
+    git: Git, commit: str, source: BaseSource, folder: Path, wanted: Callable[[PurePosixPath], bool]
+) -> Git | None:
+    """A repository of our own with a commit, its folders, and wanted files; absent where nobody has it."""
+    return await _fetch(git, commit, source, _Wanted(frozenset(), frozenset(), wanted), folder)
+
+
+def networked(git: Git, source: BaseSource) -> Git:
+    """Git that may ask servers, with the token for GitHub's own."""
+    variables = {**_credentials(source), "GIT_ALLOW_PROTOCOL": "https:http:file"}
+    variables |= {name: source.environ[name] for name in _PROXIES if name in source.environ}
+    certificates = [source.environ[name] for name in _CERTIFICATES if source.environ.get(name)]
+    variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}
+    return replace(git.within(git.cwd, **variables), timeout_seconds=FETCH_SECONDS)
+
+
+async def addresses(git: Git, source: BaseSource) -> list[str]:
+    """Where the repository may be had; one for SSH or of another kind is not GitHub's for us."""
+    origin = await git.attempt("config", "--local", "--get", "remote.origin.url")
+    places = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
+    return [each for each in dict.fromkeys(places) if each.startswith(("https://", "http://", "file://"))]
 
 
 async def _fetched(git: Git, *what: str, stdin: bytes = b"") -> bool:

@@ -78,7 +78,9 @@ def _option(field: str, name: str, row: Override) -> Callable[[Callable[..., Any
 def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
     """What a value looks like on the command line, as far as click can say it."""
     # A group of names and values has no place on a command line.
-    (alternative,) = (each for each in alternatives_of(schema) if not has_free_names(each))
+    alternative, *others = (each for each in alternatives_of(schema) if not has_free_names(each))
+    if others:
+        return click.STRING
     least, most = alternative.get("minimum"), alternative.get("maximum")
     if words := choices(schema):
         return click.Choice(words)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,16 +13,18 @@ from zelda_ci.app import RunOrder
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
+from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.report import terminal
+from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.model import RunFiles
-from zelda_ci.report.terminal.pages import print_run
+from zelda_ci.report.terminal.pages import print_forecast, print_run
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
@@ -72,6 +74,16 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files, gate))
     sys.stdout.flush()
     return max(batch_outcome(batch).exit_code, gate.exit_code)
+
+
+def foretell(plans: Sequence[tuple[LoadedProject, Forecast]]) -> int:
+    """Print what would run and what it may cost."""
+    console = terminal.open_console(sys.stdout)
+    for loaded, forecast in plans:
+        if len(plans) > 1:
+            click.echo(f"\nProject {os.path.relpath(loaded.root)}")
+        print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
+    return 0
 
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:

@@ -2,45 +2,59 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import click
 from rich.text import Text
 
+from zelda_ci import app
+from zelda_ci.app import RunOrder
 from zelda_ci.cli import debug_log, report
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.compare.impact import left_out, reasons
+from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.outcome import batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Annotation, Log, worst
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.pipeline.comparing import compare_arms
+from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.annotations import annotations
+from zelda_ci.report.builders.arms import arms_table, headline
+from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Cell, Detail, RunFiles, Tone
+from zelda_ci.report.model import Cell, Detail, RunFiles, Section, Tone
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.pages import print_closing
+from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
-from zelda_ci.report.text import json_text, visible
+from zelda_ci.report.text import json_text, sentence, visible
+from zelda_ci.storage.references import Calibrations
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
 PROGRAMS = ("json", "junit")
 MAX_SUITE_BYTES = 1_000_000
+NOTHING_TO_RUN = Cell("nothing to run", Tone.DIM)
 MAX_NAME_LENGTH = 200
+
+OfSuite = TypeVar("OfSuite", RunResult, SuiteArms)
 
 
 @dataclass(frozen=True)
@@ -164,9 +178,33 @@ class RunReport:
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
             yield emit
 
-    def show(self, batch: BatchResult) -> int:
-        """Print what has not been printed yet of the project; the exit code that it means."""
+    def narrowed(
+        self, loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, ref: str | None
+    ) -> Iterator[tuple[LoadedProject, RunOrder]]:
+        """The order without the suites that cannot feel what has changed, each of which is named; none if all are."""
+        if ref is None:
+            yield loaded, order
+            return
+        suites = app.selected(loaded, order, settings)
+        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, working_tree=order.working_tree)
+        for line in (*reasons(choices), *left_out(choices)):
+            click.echo(sentence(line), err=True)
+        chosen = [choice for choice in choices if choice.runs]
+        if chosen:
+            yield loaded, replace(order, names=[choice.suite for choice in chosen], tags=())
+            return
+        self._batches.append((loaded, empty_batch(datetime.now(UTC))))
+
+    def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
+        """Print what has not been printed yet of the project; the exit code that it means.
+
+        Args:
+            batch: What ran.
+            stored: By suite, the trials that count beside it where two commits are compared.
+        """
         self._batches.append((self._loaded, batch))
+        if batch.base and batch.base.commit and not batch.interrupted:
+            return self._show_arms(batch, stored)
         minimums = missed_minimums(batch.runs)
         if self._reporting.printed:
             for reason in gate_sentences(minimums):
@@ -177,6 +215,28 @@ class RunReport:
             self._suites.print_rest(console, batch.runs)
             print_closing(console, report_view(batch, files, minimums), self._reporting.detail)
         code = max(batch_outcome(batch).exit_code, minimums.exit_code)
+        self._code = max(self._code, code)
+        return code
+
+    def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
+        """Print what became worse, and one table of all suites."""
+        compared = compare_arms(batch, stored, Calibrations(self._loaded.results_dir))
+        if self._reporting.printed:
+            for reason in gate_sentences(compared.gate):
+                click.echo(f"gate: {reason}", err=True)
+        else:
+            console = terminal.open_console(sys.stdout)
+            self._suites.print_rest(console, batch.runs)
+            whole = self._reporting.detail is Detail.FULL
+            moved = [suite for suite in compared.comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
+            shown = compared.comparison.replace(suites=tuple(moved))
+            base = batch.base.commit[:12] if batch.base and batch.base.commit else ""
+            view = comparison_view(shown, compared.gate, baseline=base, candidate=batch.batch_id)
+            if moved and self._reporting.detail is not Detail.QUIET:
+                print_comparison(console, replace(view, gate=Section("", ())))
+            print_arms(console, headline(batch, compared.comparison), arms_table(batch, compared.comparison), view.gate)
+        outcome = batch_outcome(batch)
+        code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else compared.gate.exit_code
         self._code = max(self._code, code)
         return code
 
@@ -234,7 +294,7 @@ class RunReport:
         """Of several projects, say what became of each: the last summary speaks of the last alone."""
         if not self._titled:
             return
-        outcomes = [VERDICTS[batch_outcome(batch)] for _, batch in self._batches]
+        outcomes = [VERDICTS[batch_outcome(batch)] if batch.runs else NOTHING_TO_RUN for _, batch in self._batches]
         names = [self._name(loaded.root) for loaded, _ in self._batches]
         cells = [Cell(f"{name} {verdict.text}", verdict.tone) for name, verdict in zip(names, outcomes, strict=True)]
         cells += [Cell(f"{name} could not be run", Tone.BAD) for name in self._unusable]
@@ -249,20 +309,24 @@ class RunReport:
         batches = [batch for _, batch in self._batches]
         if self._top is None and len(batches) == 1:
             return batches[0]
-        runs = [self._qualified(run, loaded.root) for loaded, batch in self._batches for run in batch.runs]
+        roots = [(loaded.root, batch) for loaded, batch in self._batches]
+        bases = [batch.base for batch in batches if batch.base]
         return BatchResult(
             batch_id=batches[0].batch_id if batches else "none",
             started_at=self._began,
             finished_at=datetime.now(UTC),
             interrupted=any(batch.interrupted for batch in batches),
             planned=sum(batch.planned or 0 for batch in batches),
-            runs=tuple(runs),
+            runs=tuple(self._qualified(run, root) for root, batch in roots for run in batch.runs),
+            base_runs=tuple(self._qualified(run, root) for root, batch in roots for run in batch.base_runs),
+            arms=tuple(self._qualified(each, root) for root, batch in roots for each in batch.arms),
+            base=bases[0] if bases else None,
             unusable_projects=self._unusable or None,
         )
 
-    def _qualified(self, run: RunResult, root: Path) -> RunResult:
+    def _qualified(self, of_suite: OfSuite, root: Path) -> OfSuite:
         """Suites of different projects may have one name: told apart, by folder."""
-        return run.replace(suite=(PurePosixPath(self._name(root)) / run.suite).as_posix())
+        return of_suite.replace(suite=(PurePosixPath(self._name(root)) / of_suite.suite).as_posix())
 
 
 def _for_programs(kind: str, batch: BatchResult) -> str:

@@ -16,6 +16,8 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
+from zelda_ci.pipeline.invocation import foretell
+from zelda_ci.workspace.base_commit import BaseOrder
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -27,12 +29,29 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @options.project
 @options.selection
+@click.option(
+    "--changed-since",
+    metavar="REF",
+    help="Only suites that may feel what has changed since this branch, tag or commit; the others are named.",
+)
+@click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
     "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
+@click.option(
+    "--against",
+    metavar="REF",
+    help="Run side by side with this commit, branch, tag or HEAD~1, and compare; more trials run where needed.",
+)
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Most that the whole invocation may cost, judges included; what is under way may finish.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would run and what it may cost, from stored trials.")
 @options.overrides("run")
 @options.unsafe
 @options.no_check
@@ -44,10 +63,15 @@ def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
     *,
     project: Path,
+    changed_since: str | None,
+    run_all: bool,
     all_projects: bool,
     jobs: int,
     record: Path | None,
     replay: Path | None,
+    against: str | None,
+    budget_usd: float | None,
+    dry_run: bool,
     unsafe: bool,
     no_check: bool,
     working_tree: bool,
@@ -61,9 +85,9 @@ def run(  # noqa: PLR0913 - its options
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
-    SUITE is the name of a suite, the path of its file or folder, or a pattern such as 'api/*'. Without SUITE, all
-    suites run. Each session works in a private copy of the last commit; --working-tree tests what is not committed,
-    too. Results are stored under .zelda/runs/.
+    SUITE is a suite's name, its file or folder, or a pattern such as 'api/*'; without it, all suites run. Each session
+    works in a copy of the last commit, or with --working-tree of all files. Results are stored under .zelda/runs/.
+    With --against, they run on both commits, side by side, as often as a verdict needs, and are compared.
 
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
@@ -72,36 +96,54 @@ def run(  # noqa: PLR0913 - its options
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
-    order = RunOrder(
-        overrides=overrides,
-        jobs=jobs,
-        record=record,
-        replay=replay,
-        unsafe=unsafe,
-        check=not no_check,
-        working_tree=working_tree,
-    )
+    order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
+    against_ref = BaseOrder(against) if against else None
+    order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
+    orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     several = len(chosen.projects) + len(chosen.unusable) > 1
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=several)
     for root, problem in chosen.unusable.items():
         running.refuse(root, problem)
-    _run_each([(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects], settings, running)
+    since = None if run_all else changed_since
+    if dry_run:
+        return _foretell(orders, settings, running, since)
+    _run_each(orders, settings, running, since)
     return running.finish()
 
 
+def _foretell(
+    orders: Sequence[tuple[LoadedProject, RunOrder]],
+    settings: EnvironmentSettings,
+    running: RunReport,
+    changed_since: str | None,
+) -> int:
+    """What would run, without the suites that cannot feel what has changed, and what it may cost."""
+    plans = []
+    for asked in orders:
+        for loaded, order in running.narrowed(*asked, settings, changed_since):
+            suites = app.ordered(loaded, order, settings)
+            plans.append((loaded, foretell(order, suites, loaded.results_dir)))
+    return report.foretell(plans)
+
+
 def _run_each(
-    orders: Sequence[tuple[LoadedProject, RunOrder]], settings: EnvironmentSettings, running: RunReport
+    orders: Sequence[tuple[LoadedProject, RunOrder]],
+    settings: EnvironmentSettings,
+    running: RunReport,
+    changed_since: str | None,
 ) -> None:
     """One project after the other, and every question before the first."""
     ready = []
     for loaded, order in orders:
         with running.tolerant(loaded.root):
-            report.ask_about_isolation(loaded, order, settings)
-            ready.append((loaded, order))
+            for narrowed in running.narrowed(loaded, order, settings, changed_since):
+                report.ask_about_isolation(*narrowed, settings)
+                ready.append(narrowed)
     for at, (loaded, order) in enumerate(ready, start=1):
         with running.tolerant(loaded.root):
             with running.progress(loaded) as emit:
-                batch = app.run(loaded, order, settings, emit)
-            if running.show(batch) == EXIT_INTERRUPTED:
+                counted = app.with_stored(loaded, order, settings, emit)
+                batch = app.run(loaded, counted, settings, emit)
+            if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
                 running.leave([project.root for project, _ in ready[at:]])
                 return

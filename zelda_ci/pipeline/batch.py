@@ -3,20 +3,25 @@
 import os
 import signal
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import anyio
 import anyio.to_thread
 
+from zelda_ci.domain.arms import BaseSide, Forecast
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
-from zelda_ci.events import BatchStarted, Emit, Warned
+from zelda_ci.events import BatchStarted, Emit, RoundStarted, Warned
 from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.pipeline.arms import Rounds
+from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.run import SuiteRun
-from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.pipeline.tools import Tools
 from zelda_ci.storage.run_folder import InterruptedRun
 from zelda_ci.workspace import folder
 
@@ -104,39 +109,100 @@ def _show_cursor() -> None:
             os.write(stream, b"\x1b[?25h\n")
 
 
-async def run_batch(
-    plan: Sequence[PlannedRun], tools: Tools, emit: Emit, *, jobs: int, interruption: Interruption
-) -> BatchResult:
-    """Run the plan, `jobs` at a time; once an end is asked for, end what runs, keep it, and start nothing more."""
-    started_at = datetime.now(UTC)
-    batch_id = f"{started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
-    runs = [SuiteRun(planned, batch_id, tools, emit) for planned in plan]
-    slots = anyio.CapacityLimiter(jobs)
+@dataclass(frozen=True)
+class BatchOrder:
+    """How an invocation goes."""
 
-    async def take_turn(run: SuiteRun) -> None:
-        async with slots:
-            await run.perform()
+    rounds: Rounds
+    purse: Purse
+    jobs: int
+    forecast: Forecast | None = None
+    base: BaseSide | None = None
 
-    expected = tuple(tools.expected_seconds.get(planned.suite.name) for planned in plan)
-    emit(BatchStarted(tuple(planned.label for planned in plan), jobs, tools.isolation, expected))
-    async with anyio.create_task_group() as group:
-        group.start_soon(_hurry, interruption.urgent, runs)
+
+class Batch:
+    """The runs of one invocation, `jobs` at a time; once an end is asked for, what runs ends and nothing more starts.
+
+    Args:
+        order: How it goes.
+        arms: What the runs of each side work with.
+        emit: Who listens.
+        interruption: Says when to end.
+    """
+
+    def __init__(self, order: BatchOrder, arms: Mapping[Side, Tools], emit: Emit, interruption: Interruption) -> None:
+        self._order, self._arms, self._emit, self._interruption = order, arms, emit, interruption
+        self._started_at = datetime.now(UTC)
+        self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
+        self._runs: list[SuiteRun] = []
+        self._slots = anyio.CapacityLimiter(order.jobs)
+
+    async def run(self) -> BatchResult:
+        """Carry it out, round by round."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(_hurry, self._interruption.urgent, self._runs)
+            while not self._interruption.asked.is_set():
+                runs = self._begin_round()
+                if not runs:
+                    break
+                await self._round(runs)
+            group.cancel_scope.cancel()
+        return self._result()
+
+    def _begin_round(self) -> list[SuiteRun]:
+        first = not self._runs
+        planned = self._order.rounds.next()
+        labels = tuple(each.label for each in planned)
+        expected = tuple(self._arms[each.side].expected_seconds.get(each.suite.name) for each in planned)
+        if first:
+            isolation = self._arms[Side.HEAD].isolation
+            self._emit(BatchStarted(labels, self._order.jobs, isolation, expected, self._order.forecast))
+        elif planned:
+            self._emit(RoundStarted(labels, expected))
+        runs = [SuiteRun(each, self._id, self._arms[each.side], self._emit) for each in planned]
+        self._runs += runs
+        return runs
+
+    async def _round(self, runs: Sequence[SuiteRun]) -> None:
         async with anyio.create_task_group() as turns:
-            turns.start_soon(interruption.cancel, turns.cancel_scope)
+            turns.start_soon(self._interruption.cancel, turns.cancel_scope)
             async with anyio.create_task_group() as under_way:
-                for run in runs if not interruption.asked.is_set() else ():
-                    under_way.start_soon(take_turn, run)
+                for run in runs:
+                    under_way.start_soon(self._take_turn, run)
             turns.cancel_scope.cancel()
-        group.cancel_scope.cancel()
-    finished = tuple(run.result for run in runs if run.result)
-    return BatchResult(
-        batch_id=batch_id,
-        started_at=started_at,
-        finished_at=datetime.now(UTC),
-        interrupted=interruption.asked.is_set(),
-        planned=len(plan),
-        runs=finished,
-    )
+
+    async def _take_turn(self, run: SuiteRun) -> None:
+        async with self._slots:
+            price = self._order.purse.begin(run.planned.suite.name)
+            if price is None:
+                return
+            try:
+                await run.perform()
+            finally:
+                self._order.purse.settle(price, run.result)
+                if run.result:
+                    self._order.rounds.take(run.result)
+
+    def _result(self) -> BatchResult:
+        finished = [run.result for run in self._runs if run.result]
+        return BatchResult(
+            batch_id=self._id,
+            started_at=self._started_at,
+            finished_at=datetime.now(UTC),
+            interrupted=self._interruption.asked.is_set(),
+            planned=sum(run.planned.side is Side.HEAD for run in self._runs),
+            runs=_of_side(finished, Side.HEAD),
+            base_runs=_of_side(finished, Side.BASE),
+            arms=self._order.rounds.ends(),
+            base=self._order.base,
+        )
+
+
+def _of_side(runs: Sequence[RunResult], side: Side) -> tuple[RunResult, ...]:
+    """Suite by suite, whatever the order in which they ran."""
+    places = {suite: place for place, suite in enumerate(dict.fromkeys(run.suite for run in runs))}
+    chosen = [run for run in runs if run.side is side]
+    return tuple(sorted(chosen, key=lambda run: (places[run.suite], run.trial)))
 
 
 async def _hurry(urgent: anyio.Event, runs: Sequence[SuiteRun]) -> None:

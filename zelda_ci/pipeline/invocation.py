@@ -1,55 +1,153 @@
-"""One invocation from its first look at the project to its last run."""
+"""One invocation from its first look at the project to its last result: what is tested, and what it may cost."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.domain.arms import BaseSide, Forecast, TrialPrice
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import Side, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.workspace import SettingFinding, WorkspaceSource
+from zelda_ci.errors import WorkspaceError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.files import locks
-from zelda_ci.pipeline import checking
-from zelda_ci.pipeline.batch import Interruption, recover, run_batch
+from zelda_ci.overrides import Overrides
+from zelda_ci.pipeline import checking, money
+from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
+from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
 from zelda_ci.pipeline.checking import Checker, about_the_tree
+from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.workspace.base_commit import BaseOrder
 
 
-async def invoke(
-    tools: Tools,
-    plan: Sequence[PlannedRun],
-    jobs: int,
-    emit: Emit,
-    preload: threading.Thread,
-    checker: Checker | None,
-) -> BatchResult:
-    """Look at what is tested, clean up, try what the runs need, and run them; signals end it early.
+@dataclass(frozen=True)
+class RunOrder:
+    """What `zelda run` was asked for; without names and tags, every suite."""
 
-    Raises:
-        ZeldaError: No run could go well.
-    """
-    # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
-    # what the event loop imports by itself is no import of ours, and would not wait.
-    preload.start()
-    interruption = Interruption()
-    locks.on_wait.set(lambda sentence: emit(Warned(sentence)))
-    async with anyio.create_task_group() as group:
-        group.start_soon(interruption.heed_signals, emit)
-        group.start_soon(interruption.hasten)
-        await _prepare(tools, interruption, emit)
-        async with tools.proxy, tools.judging.proxy:
-            if checker:
-                await checking.check_first(checker, interruption, emit)
-            batch = await run_batch(plan, tools, emit, jobs=jobs, interruption=interruption)
-        group.cancel_scope.cancel()
-    return batch
+    names: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    overrides: Overrides = field(default_factory=Overrides)
+    jobs: int = 1
+    record: Path | None = None
+    replay: Path | None = None
+    unsafe: bool = False
+    """Whether a run may have no isolation at all."""
+    overruled: Mapping[str, tuple[SettingFinding, ...]] = field(default_factory=dict)
+    """By suite, what a pull request wanted to set, and may not."""
+    is_own_content: bool = False
+    """Whether the project is Zelda's own, so that nobody need accept weak isolation for it."""
+    conclusion_seconds: float = 60
+    """Most that changes and evaluation may take once a run was interrupted."""
+    check: bool = True
+    """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
+    working_tree: bool = False
+    """Whether files that are not committed are tested, too."""
+    against: BaseOrder | None = None
+    """The commit that runs side by side with the tested one."""
+    needs_base: bool = True
+    """Whether nothing runs where that commit cannot be had; otherwise each suite runs as often as without it."""
+    stored: Mapping[str, StoredTrials] = field(default_factory=dict)
+    """By suite, stored trials that count or say what to expect."""
+    budget_usd: float | None = None
+    """For the whole invocation, judges included; above what the suites say."""
 
 
-async def _prepare(tools: Tools, interruption: Interruption, emit: Emit) -> None:
-    """Look at what is tested and clean up after the dead, unless interrupted."""
-    async with anyio.create_task_group() as group:
-        group.start_soon(interruption.cancel, group.cancel_scope)
-        source = await tools.workspaces.inspect()
-        for sentence in about_the_tree(source):
-            emit(Warned(sentence))
-        await recover(tools, emit)
-        group.cancel_scope.cancel()
+def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:
+    """What a run of what was ordered may cost, before anything is started."""
+    known = money.known_prices(results_dir, order.stored)
+    return money.forecast(suites, known, sides=2 if order.against else 0, budget_usd=order.budget_usd)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """What is run, and with what; built by `app`."""
+
+    order: RunOrder
+    suites: Sequence[ResolvedSuite]
+    arms: Mapping[Side, Tools]
+    known_prices: Mapping[str, TrialPrice]
+    """By suite, what a trial costs, as stored ones say."""
+
+    async def run(self, emit: Emit, preload: threading.Thread, checker: Checker | None) -> BatchResult:
+        """From the first look to the last result."""
+        # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
+        # what the event loop imports by itself is no import of ours, and would not wait.
+        preload.start()
+        tools = self.arms[Side.HEAD]
+        interruption = Interruption()
+        locks.on_wait.set(lambda sentence: emit(Warned(sentence)))
+        async with anyio.create_task_group() as group:
+            group.start_soon(interruption.heed_signals, emit)
+            group.start_soon(interruption.hasten)
+            base = await self._prepare(interruption, emit)
+            async with tools.proxy, tools.judging.proxy:
+                if checker:
+                    await checking.check_first(checker, interruption, emit)
+                batch = await Batch(self._order(base, emit), self.arms, emit, interruption).run()
+            group.cancel_scope.cancel()
+        return batch
+
+    async def _prepare(self, interruption: Interruption, emit: Emit) -> BaseSide | None:
+        """Look at what is tested and clean up after the dead, unless interrupted; the base, where one is asked for."""
+        base = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(interruption.cancel, group.cancel_scope)
+            tools = self.arms[Side.HEAD]
+            source = await tools.workspaces.inspect()
+            for sentence in about_the_tree(source):
+                emit(Warned(sentence))
+            base = await self._base(source, emit)
+            await recover(tools, emit)
+            group.cancel_scope.cancel()
+        return base
+
+    async def _base(self, tested: WorkspaceSource, emit: Emit) -> BaseSide | None:
+        wanted, tools = self.order.against, self.arms.get(Side.BASE)
+        if wanted is None or tools is None or not self._runs_beside():
+            return None
+        try:
+            found = await tools.workspaces.inspect()
+        except WorkspaceError as problem:
+            if self.order.needs_base:
+                raise
+            emit(Warned(f"nothing runs side by side with the base: {problem.message}"))
+            return BaseSide(wanted=wanted.ref, problem=tools.redact(problem.message))
+        if found.commit == tested.commit:
+            emit(Warned("the base is the tested commit itself, so both sides are equal"))
+        return BaseSide(wanted=wanted.ref, commit=found.commit)
+
+    def _order(self, base: BaseSide | None, emit: Emit) -> BatchOrder:
+        """How it goes, once it is known whether there is a base."""
+        order, has_base = self.order, bool(base and base.commit)
+        budget = order.budget_usd or money.budget(self.suites)
+        purse = Purse(budget, self.known_prices)
+        rounds: Rounds = FixedRounds(self._plan(), purse)
+        sides = 2 if has_base else int(base is not None and any(each.pool for each in order.stored.values()))
+        if sides:
+            stored, overruled = order.stored, order.overruled
+            rounds = AdaptiveRounds(self.suites, emit, purse, stored, overruled=overruled, has_base=has_base)
+        forecast = money.forecast(self.suites, self.known_prices, sides=sides, budget_usd=budget)
+        return BatchOrder(rounds, purse, order.jobs, None if order.replay else forecast, base)
+
+    def _runs_beside(self) -> bool:
+        """Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones."""
+        return self.order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in self.suites)
+
+    def _plan(self) -> list[PlannedRun]:
+        """What runs where there is no base."""
+        return [
+            PlannedRun(
+                suite,
+                trial,
+                f"{suite.name}-{trial}" if trials_alone(suite.trials) > 1 else suite.name,
+                self.order.overruled.get(suite.name, ()),
+            )
+            for suite in self.suites
+            for trial in range(1, trials_alone(suite.trials) + 1)
+        ]

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.fingerprint import TreeDigests
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
 from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
@@ -25,7 +26,8 @@ from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.pipeline import confinement
-from zelda_ci.pipeline.evaluation import evaluate, judge, protect
+from zelda_ci.pipeline.evaluation import evaluate, judge, protect, what_was_felt
+from zelda_ci.pipeline.fingerprints import fingerprint_of, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.images import IMAGES, ImageFolder
@@ -153,6 +155,8 @@ class SuiteRun:
         self.phase_seconds: dict[str, float] = {}
         self.changes: Changes | None = None
         self.offered: ToolsManifest | None = None
+        self.tree: TreeDigests | None = None
+        self.had: ToolsManifest | None = None
         self.watched: WatchedCheckout | None = None
         self.result: RunResult | None = None
         self._concluding: anyio.CancelScope | None = None
@@ -174,6 +178,7 @@ class SuiteRun:
                 )
                 self.state.update(source=_tested(workspace.source), isolation=confined)
                 await self._look(workspace)
+                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered)
                 self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:
@@ -206,6 +211,8 @@ class SuiteRun:
             batch_id=self.batch_id,
             suite=self.suite.name,
             trial=self.planned.trial,
+            side=self.planned.side,
+            look=self.planned.look,
             status=SessionStatus.INTERRUPTED,
             failure=self._interruption(),
             started_at=now,
@@ -267,8 +274,8 @@ class SuiteRun:
             images = self.state.folder.path / IMAGES
             context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes, images=images)
             if self.state.records:
-                had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
-                context = await protect(replace(context, manifest=had), self.tools, self.state, self.emit)
+                self.had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
+                context = await protect(replace(context, manifest=self.had), self.tools, self.state, self.emit)
                 context = await evaluate(context, self.tools, self.state)
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
@@ -304,10 +311,19 @@ class SuiteRun:
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         self.state.update(phase_seconds=self.phase_seconds)
+        if self.tree:
+            self.state.update(fingerprint=fingerprint_of(self.state.known, self.tree, self.tools.system))
+        self._enter_steering()
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(lambda: self.state.store(self.state.transcript()))
         self.result = result
         self.emit(RunFinished(result))
+
+    def _enter_steering(self) -> None:
+        """What the session felt, so that nobody needs its transcript to know which suites a change may concern."""
+        felt = what_was_felt(self.state.known, self.had, self.state.transcript(), self.tools.redact)
+        if felt:
+            self.state.update(steering=felt.units, touched=felt.touched)
 
     @contextmanager
     def _phase(self, phase: Phase) -> Iterator[None]:

@@ -12,6 +12,7 @@ from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.run import JudgeUsage, Versions
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import CommandPhase, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
@@ -188,6 +189,9 @@ class PlannedRun:
     label: str
     overruled: tuple[SettingFinding, ...] = ()
     """What a pull request wanted to set for it, and may not."""
+    side: Side = Side.HEAD
+    look: int | None = None
+    """Of an adaptive plan."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,8 @@ class Tools:
     """Most that changes and evaluation may take once a run was interrupted."""
     isolation_reasons: tuple[str, ...] = ()
     """Why this machine offers no better isolation, and what would help."""
+    system: str = ""
+    """On what everything runs."""
     isolation: str = ""
     """How the runs are confined, in one line."""
     expected_seconds: Mapping[str, float] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +21,12 @@ from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import removal, untrusted
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
 from zelda_ci.workspace.changes import measured
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.ignored import Stamps
 from zelda_ci.workspace.protection import Protection, protection
 from zelda_ci.workspace.store import Start
 
@@ -111,6 +113,25 @@ class ProtectedFiles:
         if os.geteuid() == 0:
             owner = self.root.lstat()
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """What it takes to measure a run that is under way."""
+
+    folder: WorkspaceFolder
+    start: Start
+    home: Path
+    suite: ResolvedSuite
+    prefix: Path
+    needs: Needs
+    protected: ProtectedFiles | None = None
+    before: Stamps = field(default_factory=dict)
+    """The files of the work tree before the session, where setup made some."""
+    kept: tuple[bytes, ...] = ()
+    """Ignored files of the session that build and tests are to find."""
+    setup_key: str | None = None
+    """Of what setup installs here, where that may come from the cache."""
 
 
 async def restored(protected: ProtectedFiles | None) -> list[str]:

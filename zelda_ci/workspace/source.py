@@ -36,11 +36,18 @@ class Project:
     repository: Repository | None = None
     objects: Path | None = None
     """The repository of Zelda's own that holds the tested commit, where the user's does not."""
+    held: str | None = None
+    """The commit in it that has the tested one's tree, where it could not have the tested one itself."""
 
     @property
     def identity(self) -> Path:
         """What makes two runs share a store: the repository, whichever worktree of it they start from."""
         return self.repository.common_dir if self.repository else self.folder
+
+    @property
+    def checkout(self) -> str | None:
+        """The commit that workspaces check out."""
+        return self.held or self.source.commit
 
     @property
     def prefix(self) -> Path:
@@ -180,7 +187,7 @@ async def check_committed(project: Project, plumbing: Git) -> None:
         return
     place = project.objects
     ask = plumbing.within(place, GIT_DIR=str(place)) if place else plumbing.within(project.folder)
-    outcome = await ask.attempt("rev-parse", "--verify", "-q", f"{project.source.commit}:{project.prefix}/")
+    outcome = await ask.attempt("rev-parse", "--verify", "-q", f"{project.checkout}:{project.prefix}/")
     if outcome.exit_code != 0:
         raise WorkspaceError(
             f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",

@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from zelda_ci.domain.fingerprint import TreeFile
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, removal, untrusted
@@ -214,6 +215,21 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
 async def _submodules(git: Git) -> list[str]:
     entries = (await git("ls-tree", "-r", "-z", "--full-tree", START)).split(b"\0")
     return [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")]
+
+
+async def files_of(lent: Store | None, plumbing: Git) -> list[TreeFile]:
+    """All files of its commit, submodules as one, from a repository that no session can write."""
+    if lent is None:
+        return []
+    git = plumbing.within(lent.folder, GIT_DIR=str(lent.folder))
+    entries = (await git("ls-tree", "-r", "-z", "--full-tree", lent.commit)).split(b"\0")[:-1]
+    return [_tree_file(entry) for entry in entries]
+
+
+def _tree_file(entry: bytes) -> TreeFile:
+    about, _, path = entry.partition(b"\t")
+    mode, _, blob = about.decode().split(" ")
+    return TreeFile(os.fsdecode(path), mode, blob)
 
 
 async def _filters(git: Git) -> list[str]:

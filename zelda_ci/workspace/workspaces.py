@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.fingerprint import TreeDigests, digest_tree, is_steering
 from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
@@ -24,6 +25,7 @@ from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
+    base_commit,
     changes,
     clean_checkout,
     copy,
@@ -37,9 +39,10 @@ from zelda_ci.workspace import (
     store,
     working_tree,
 )
+from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
+from zelda_ci.workspace.clean_checkout import UnderWay
 from zelda_ci.workspace.git import Git, check_launch, explained
-from zelda_ci.workspace.ignored import Stamps
 from zelda_ci.workspace.kept_setup import KeptSetup
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.setup_cache import SetupTree
@@ -56,27 +59,8 @@ SETUPS = "setups"
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
 
-@dataclass(frozen=True)
-class _Open:
-    """What it takes to measure a run that is under way."""
-
-    folder: WorkspaceFolder
-    start: Start
-    home: Path
-    suite: ResolvedSuite
-    prefix: Path
-    needs: Needs
-    protected: clean_checkout.ProtectedFiles | None = None
-    before: Stamps = field(default_factory=dict)
-    """The files of the work tree before the session, where setup made some."""
-    kept: tuple[bytes, ...] = ()
-    """Ignored files of the session that build and tests are to find."""
-    setup_key: str | None = None
-    """Of what setup installs here, where that may come from the cache."""
-
-
 class Workspaces:
-    """The workspaces of one project. All of one invocation test the commit that its first look found."""
+    """The workspaces of one project, in the commit that the first look found; or in a base, where one is given."""
 
     def __init__(  # noqa: PLR0913 - it stands between all of them
         self,
@@ -88,8 +72,10 @@ class Workspaces:
         finder: SuiteFinder | None = None,
         *,
         working_tree: bool = False,
+        base: BaseOrder | None = None,
     ) -> None:
         self._working_tree = working_tree
+        self._commit = base
         self._project = Path(os.path.realpath(project))
         results = self._project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
@@ -99,7 +85,7 @@ class Workspaces:
         self._isolation = isolation or Isolation(levels.probe(environ))
         self._lock = anyio.Lock()
         self._inspected: Project | None = None
-        self._open: dict[Path, _Open] = {}
+        self._open: dict[Path, UnderWay] = {}
 
     @cached_property
     def _base(self) -> Path:
@@ -132,8 +118,10 @@ class Workspaces:
     async def _found(self) -> Project:
         own = self._finder.from_disk if self._finder else ()
         project = await source.inspect(self._project, self._results, self._plumbing, self._environ, own=own)
-        if self._working_tree:
-            home = location.project_folder(self._base, project.identity)
+        home = location.project_folder(self._base, project.identity)
+        if self._commit:
+            project = await base_commit.at(project, self._commit, home, self._plumbing)
+        elif self._working_tree:
             ask = git.for_status(self._plumbing, self._environ)
             project = await working_tree.committed(project, self._results, home, self._plumbing, ask)
         await source.check_committed(project, self._plumbing)
@@ -181,7 +169,7 @@ class Workspaces:
             start.commit, self._plumbing.within(run.git_dir, GIT_DIR=str(run.git_dir)), str(project.prefix)
         )
         key = await self._setup_key(tree, suite, needs, variables)
-        self._open[run.path] = _Open(run, start, home, suite, project.prefix, needs, setup_key=key)
+        self._open[run.path] = UnderWay(run, start, home, suite, project.prefix, needs, setup_key=key)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -225,7 +213,7 @@ class Workspaces:
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        repository, commit = project.repository, project.source.commit
+        repository, commit = project.repository, project.checkout
         if repository is None or commit is None:
             order = copy.CopyOrder(project.folder, self._results, self._finder, suite.commands_see_suites)
             return await copy.make_copy(run, order, self._plumbing)
@@ -236,6 +224,17 @@ class Workspaces:
         everything = store.borrowed(home, store.CheckoutOrder(repository, commit), self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, checkout, lent, whole, self._plumbing)
+
+    async def digests(self, workspace: Workspace, imported: Collection[str] = ()) -> TreeDigests:
+        """The tested tree as it was before anything ran; `imported` files steer the session, too.
+
+        Raises:
+            WorkspaceError: Git could not list it.
+        """
+        start = self._open[workspace.base].start
+        with explained():
+            files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
+        return digest_tree(files, steers=lambda path: is_steering(path) or path in imported, whole=whole)
 
     async def watch(self) -> WatchedCheckout:
         """The state of the developer's own tree and repository, to be compared with a later one."""
@@ -384,5 +383,6 @@ class Workspaces:
                 await store.prune(home)
                 await anyio.to_thread.run_sync(setup_cache.retire, home / SETUPS)
                 await working_tree.prune(home)
+                await base_commit.prune(home)
             await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)

@@ -35,6 +35,6 @@ def test_images_go_where_transcripts_go(tmp_path: Path, *, include_transcripts: 
     case: Any = SimpleNamespace(settings=SimpleNamespace(include_transcripts=include_transcripts), results_dir=tmp_path)
     files: Any = SimpleNamespace(comparison=tmp_path / "absent")
     batch = BatchResult(batch_id="b", started_at=run.started_at, finished_at=run.finished_at, runs=(run,))
-    published = {name for name in members(case, files, batch, ORIGIN) if name.startswith("runs/")}
+    published = {name for name in members(case, files, batch, ORIGIN, {}) if name.startswith("runs/")}
     more = {f"runs/{run.run_id}/transcript.json", f"runs/{run.run_id}/{IMAGE}"} if include_transcripts else set()
     assert published == {f"runs/{run.run_id}/result.json", *more}

@@ -19,9 +19,11 @@ from zelda_ci.report.model import (
     ReportView,
     Row,
     RunView,
+    Section,
     SpreadRow,
     SuiteComparisonView,
     SuiteView,
+    Table,
 )
 from zelda_ci.report.terminal.console import LABEL, TITLE
 from zelda_ci.report.terminal.layout import Page, print_table, write_table
@@ -198,6 +200,28 @@ def print_checks(console: Console, view: CheckView) -> None:
     page.show()
 
 
+def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None:
+    """Print what would run, suite by suite, and the sums."""
+    page = Page(console)
+    print_table(page, table, indent=2)
+    page.blank()
+    for line in lines:
+        page.beside(Text("  "), (Cell(line),))
+    page.show()
+
+
+def print_arms(console: Console, headline: Cell, table: Table, gate: Section) -> None:
+    """Print how two arms ended: the verdict, a row per suite, and what the gate says."""
+    page = Page(console)
+    page.blank()
+    page.beside(Text(" "), (headline,))
+    page.blank()
+    print_table(page, table, indent=4)
+    print_title(page, gate.title)
+    print_rows(page, gate.rows, indent=4)
+    page.show()
+
+
 def print_comparison(console: Console, view: ComparisonView) -> None:
     """Print every suite, the overall numbers, how sure all of it is, and the gate."""
     page = Page(console)
@@ -213,8 +237,9 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
         print_title(page, "All suites")
         print_table(page, view.overall, indent=4)
     for section in (view.certainty, view.gate):
-        print_title(page, section.title)
-        print_rows(page, section.rows, indent=4)
+        if section.rows:
+            print_title(page, section.title)
+            print_rows(page, section.rows, indent=4)
     page.show()
 
 

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.arms import MoreTrials, SuiteDone
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.events import (
     BatchStarted,
@@ -21,15 +22,17 @@ from zelda_ci.events import (
     Event,
     Phase,
     PhaseStarted,
+    RoundStarted,
     RunFinished,
     RunStarted,
     SessionProgressed,
     Warned,
 )
+from zelda_ci.report.builders.arms import more_trials, suite_done
 from zelda_ci.report.model import Cell, Tone
 from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.suites import FinishedSuites, announce, show_finished
+from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, remark, show_finished
 from zelda_ci.report.text import sentence, visible
 
 # Arguments that say best what a tool call is about, the best first.
@@ -99,10 +102,8 @@ class ProgressState:
     def record(self, event: Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
-            case BatchStarted():
-                self.planned, self.jobs = len(event.runs), event.jobs
-                self.expected = dict(zip(event.runs, event.expected_seconds, strict=False))
-                self.waiting = list(self.expected.values())
+            case BatchStarted() | RoundStarted():
+                self._expect(event)
             case Checking():
                 self._check(event.about, now)
             case RunStarted():
@@ -123,6 +124,14 @@ class ProgressState:
                 self.running.pop(event.result.run_id, None)
             case _:
                 pass
+
+    def _expect(self, event: BatchStarted | RoundStarted) -> None:
+        if isinstance(event, BatchStarted):
+            self.jobs = event.jobs
+        self.planned += len(event.runs)
+        expected = dict(zip(event.runs, event.expected_seconds, strict=False))
+        self.expected |= expected
+        self.waiting += expected.values()
 
     def _check(self, about: str | None, now: float) -> None:
         self.running.pop(CHECK, None)
@@ -255,10 +264,12 @@ class LiveProgress:
             # Of a single run the report follows at once.
             case RunFinished() if not alone:
                 announce(Page(self._console), event, label)
-            case BatchStarted() if event.isolation:
-                page = Page(self._console)
-                page.beside(Text("   "), (Cell(sentence(event.isolation), Tone.DIM),))
-                page.show()
+            case BatchStarted():
+                remark(self._console, *beginning(event))
+            case MoreTrials():
+                remark(self._console, Cell(f"{visible(event.suite, 60)}: {more_trials(event)}"))
+            case SuiteDone() if self._suites:
+                self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, label)
             case _:
@@ -340,10 +351,6 @@ class PlainProgress:
             now, label = self._clock(), self._state.subject(event)
             self._state.record(event, now)
             match event:
-                case BatchStarted():
-                    self._say("", Cell(self._state.plan()))
-                    if event.isolation:
-                        self._say("", Cell(sentence(event.isolation), Tone.DIM))
                 case Checking(about=str(about)):
                     self._say(CHECK, Cell(sentence(about)))
                 case PhaseStarted():
@@ -354,7 +361,22 @@ class PlainProgress:
                 case RunFinished() | Warned():
                     announce(self._page(), event, label)
                 case _:
-                    pass
+                    self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        """What was decided: what runs, and why."""
+        match event:
+            case BatchStarted():
+                for line in (Cell(self._state.plan()), *beginning(event)):
+                    self._say("", line)
+            case MoreTrials():
+                self._say(visible(event.suite, 60), Cell(more_trials(event)))
+            case SuiteDone() if self._suites:
+                self._suites.done(self._console, event)
+            case SuiteDone():
+                self._say(visible(event.suite, 60), Cell(suite_done(event)))
+            case _:
+                pass
 
     def _beat(self) -> None:
         """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""

@@ -7,9 +7,12 @@ from typing import Self
 from rich.console import Console
 from rich.text import Text
 
+from zelda_ci.domain.arms import SuiteDone
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.events import Event, RunFinished, RunStarted, Warned
+from zelda_ci.domain.trials import Side, trials_alone
+from zelda_ci.events import BatchStarted, Event, RunFinished, RunStarted, Warned
+from zelda_ci.report.builders.arms import forecast_lines, suite_done
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.builders.summary import suite_view
@@ -44,11 +47,20 @@ class FinishedSuites:
         self._printed: set[str] = set()
 
     def take(self, console: Console, result: RunResult) -> None:
-        """Note a run that is over."""
+        """Note a run that is over; of an adaptive plan, it may not be the last."""
+        if result.side is Side.BASE:
+            return
         runs = self._runs.setdefault(result.suite, [])
         runs.append(result)
-        if len(runs) >= result.config.trials:
+        if result.look is None and len(runs) >= trials_alone(result.config.trials):
             self._print(console, runs)
+
+    def done(self, console: Console, event: SuiteDone) -> None:
+        """Print a suite that gets no further trial, and why."""
+        runs = self._runs.get(event.suite, [])
+        if runs and event.suite not in self._printed:
+            self._print(console, runs)
+        remark(console, Cell(f"{visible(event.suite)}: {suite_done(event)}", Tone.DIM))
 
     def print_rest(self, console: Console, runs: Sequence[RunResult]) -> None:
         """Print suites of which not every trial was carried out."""
@@ -82,6 +94,21 @@ def _line(page: Page, view: SuiteView) -> None:
         page.beside(Text("   "), (Cell(reason, Tone.DIM),))
 
 
+def remark(console: Console, *cells: Cell) -> None:
+    """Print what is said about no single run, a line each."""
+    page = Page(console)
+    for cell in cells:
+        page.beside(Text("   "), (cell,))
+    if cells:
+        page.show()
+
+
+def beginning(event: BatchStarted) -> list[Cell]:
+    """What is said once before anything is spent: how runs are confined, and what they may cost."""
+    costs = [Cell(line) for line in forecast_lines(event.forecast)] if event.forecast else []
+    return [*([Cell(sentence(event.isolation), Tone.DIM)] if event.isolation else []), *costs]
+
+
 def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
     """Print one of them; `label` names the run, and is empty where a warning concerns all."""
     match event:
@@ -106,7 +133,7 @@ def _finished(page: Page, event: RunFinished, label: str) -> None:
 
 def show_finished(suites: FinishedSuites, console: Console, event: RunFinished, label: str) -> None:
     """Print the suite if this was its last trial; of several trials each in a line before."""
-    if event.result.config.trials > 1:
+    if trials_alone(event.result.config.trials) > 1 or event.result.look or event.result.side is Side.BASE:
         announce(Page(console), event, label)
     suites.take(console, event.result)
 
@@ -133,6 +160,8 @@ class QuietProgress:
                 self._labels[event.run_id] = visible(event.label, 60)
             case RunFinished() if self._suites:
                 self._suites.take(self._console, event.result)
+            case SuiteDone() if self._suites and event.reason not in {"asExpected", "regressed", "planEnded"}:
+                self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, self._labels.get(event.run_id or "", ""))
             case _:

@@ -1,0 +1,202 @@
+"""`zelda run --against`: two commits side by side, as often as a verdict needs, within a budget."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import ended, gone, results, started, zelda
+from tests.support.judging import answer, verdict
+from tests.support.projects import Project, repository, wait_until
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, text, tool_call
+
+SUITE = """\
+prompt: Greet.
+acceptanceCriteria: [It greets., It is polite.]
+metrics: {toolUsage: false, efficiency: true}
+"""
+GREETS, SILENT = "Always say hello.\n", "Be brief.\n"
+
+
+def model(request: ApiRequest) -> Reply:
+    """A session that greets where CLAUDE.md asks for it, and a judge who looks whether it did."""
+    body = json.dumps(request.body)
+    if request.answer_tool:
+        greeted = [{"where": "note.txt:2", "quote": "hello"}] if "+hello" in body else []
+        polite = verdict(2, "PASS", [{"where": "note.txt:1", "quote": "please"}])
+        return answer(verdict(1, "PASS" if greeted else "FAIL", greeted), polite)
+    if any(message["role"] == "assistant" for message in request.messages):
+        return text("Done.")
+    word = "hello" if "Always say hello" in body else "nothing"
+    return tool_call("Bash", {"command": f"printf 'please\\n{word}\\n' > note.txt"})
+
+
+def cost_of(run: dict[str, Any]) -> float:
+    models = [*run["api"]["models"].values(), *run["judge"]["models"].values()]
+    return float(sum(model["costUsd"] for model in models))
+
+
+def project_of(tmp_path: Path, base: str, head: str, **files: str) -> Project:
+    project = repository(tmp_path, {"CLAUDE.md": base, "zelda/test-greeting.yaml": SUITE, **files})
+    project.write({"CLAUDE.md": head})
+    project.commit()
+    return project
+
+
+def against(project: Project, *arguments: str, ref: str = "HEAD~1", script: Any = model) -> tuple[int, str, Any]:
+    """Exit code, output and, of a run with --json, the batch; nothing of the developer's has changed."""
+    before = project.fingerprint()
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", "--against", ref, *arguments, api=api.url)
+    assert project.fingerprint() == before
+    assert gone(project)
+    batch = json.loads(done.stdout) if "--json" in arguments else None
+    return done.returncode, done.stdout + done.stderr, batch
+
+
+def test_an_innocent_change_is_done_after_the_first_trials_of_the_head(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n")
+    code, output, batch = against(project, "--json", "--jobs", "3")
+    assert code == 0, output
+    assert [(run["trial"], run["look"], run["side"]) for run in batch["runs"]] == [(n, 1, "head") for n in (1, 2, 3)]
+    assert batch["baseRuns"] == []
+    assert batch["base"] == {"wanted": "HEAD~1", "commit": project.git("rev-parse", "HEAD~1")}
+    assert batch["arms"] == [{"suite": "greeting", "head": 3, "base": 0, "reason": "asExpected", "unpaid": 0}]
+
+
+def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+    code, output, _ = against(project, "--jobs", "4")
+    assert code == 1, output
+    stored = results(project)
+    sides = Counter(run["side"] for run in stored)
+    assert sides["head"] == sides["base"] == 6
+    commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
+    assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
+    assert "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side" in output
+    assert "6 + 6 trials: a regression is proven" in output
+    assert "worse in 1 of 1 suite" in output
+    # Side by side: the base did not wait until the head was through.
+    later = sorted((run for run in stored if run["look"] == 2), key=lambda run: run["startedAt"])
+    assert {run["side"] for run in later[:4]} == {"head", "base"}
+
+
+def test_who_asks_again_goes_on_with_the_trials_that_are_stored(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+    plan = '{"first": 2, "looks": [6]}'
+    code, output, _ = against(project, "--jobs", "4", "--trials", plan, "--budget-usd", "0.004")
+    assert code == 2, output
+    before = Counter(run["side"] for run in results(project))
+    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", plan)
+    assert code == 1, output
+    assert before["head"] + len(batch["runs"]) == 6
+    assert 0 < len(batch["baseRuns"]) <= 6
+    # A third time everything is known, but for trials of the base beside those of the head.
+    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", plan)
+    assert code == 1, output
+    assert batch["runs"] == []
+
+
+def test_the_working_tree_against_the_last_commit(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    project.write({"CLAUDE.md": SILENT})
+    code, output, batch = against(project, "--working-tree", "--json", "--jobs", "4", ref="HEAD")
+    assert code == 1, output
+    head = project.git("rev-parse", "HEAD")
+    assert {run["source"]["parent"] for run in batch["runs"]} == {head}
+    assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
+
+
+def test_suites_and_settings_are_those_of_the_head_on_both_sides(tmp_path: Path) -> None:
+    """A suite that the head adds runs on both, and a prompt that it changes is that of both."""
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-old.yaml": SUITE})
+    project.write({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})
+    project.write({"zelda/test-old.yaml": SUITE.replace("Greet.", "Greet us.")})
+    project.commit()
+    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", "1")
+    assert code == 1, output
+    both = [*batch["runs"], *batch["baseRuns"]]
+    assert Counter((run["suite"], run["side"]) for run in both) == {
+        (suite, side): 1 for suite in ("greeting", "old") for side in ("head", "base")
+    }
+    assert {run["config"]["prompt"] for run in both if run["suite"] == "old"} == {"Greet us."}
+
+
+@pytest.mark.parametrize("ref", ["nowhere", "HEAD~7", "--all"])
+def test_a_base_that_is_not_there_stops_everything_before_it_costs(tmp_path: Path, ref: str) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    with ScriptedApi([]) as api:
+        done = zelda(project, "run", f"--against={ref}", api=api.url)
+    assert done.returncode == 2
+    assert "There is no commit" in done.stderr
+    assert not api.requests
+    assert not results(project)
+
+
+def test_a_budget_that_ends_is_kept_and_what_was_not_run_is_named(tmp_path: Path) -> None:
+    files = {f"zelda/test-more-{number}.yaml": SUITE for number in (1, 2, 3)}
+    project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n", **files)
+    with ScriptedApi(model) as api:
+        first = zelda(project, "run", "greeting", "--json", api=api.url)
+    assert first.returncode == 0, first.stderr
+    (run,) = json.loads(first.stdout)["runs"]
+    price = cost_of(run)
+    code, output, batch = against(project, "--budget-usd", f"{price * 7.5:.6f}", "--json")
+    assert code == 2, output
+    spent = sum(map(cost_of, batch["runs"]))
+    assert spent <= price * 7.5
+    arms = {each["suite"]: each for each in batch["arms"]}
+    assert [each["reason"] for each in arms.values()].count("budget") == 2
+    assert sum(each["unpaid"] for each in arms.values()) == 6
+    assert "the budget ended before the first trial; 3 trials more were wanted: inconclusive" in output
+
+
+def test_a_budget_is_kept_without_a_base_too(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    with ScriptedApi(model) as api:
+        done = zelda(project, "run", "--trials", "5", "--budget-usd", "0.000001", api=api.url)
+    assert done.returncode == 2, done.stdout
+    assert len(results(project)) == 1
+    assert "4 trials" in done.stdout
+    assert "budget" in done.stdout
+
+
+def test_a_dry_run_costs_nothing_and_says_the_most_that_it_could(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT, **{"zelda/test-never.yaml": SUITE})
+    with ScriptedApi(model) as api:
+        first = zelda(project, "run", "greeting", "--trials", "2", api=api.url)
+        asked = len(api.requests)
+        done = zelda(project, "run", "--against", "HEAD~1", "--dry-run", api=api.url)
+        assert len(api.requests) == asked
+    assert first.returncode == 1, first.stdout
+    assert "Plan: 2 sessions; what they cost is not known before the first" in first.stdout
+    assert done.returncode == 0, done.stderr
+    assert "Plan: 6 to at most 64 sessions, about $" in done.stdout
+    assert "by 2 stored trials" in done.stdout
+    assert "Without a stored trial, so not in these sums: never" in done.stdout
+    assert len(results(project)) == 2
+
+
+def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+
+    def stuck(request: ApiRequest) -> Reply:
+        later = len(results(project)) >= 3 and not request.answer_tool
+        return hang() if later else model(request)
+
+    with (
+        ScriptedApi(stuck) as api,
+        started(project, "run", "--against", "HEAD~1", "--jobs", "2", api=api.url) as zelda_,
+    ):
+        wait_until(lambda: len([*project.results.glob("runs/*")]) >= 5)
+        os.killpg(zelda_.pid, signal.SIGTERM)
+        code, output = ended(zelda_)
+    assert code == 130, output
+    sides = Counter((run["side"], run["status"]) for run in results(project))
+    assert sides["head", "completed"] == 3
+    assert sides["base", "interrupted"] + sides["head", "interrupted"] == 2
+    assert gone(project)

@@ -1,0 +1,163 @@
+"""`zelda ci` on pull requests with adaptive trials: the base runs in the same job, where it is needed."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, cost_of, model
+from tests.scenarios.stage import Done, Stage
+from tests.support.scripted_api import ApiRequest, Reply, tool_call
+
+FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
+
+
+def comparison(stage: Stage, done: Done) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
+    return found
+
+
+def batch(stage: Stage, done: Done) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
+    return found
+
+
+def test_a_regression_is_found_and_confirmed_side_by_side(tmp_path: Path) -> None:
+    """From a checkout of depth 1, with a stored baseline of nobody knows which platform."""
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        assert done.code == 1, done.printed
+        assert (done.outputs["verdict"], done.outputs["baseline-sha"]) == ("regressed", stage.tip)
+        found = batch(stage, done)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (6, 6)
+        assert {run["source"]["commit"] for run in found["baseRuns"]} == {stage.tip}
+        (suite,) = comparison(stage, done)["suites"]
+        assert suite["verdict"] == "regressed"
+        assert "6 trials of the head, 6 of the base, side by side" in stage.bodies()[0]
+        assert "3 of the head and 6 of the base more, side by side" in done.printed
+
+
+def test_an_innocent_pull_request_is_done_after_three_trials(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        done = stage.pull_request(stage.open_pull(), model, trials="adaptive", jobs="3")
+        assert done.code == 0, done.printed
+        assert done.outputs["verdict"] == "unchanged"
+        found = batch(stage, done)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (3, 0)
+        assert "3 trials of the head, none of the base was needed" in stage.bodies()[0]
+
+
+def test_a_budget_that_ends_is_red_and_says_what_was_not_run(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        done = stage.pull_request(pull, model, trials='{"first": 2, "looks": [6], "budgetUsd": 0.004}')
+        assert done.code == 2, done.printed
+        found = batch(stage, done)
+        assert sum(map(cost_of, (*found["runs"], *found["baseRuns"]))) <= 0.004
+        (arms,) = found["arms"]
+        assert (arms["reason"], arms["unpaid"] > 0) == ("budget", True)
+        (suite,) = comparison(stage, done)["suites"]
+        assert suite["verdict"] == "inconclusive"
+        assert "the budget ended" in stage.bodies()[0]
+
+
+def test_a_base_that_cannot_be_had_leaves_the_stored_baseline_and_a_sentence(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": GREETS + "Be kind.\n"})
+        stage.upstream.git("config", "uploadpack.allowFilter", "true")
+        # What decides over rights is there, the files of the base are not, and nobody can be asked.
+        stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
+        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        done = stage.pull_request(pull, model, trials="adaptive")
+        assert done.code == 0, done.printed
+        assert len(batch(stage, done)["runs"]) == 1
+        assert f"The base commit {stage.tip[:7]} could not be had" in done.printed
+        assert "othing ran side by side with the base" in stage.bodies()[0], stage.bodies()[0]
+        assert "no baseline yet" in stage.bodies()[0]
+
+
+def test_where_the_base_cannot_be_had_stored_trials_of_it_decide_alone(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        assert stage.push(model, trials="3", jobs="3").code == 0
+        # Another machine, whose checkout knows of the base and lacks its files.
+        shutil.rmtree(stage.project.path)
+        stage.project.path.mkdir()
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        stage.upstream.git("config", "uploadpack.allowFilter", "true")
+        stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
+        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        done = stage.pull_request(pull, model, trials='{"first": 3, "looks": [10]}', jobs="4")
+        assert done.code == 1, done.printed
+        found = batch(stage, done)
+        assert (len(found["runs"]), found["baseRuns"]) == (10, [])
+        (suite,) = comparison(stage, done)["suites"]
+        assert (suite["verdict"], suite["sources"]["pool"]) == ("regressed", 3)
+        assert "othing ran side by side with the base" in stage.bodies()[0]
+
+
+def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+    """The trials of both sides add up, and once all is proven nothing runs any more, whatever it would show."""
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, model, run=run, trials='{"first": 2, "looks": [6], "budgetUsd": 0.004}')
+        assert done.code == 2, done.printed
+        before = batch(stage, done)
+        assert (len(before["runs"]), len(before["baseRuns"])) == (2, 0)
+
+        run.attempt = 2
+        done = stage.pull_request(pull, model, run=run, trials='{"first": 2, "looks": [6]}', jobs="4")
+        assert done.code == 1, done.printed
+        found = batch(stage, done)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (4, 6)
+        (suite,) = comparison(stage, done)["suites"]
+        assert (suite["verdict"], suite["sources"]["head"], suite["sources"]["base"]) == ("regressed", 6, 6)
+        assert "2 trials of 1 earlier run of this pull request" in done.printed
+
+        run.attempt = 3
+        # No reply is scripted: any session would fail.
+        done = stage.pull_request(pull, [], run=run, trials='{"first": 2, "looks": [6]}')
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        found = batch(stage, done)
+        assert (found["runs"], found["baseRuns"]) == ([], [])
+        assert "6 trials of 2 earlier runs of this pull request" in done.printed
+        (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
+        assert " in 1 suite" in title, title
+        assert "6 trials, 6 trials of the base side by side" in title, title
+
+
+def test_stored_trials_of_the_base_are_compared_and_named_and_say_what_a_trial_costs(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        assert stage.push(model, trials="3").code == 0
+        done = stage.pull_request(stage.open_pull(), model, trials="adaptive", jobs="3")
+        assert done.code == 0, done.printed
+        (suite,) = comparison(stage, done)["suites"]
+        assert (suite["verdict"], suite["sources"]["pool"], suite["sources"]["base"]) == ("unchanged", 3, 0)
+        assert "3 trials from 1 run, newest just stored" in stage.bodies()[0]
+        assert "by 3 stored trials" in done.printed
+
+
+def test_a_platform_that_drifted_blames_nobody(tmp_path: Path) -> None:
+    """The stored trials were answered by another model; today's greets nobody, whatever it is told."""
+
+    def changed(request: ApiRequest) -> Reply:
+        if request.answer_tool or any(message["role"] == "assistant" for message in request.messages):
+            return model(request)
+        return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"})
+
+    with Stage(tmp_path, FILES) as stage:
+        assert stage.push(model, trials="3").code == 0
+        stored = stage.stored[-1]
+        results = json.loads(stored.files["zelda-results.json"])
+        for run in results["runs"]:
+            run["models"] = ["claude-of-last-week"]
+            run["fingerprint"]["parts"]["models"] = "claude-of-last-week"
+        stage.github.repository.artifacts.remove(stored)
+        stage.store(stage.tip, content=json.dumps(results).encode(), pool=stored.files["zelda-pool.json"])
+        done = stage.pull_request(stage.open_pull(), changed, trials="adaptive", jobs="4", fail_on="regression")
+        assert done.code == 0, done.printed
+        (suite,) = comparison(stage, done)["suites"]
+        assert (suite["verdict"], suite["sources"]["pool"], suite["sources"]["base"]) == ("unchanged", 0, 6)
+        assert done.outputs["regressions"] == "0"
+        assert "3 further trials of another platform or other code not compared" in done.printed

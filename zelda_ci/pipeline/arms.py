@@ -1,0 +1,193 @@
+"""Two arms, head and base, side by side: which trials run next, until every suite is decided or the money is gone."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials
+from zelda_ci.compare.sides import read_metrics
+from zelda_ci.domain.arms import MoreTrials, SuiteArms, SuiteDone
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.domain.workspace import SettingFinding
+from zelda_ci.events import Emit
+from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.tools import PlannedRun
+
+BUDGET, INTERRUPTED = "budget", "interrupted"
+
+
+class Rounds(Protocol):
+    """What runs in rounds: all runs of one are over before the next is asked for."""
+
+    def next(self) -> Sequence[PlannedRun]:
+        """The next round; empty at the end."""
+
+    def take(self, result: RunResult) -> None:
+        """Note a run that is over."""
+
+    def ends(self) -> tuple[SuiteArms, ...]:
+        """How far each suite came."""
+
+
+@dataclass
+class FixedRounds:
+    """One round, settled beforehand."""
+
+    plan: Sequence[PlannedRun]
+    purse: Purse
+    finished: list[RunResult] = field(default_factory=list)
+
+    def next(self) -> Sequence[PlannedRun]:
+        plan, self.plan = self.plan, ()
+        return plan
+
+    def take(self, result: RunResult) -> None:
+        self.finished.append(result)
+
+    def ends(self) -> tuple[SuiteArms, ...]:
+        """Only suites for which the money did not suffice: of the others everybody knows."""
+        made = Counter(run.suite for run in self.finished)
+        return tuple(
+            SuiteArms(suite=suite, head=made[suite], reason=BUDGET, unpaid=trials)
+            for suite, trials in self.purse.unpaid.items()
+        )
+
+
+@dataclass
+class _Arms:
+    """One suite: its trials, and how far it came."""
+
+    suite: ResolvedSuite
+    state: SuiteTrials
+    look: int
+    made: Counter[Side] = field(default_factory=Counter)
+    """Trials of this invocation."""
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, suite: ResolvedSuite, stored: StoredTrials, *, has_base: bool) -> "_Arms":
+        """Before anything ran; looks of earlier invocations count on."""
+        looks = [run.look or 0 for run in (*stored.head, *stored.base)]
+        state = SuiteTrials(
+            suite.name,
+            head=tuple(map(read_metrics, stored.head)),
+            base=tuple(map(read_metrics, stored.base)),
+            pool=tuple(map(read_metrics, stored.pool)),
+            hints=tuple(map(read_metrics, stored.hints)),
+            plan=plan_of(suite.trials),
+            has_base=has_base,
+        )
+        return cls(suite, state, max(looks, default=0))
+
+    def take(self, result: RunResult) -> None:
+        trial = read_metrics(result)
+        if result.side is Side.BASE:
+            self.state = replace(self.state, base=(*self.state.base, trial))
+        else:
+            self.state = replace(self.state, head=(*self.state.head, trial))
+        self.made[result.side] += 1
+
+
+class AdaptiveRounds:
+    """Asks the schedule after each round; a suite whose next look the budget does not allow gets no further trial."""
+
+    def __init__(
+        self,
+        suites: Sequence[ResolvedSuite],
+        emit: Emit,
+        purse: Purse,
+        stored: Mapping[str, StoredTrials],
+        *,
+        overruled: Mapping[str, tuple[SettingFinding, ...]],
+        has_base: bool,
+    ) -> None:
+        self._arms = {
+            suite.name: _Arms.of(suite, stored.get(suite.name, StoredTrials()), has_base=has_base) for suite in suites
+        }
+        self._emit, self._purse = emit, purse
+        self._overruled = overruled
+
+    def next(self) -> Sequence[PlannedRun]:
+        """The trials that lead every suite to its next look."""
+        answer = self._asked()
+        for name, reason in answer.done.items():
+            self._end(name, reason.value)
+        return self._planned(answer.wanted)
+
+    def _asked(self) -> NextTrials:
+        # All of them, also those that are done: each has its share of the error.
+        return next_trials(TrialPlan(), [arms.state for arms in self._arms.values()])
+
+    def _planned(self, wanted: Sequence[Wanted]) -> list[PlannedRun]:
+        self._purse.begin_round()
+        by_suite: dict[str, list[Wanted]] = defaultdict(list)
+        for trial in wanted:
+            by_suite[trial.suite].append(trial)
+        # What the budget does not allow as a whole is not begun: half a look proves nothing.
+        begun = {name for name, trials in by_suite.items() if self._begin(self._arms[name], trials)}
+        order = [each for each in wanted if each.suite in begun]
+        return [self._run(each) for each in order]
+
+    def _begin(self, arms: _Arms, trials: Sequence[Wanted]) -> bool:
+        name = arms.suite.name
+        if arms.reason is None and name in self._purse.unpaid:
+            self._end(name, BUDGET)
+        if arms.reason is not None:
+            return False
+        if not self._purse.reserve([name] * len(trials)):
+            self._purse.refuse(name, len(trials))
+            self._end(name, BUDGET)
+            return False
+        arms.look += 1
+        if arms.made:
+            self._emit(_more(arms, trials))
+        return True
+
+    def _run(self, trial: Wanted) -> PlannedRun:
+        arms = self._arms[trial.suite]
+        side = "-base" if trial.side is Side.BASE else ""
+        look = arms.look if isinstance(arms.state.plan, TrialPlan) else None
+        label = f"{trial.suite}{side}-{trial.number}"
+        return PlannedRun(
+            arms.suite, trial.number, label, self._overruled.get(trial.suite, ()), side=trial.side, look=look
+        )
+
+    def take(self, result: RunResult) -> None:
+        """Note a trial that is over."""
+        self._arms[result.suite].take(result)
+
+    def _end(self, name: str, reason: str) -> None:
+        arms = self._arms[name]
+        if arms.reason is None:
+            arms.reason = reason
+            self._emit(SuiteDone(name, reason, arms.made[Side.HEAD], arms.made[Side.BASE]))
+
+    def ends(self) -> tuple[SuiteArms, ...]:
+        """How far each suite came; one that nothing ended was interrupted."""
+        return tuple(
+            SuiteArms(
+                suite=name,
+                head=arms.made[Side.HEAD],
+                base=arms.made[Side.BASE],
+                reason=BUDGET if name in self._purse.unpaid else arms.reason or INTERRUPTED,
+                unpaid=self._purse.unpaid.get(name, 0),
+            )
+            for name, arms in self._arms.items()
+        )
+
+
+def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:
+    sides = Counter(trial.side for trial in trials)
+    missed = Counter(name for trial in arms.state.head for name, value in trial.outcomes.items() if value < 100)
+    judged = Counter(name for trial in arms.state.head for name in trial.outcomes)
+    return MoreTrials(
+        suite=arms.suite.name,
+        head=sides[Side.HEAD],
+        base=sides[Side.BASE],
+        made=len(arms.state.head),
+        missed=tuple((name, count, judged[name]) for name, count in missed.most_common()),
+    )

@@ -1,0 +1,156 @@
+"""Money: what trials cost by those that are stored, and a budget that is kept."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
+from zelda_ci.domain.history import StoredRun, at_a_glance
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of, trials_alone
+from zelda_ci.errors import StorageError
+from zelda_ci.storage.history import RunHistory
+
+# Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
+MAX_PRICED = 20
+# What failed or was cut short costs less than a trial does.
+CUT_SHORT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
+
+def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
+    """What a trial of each suite costs, from stored runs, newest first; replays cost nothing and say nothing."""
+    costs: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.cost_usd is not None and not run.replayed and run.status not in CUT_SHORT:
+            costs[run.suite].append(run.whole_cost_usd or 0.0)
+    newest = {suite: found[:MAX_PRICED] for suite, found in costs.items()}
+    return {
+        suite: TrialPrice(usual=median(found), most=max(found), trials=len(found)) for suite, found in newest.items()
+    }
+
+
+def known_prices(results_dir: Path, brought: Mapping[str, StoredTrials]) -> Mapping[str, TrialPrice]:
+    """By the trials that are stored here, and by those that somebody brought along."""
+    trials = [run for each in brought.values() for run in each.all]
+    try:
+        stored = RunHistory(results_dir).overview().runs
+    except StorageError:
+        stored = ()
+    # What is stored here may have been brought along as well.
+    unique = {(run.batch_id, run.run_id): run for run in (*stored, *map(at_a_glance, trials))}
+    return prices(sorted(unique.values(), key=lambda run: run.finished_at, reverse=True))
+
+
+def cost_of(run: RunResult) -> float:
+    """Of session and judge."""
+    return run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0)
+
+
+@dataclass
+class Purse:
+    """The budget of an invocation. What is under way may finish; nothing is begun that would not fit.
+
+    A trial whose price nobody knows is begun as long as something is left.
+    """
+
+    budget_usd: float | None = None
+    known: Mapping[str, TrialPrice] = field(default_factory=dict)
+    spent_usd: float = 0.0
+    unpaid: dict[str, int] = field(default_factory=dict)
+    """By suite, trials that were not begun."""
+    _reserved: float = 0.0
+    _paid: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _under_way: list[float] = field(default_factory=list)
+
+    def price(self, suite: str) -> float:
+        """What a trial is expected to cost: by this invocation's own, by stored ones, by those of other suites."""
+        if own := self._paid.get(suite):
+            return median(own)
+        if suite in self.known:
+            return self.known[suite].usual
+        others = [cost for costs in self._paid.values() for cost in costs]
+        others = others or [price.usual for price in self.known.values()]
+        return median(others) if others else 0.0
+
+    def affords(self, suites: Sequence[str]) -> bool:
+        """Whether one more trial of each of these (a suite may occur often) fits."""
+        if self.budget_usd is None:
+            return True
+        committed = self.spent_usd + sum(self._under_way)
+        return committed < self.budget_usd and committed + sum(map(self.price, suites)) <= self.budget_usd
+
+    def reserve(self, suites: Sequence[str]) -> bool:
+        """Whether these fit beside what was reserved since the last round; they are reserved then."""
+        if self.budget_usd is None:
+            return True
+        price = sum(map(self.price, suites))
+        left = self.budget_usd - self.spent_usd - self._reserved
+        if left <= 0 or price > left:
+            return False
+        self._reserved += price
+        return True
+
+    def begin_round(self) -> None:
+        """Forget what was reserved: all of it has run."""
+        self._reserved = 0.0
+
+    def begin(self, suite: str) -> float | None:
+        """Put the price of a trial aside; nothing where it does not fit, which is noted."""
+        if not self.affords([suite]):
+            self.refuse(suite)
+            return None
+        price = self.price(suite)
+        self._under_way.append(price)
+        return price
+
+    def refuse(self, suite: str, trials: int = 1) -> None:
+        """Note trials that are not begun for lack of money."""
+        self.unpaid[suite] = self.unpaid.get(suite, 0) + trials
+
+    def settle(self, price: float, run: RunResult | None) -> None:
+        """A trial for which this price was put aside is over."""
+        self._under_way.remove(price)
+        if run:
+            self.spent_usd += cost_of(run)
+            if run.status not in CUT_SHORT:
+                self._paid[run.suite].append(cost_of(run))
+
+
+def forecast(
+    suites: Sequence[ResolvedSuite], known: Mapping[str, TrialPrice], *, sides: int, budget_usd: float | None
+) -> Forecast:
+    """The plan: of each suite the fewest and the most sessions, and what they cost.
+
+    Args:
+        suites: All that run.
+        known: By suite, what a trial costs.
+        sides: How many run as often as it takes to compare them: both, the head alone, or none.
+        budget_usd: Of the whole; otherwise what the suites say.
+    """
+    return Forecast(
+        suites=tuple(_of_suite(suite, known.get(suite.name), sides) for suite in suites),
+        budget_usd=budget_usd or budget(suites),
+    )
+
+
+def _of_suite(suite: ResolvedSuite, price: TrialPrice | None, sides: int) -> SuiteForecast:
+    plan = plan_of(suite.trials)
+    if not sides:
+        fewest = most = trials_alone(suite.trials)
+    elif isinstance(plan, FixedTrials):
+        fewest = most = sides * plan.trials
+    else:
+        fewest, most = plan.first, sides * plan.counts[-1]
+    return SuiteForecast(suite=suite.name, fewest=fewest, most=most, price=price)
+
+
+def budget(suites: Sequence[ResolvedSuite]) -> float | None:
+    """Of the whole invocation: the smallest that any suite's plan names."""
+    plans = [plan_of(suite.trials) for suite in suites]
+    named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
+    return min(named, default=None)

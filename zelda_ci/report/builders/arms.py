@@ -1,0 +1,130 @@
+"""Two arms in words: what an invocation may cost, why a suite goes on, and the table at the end."""
+
+from collections.abc import Iterator
+
+from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteDone, SuiteForecast
+from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
+from zelda_ci.domain.numbers import brief_money, format_count
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.report.builders.comparison import verdict
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.text import sentence, visible
+
+MAX_NAMED = 3
+COLUMNS = (Column("Suite"), Column("Verdict"), Column("Head", right=True), Column("Base", right=True), Column("Why"))
+
+REASONS = {
+    "asExpected": "as expected",
+    "regressed": "a regression is proven",
+    "planEnded": "all trials of the plan were made",
+    "notComparable": "the sides differ in more than the steering files",
+    "noBase": "something looks worse, and there is no base to compare with",
+    "failed": "too many trials failed",
+    "budget": "the budget ended",
+    "interrupted": "interrupted",
+}
+
+
+def forecast_lines(forecast: Forecast) -> Iterator[str]:
+    """What it may cost, in a line; a second where somebody's price is not known, a third for the budget."""
+    fewest, most = forecast.fewest, forecast.most
+    count = format_count(most, "session") if fewest == most else f"{fewest} to at most {format_count(most, 'session')}"
+    trials = sum(suite.price.trials for suite in forecast.suites if suite.price)
+    if trials:
+        usual, highest = brief_money(forecast.usual_usd), brief_money(forecast.most_usd)
+        yield f"Plan: {count}, about {usual} and at most {highest} by {format_count(trials, 'stored trial')}"
+    else:
+        yield f"Plan: {count}; what they cost is not known before the first"
+    if trials and forecast.unpriced:
+        yield f"Without a stored trial, so not in these sums: {_named(forecast.unpriced)}"
+    if forecast.budget_usd is not None:
+        yield f"Budget: {brief_money(forecast.budget_usd)}, judges included; nothing is begun that does not fit"
+
+
+def _named(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(map(visible, names[:MAX_NAMED])) + more
+
+
+def forecast_table(forecast: Forecast) -> Table:
+    """Suite by suite."""
+    columns = (
+        Column("Suite"),
+        Column("Sessions", right=True),
+        Column("Each", right=True),
+        Column("At most", right=True),
+        Column("Stored trials", right=True),
+    )
+    return Table(columns, tuple(TableRow(tuple(_forecast_cells(suite))) for suite in forecast.suites))
+
+
+def _forecast_cells(suite: SuiteForecast) -> Iterator[Cell]:
+    price = suite.price
+    yield Cell(visible(suite.suite))
+    yield Cell(str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}")
+    yield Cell(brief_money(price.usual)) if price else Cell("not known", Tone.WARN)
+    yield Cell(brief_money(suite.most * price.most)) if price else Cell("not known", Tone.WARN)
+    yield Cell(str(price.trials) if price else "0", Tone.DIM)
+
+
+def more_trials(event: MoreTrials) -> str:
+    """Why a suite goes on, and with what."""
+    causes = [f"{sentence(name, 80)!r} failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
+    why = "; ".join(causes) or f"not decided after {format_count(event.made, 'trial')}"
+    sides = [f"{count} of the {side}" for side, count in (("head", event.head), ("base", event.base)) if count]
+    return f"{why}: {' and '.join(sides)} more, side by side"
+
+
+def suite_done(event: SuiteDone) -> str:
+    """Why a suite has enough."""
+    return f"{_trials(event.head, event.base)}: {REASONS.get(event.reason, event.reason)}"
+
+
+def _trials(head: int, base: int) -> str:
+    return f"{head} + {base} trials" if base else format_count(head, "trial")
+
+
+def headline(batch: BatchResult, comparison: Comparison, budget_usd: float | None = None) -> Cell:
+    """The verdict in plain words, and what it rests on."""
+    regressed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.REGRESSED]
+    unsure = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.INCONCLUSIVE]
+    total = format_count(len(comparison.suites), "suite")
+    if regressed:
+        words, tone = f"worse in {len(regressed)} of {total}", Tone.BAD
+    elif unsure:
+        words, tone = f"not enough evidence in {len(unsure)} of {total}", Tone.WARN
+    else:
+        words, tone = f"nothing got worse in {total}", Tone.GOOD
+    sessions = len(batch.runs) + len(batch.base_runs)
+    base = f", side by side with {batch.base.commit[:12]}" if batch.base and batch.base.commit else ""
+    of = f" of {brief_money(budget_usd)}" if budget_usd else ""
+    return Cell(f"{words}{base} · {format_count(sessions, 'session')} · {brief_money(batch.cost_usd)}{of}", tone)
+
+
+def arms_table(batch: BatchResult, comparison: Comparison) -> Table:
+    """A row per suite; those that are worse first."""
+    found = {suite.suite: suite for suite in comparison.suites}
+    verdicts = {name: suite.verdict for name, suite in found.items()}
+    order = [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
+    rank = {value: place for place, value in enumerate(order)}
+    arms = sorted(batch.arms, key=lambda each: rank.get(verdicts.get(each.suite, Verdict.INCONCLUSIVE), len(rank)))
+    return Table(COLUMNS, tuple(_row(each, found.get(each.suite)) for each in arms))
+
+
+def _row(arms: SuiteArms, found: SuiteComparison | None) -> TableRow:
+    """All trials that the verdict rests on, also those of earlier invocations."""
+    why = REASONS.get(arms.reason, arms.reason)
+    sources = found.sources if found else None
+    head, base = (sources.head, sources.base) if sources else (arms.head, arms.base)
+    if sources and sources.pool:
+        why += f"; {format_count(sources.pool, 'stored trial')} of the base"
+    if arms.unpaid:
+        why += f": {format_count(arms.unpaid, 'trial')} not run"
+    cells = (
+        Cell(visible(arms.suite)),
+        verdict(found.verdict) if found else Cell("not run", Tone.WARN),
+        Cell(str(head)),
+        Cell(str(base) if base else "", Tone.DIM),
+        Cell(why, Tone.DIM),
+    )
+    return TableRow(cells)

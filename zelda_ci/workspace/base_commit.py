@@ -1,0 +1,153 @@
+"""Another commit of the same repository, tested beside the first: found where it lies, or else brought from elsewhere.
+
+What is brought lies in a repository of Zelda's own. A commit is named by its hash, so git checks what it is handed.
+"""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import removal
+from zelda_ci.workspace import store
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Project, Repository, check_committed
+
+KEPT_SECONDS = 86_400.0
+FOLDER = "bases"
+UNAVAILABLE = "BASE_UNAVAILABLE"
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+# Fills an empty bare repository, to which the given git is set, with a commit and its files. Returns the name of the
+# commit that holds them: the wanted one, or one of Zelda's own with the very same tree.
+Bring = Callable[[Git, str], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class BaseOrder:
+    """Which commit is wanted: a branch, a tag, a commit, or an expression like `HEAD~1`."""
+
+    ref: str
+    bring: Bring | None = None
+    """Asked where the repository does not hold all of it; raises `WorkspaceError` with the reason."""
+
+
+async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> Project:
+    """The project as it is in the wanted commit.
+
+    Args:
+        project: As it lies there.
+        order: Which commit.
+        home: The project's folder among the workspaces.
+        plumbing: Git of Zelda's own.
+
+    Raises:
+        WorkspaceError: The commit cannot be had; the message says why.
+    """
+    repository = project.repository
+    if repository is None:
+        message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
+        raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
+    commit = await _resolve(order, plumbing.within(project.folder))
+    source = replace(project.source, commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
+    based = replace(project, source=source, objects=None, held=None)
+    if not await _is_whole(plumbing.within(repository.common_dir), commit):
+        objects = home / FOLDER / commit
+        held = await anyio.to_thread.run_sync(_held, objects)
+        if held is None:
+            held = await _brought(order, commit, repository, objects, home, plumbing)
+        based = replace(based, objects=objects, held=held)
+    try:
+        await check_committed(based, plumbing)
+    except WorkspaceError as problem:
+        message = f"The folder {project.prefix}/ is not in {commit[:12]}."
+        raise WorkspaceError(message, code=UNAVAILABLE) from problem
+    return based
+
+
+async def prune(home: Path) -> None:
+    """Remove those that nobody needs any more, and what killed processes left."""
+    for folder in await anyio.to_thread.run_sync(_old, home / FOLDER):
+        await removal.discard(folder, home / "trash")
+
+
+async def _resolve(order: BaseOrder, git: Git) -> str:
+    if _COMMIT.fullmatch(order.ref):
+        return order.ref
+    outcome = await git.attempt("rev-parse", "--verify", "-q", "--end-of-options", f"{order.ref}^{{commit}}")
+    if outcome.exit_code != 0:
+        hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
+        message = f"There is no commit {git.redact(ascii(order.ref))} in this repository."
+        raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
+    # `--end-of-options` is printed by some versions of git.
+    return outcome.stdout.split()[-1].decode()
+
+
+async def _is_whole(git: Git, commit: str) -> bool:
+    """Whether the commit is there with every file: a shallow or partial clone may know of it and lack them."""
+    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
+
+
+async def _brought(
+    order: BaseOrder, commit: str, repository: Repository, objects: Path, home: Path, plumbing: Git
+) -> str:
+    if order.bring is None:
+        hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
+        message = f"The commit {commit[:12]} is not in this repository with all its files."
+        raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
+    draft = objects.with_name(f"draft-{secrets.token_hex(4)}")
+    try:
+        await anyio.to_thread.run_sync(_create, draft, repository)
+        git = plumbing.within(draft, GIT_DIR=str(draft))
+        held = await order.bring(git, commit)
+        await _check(git, commit, held)
+        (draft / "held").write_text(held)
+        await anyio.to_thread.run_sync(_keep, draft, objects)
+        return held
+    finally:
+        with anyio.CancelScope(shield=True):
+            await removal.discard(draft, home / "trash")
+
+
+async def _check(git: Git, commit: str, held: str) -> None:
+    """Whoever brought it may have been handed less than all."""
+    if not (_COMMIT.fullmatch(held) and await _is_whole(git, held)):
+        raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
+
+
+def _create(draft: Path, repository: Repository) -> None:
+    draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store.create(draft, object_format=repository.object_format)
+
+
+def _held(objects: Path) -> str | None:
+    try:
+        held = (objects / "held").read_text("ascii")
+        os.utime(objects)
+    except (OSError, ValueError):
+        return None
+    return held if _COMMIT.fullmatch(held) else None
+
+
+def _keep(draft: Path, target: Path) -> None:
+    """In one step, so that a folder of that name is whole; another process may have been first."""
+    try:
+        draft.rename(target)
+    except OSError as problem:
+        if _held(target) is None:
+            raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem
+
+
+def _old(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return [each for each in folder.iterdir() if time.time() - each.lstat().st_mtime > KEPT_SECONDS]
+    return []
