@@ -231,7 +231,7 @@ def _comment(source: _Node | _IssueComment) -> Comment:
 
 def _by_rest(api: Api, number: int, me: str | None) -> Thread:
     head_sha = understand(PullRequest, api.get(f"pulls/{number}")).head.sha
-    me = me or _own_login(api)
+    me = me or own_login(api)
     comments, is_whole = _listed(api, number)
     ours = [comment for comment in comments if comment.user and comment.user.login == me and not comment.minimised]
     return _thread(head_sha, ours, is_whole=is_whole)
@@ -254,7 +254,7 @@ def _thread(head_sha: str, ours: Iterable[_Node | _IssueComment], *, is_whole: b
     return Thread(head_sha, tuple(sorted(map(_comment, ours), key=lambda comment: comment.id)), is_whole)
 
 
-def _own_login(api: Api) -> str:
+def own_login(api: Api) -> str:
     """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
         return understand(_User, api.get("/user")).login

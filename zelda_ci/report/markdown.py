@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from zelda_ci.report.builders.ci import STEPS, least_size, reduced
-from zelda_ci.report.model import Cell, CiView, ComparisonView, Link, Tone
-from zelda_ci.report.text import address, code, escape_markdown, html
+from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Link, Tone
+from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
 
 Filters = Mapping[str, Callable[..., Any]]
 
@@ -48,6 +48,9 @@ def _finished(value: Any) -> Any:
 # GitHub takes 65,536; the marker lines come on top.
 COMMENT_LIMIT = 60_000
 
+# GitHub takes 256.
+TITLE_LIMIT = 200
+
 # GitHub takes 1,048,576 bytes, and none at all of a summary that is longer.
 SUMMARY_LIMIT = 1_000_000
 
@@ -72,9 +75,28 @@ def render_summary(view: CiView, *, limit: int = SUMMARY_LIMIT) -> str:
     return _within(limit, view.with_evidence(), "in the artifact of the workflow run", encoding="utf-8")
 
 
+def render_drifts(view: DriftView) -> str:
+    """The body of the issue about drift, in at most as many UTF-16 units as a comment may have."""
+    while size(text := render("drift.md.j2", FILTERS, view=view)) > COMMENT_LIMIT:
+        view = replace(view, sections=view.sections[: len(view.sections) // 2])
+    return text
+
+
+def render_title(text: str) -> str:
+    """The title of an issue: GitHub shows it as it is, apart from code between backticks."""
+    return plain_title(text, TITLE_LIMIT)
+
+
 def render_fork_notice() -> str:
     """What a pull request of a fork is told when there is no key to run with."""
     return render("fork_notice.md.j2")
+
+
+def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
+    """What a pull request is told that no suite can feel."""
+    lines = "\n".join(f"- {escape_markdown(sentence(note))}" for note in notes)
+    hint = f"The label `{label}` makes all suites run.\n" if label and label.isprintable() and "`" not in label else ""
+    return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 
 
 def size(text: str, encoding: str = "utf-16-le") -> int:

@@ -264,6 +264,16 @@ def spoken(row: Row) -> str:
 
 
 @dataclass(frozen=True)
+class DriftView:
+    """The issue that tells what fell without anybody's commit."""
+
+    lead: str
+    sections: tuple[Section, ...]
+    closing: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
 class SuiteComparisonView:
     """One suite on both sides; tables without lines are left out by whoever prints."""
 

@@ -83,6 +83,11 @@ def escape_markdown(text: str) -> str:
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
 
 
+def plain_title(text: str, limit: int) -> str:
+    """One line that GitHub shows as it is: no code, no mention, no link to a commit or an issue."""
+    return _unlinked(sentence(text, limit).replace("`", "'"))
+
+
 def html(text: str) -> str:
     """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
     return "".join(map(_entity, _unlinked(" ".join(text.split()))))

@@ -1,0 +1,233 @@
+"""What a scheduled run does with its trials: further rounds, a row of the history, and one issue that is kept."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.github_clients import api_of
+from tests.support.github_server import GitHubServer
+from tests.unit.compare.nights import history_of, night
+from tests.unit.compare.runs import fulfillment, run
+from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci.context import CiResult
+from zelda_ci.ci.inputs import Nightly
+from zelda_ci.ci.nightly import is_nightly, keep_watch, run_night
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import StorageError
+
+PLATFORM = {"cli": "2.1.329", "models": "claude-sonnet-5-5"}
+CHECK = "criterion 1"
+ORIGIN = BaselineOrigin(state=BaselineState.FOUND, sentence="found")
+HOSTILE = "](https://evil.example) @octocat `x` <img src=x> #1\n::error::no"
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        server.permissions["issues"] = "write"
+        yield server
+
+
+class Log:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def report(self, severity: str, text: str, *, title: str) -> None:
+        self.said.append(f"{severity} {title}: {text}")
+
+
+def case_of(github: GitHubServer | None = None, *, when: Nightly = Nightly.WATCH, event: str = "schedule") -> Any:
+    context = SimpleNamespace(event_name=event, url_of=lambda run_id: f"https://github.com/o/r/actions/runs/{run_id}")
+    context.run_id, context.workflow = 7, ".github/workflows/zelda.yml"
+    settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event={})
+    return SimpleNamespace(
+        settings=settings,
+        decision=SimpleNamespace(is_of_base=True, activity="run"),
+        api=api_of(github) if github else None,
+        log=Log(),
+    )
+
+
+def trial(letters: str, *, number: int = 1, suite: str = "s", names: Sequence[str] | None = None) -> RunResult:
+    state = Fingerprint(outcome="state", platform="x", tree="code", parts=PLATFORM)
+    made = run([fulfillment(letters, names)], suite=suite, run_id=f"{suite}-{number}", at=10**6 + number)
+    return made.replace(fingerprint=state, trial=number, batch_id="tonight")
+
+
+def batch(*runs: RunResult) -> BatchResult:
+    moment: datetime = run().started_at
+    return BatchResult(batch_id="tonight", started_at=moment, finished_at=moment, planned=len(runs), runs=runs)
+
+
+def before(*, suite: str = "s", check: str = CHECK) -> NightlyHistory:
+    return history_of([night(number, {suite: {check: (3, 3)}}, platform=PLATFORM, tree="code") for number in range(12)])
+
+
+def watched(case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "") -> CiResult:
+    result = CiResult(batch(*runs), ORIGIN)
+    keep_watch(case, result, BatchBaseline(ORIGIN, None, nights=stored, damage=damage))
+    return result
+
+
+def fallen(case: Any) -> CiResult:
+    return watched(case, [trial("F", number=number) for number in (1, 2, 3)], before())
+
+
+def test_only_scheduled_runs_that_may_compare_are_nights() -> None:
+    assert is_nightly(case_of())
+    assert not is_nightly(case_of(event="workflow_dispatch"))
+    assert not is_nightly(case_of(when=Nightly.OFF))
+    other = case_of()
+    other.decision.is_of_base = False
+    assert not is_nightly(other)
+
+
+def rounds(letters: str, failing: int | None = None) -> tuple[list[tuple[tuple[str, ...], int]], Any]:
+    """What is asked of the rounds, and a function that runs them: the last letter goes on."""
+    asked: list[tuple[tuple[str, ...], int]] = []
+
+    def run_round(names: Sequence[str], trials: int) -> BatchResult:
+        if failing == len(asked):
+            raise StorageError("The disk is full.")
+        letter = letters[min(len(asked), len(letters) - 1)]
+        asked.append((tuple(names), trials))
+        return batch(*(trial(letter, number=number) for number in range(1, trials + 1)))
+
+    return asked, run_round
+
+
+def test_a_good_night_has_one_round() -> None:
+    asked, run_round = rounds("P")
+    made = run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
+    assert asked == [((), 1)]
+    assert len(made.runs) == 1
+
+
+def test_a_bad_trial_is_followed_by_more_of_that_suite_whose_numbers_go_on() -> None:
+    asked, run_round = rounds("F")
+    made = run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
+    assert asked == [((), 1), (("s",), 2)]
+    assert [each.trial for each in made.runs] == [1, 2, 3]
+    assert made.planned == 3
+
+
+def test_rounds_that_show_nothing_end() -> None:
+    asked, run_round = rounds("F??????")
+    run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
+    assert len(asked) == 5
+
+
+def test_a_round_that_cannot_be_run_costs_only_itself() -> None:
+    _, run_round = rounds("F", failing=1)
+    case = case_of()
+    made = run_night(case, BatchBaseline(ORIGIN, None, nights=before()), run_round)
+    assert len(made.runs) == 1
+    assert "The disk is full" in "\n".join(case.log.said)
+
+
+def test_the_issue_is_opened_rewritten_and_closed(github: GitHubServer) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    (issue,) = github.repository.issues
+    assert issue.title == "Zelda: s, criterion 1 36/36 → 0/3 since 2028-01-09"
+    assert "- Claude Code: 2.1.329, unchanged" in issue.body
+    assert "Drift (new): s, criterion 1 36/36 → 0/3" in first.notes[0]
+    (drift,) = first.nights.drifts
+    assert drift.issue == issue.number
+
+    forged = github.repository.add_issue("Zelda: mine", issue.body, author="mallory")
+    quoted = github.repository.add_issue("Zelda: quoted", f"> {issue.body}", author=github.login)
+    pull = github.repository.add_pull(head_sha="a" * 40, number=99)
+    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.nights)
+    assert github.repository.issues == [issue, forged, quoted]
+    assert "36/36 → 0/4" in issue.title
+    assert "Drift (still)" in second.notes[0]
+
+    recovered = second.nights.replace(drifts=tuple(each.replace(suite="gone") for each in second.nights.drifts))
+    last = watched(case, [trial("P", number=5).replace(batch_id="last")], recovered)
+    assert last.nights.drifts == ()
+    assert (issue.state, issue.reason) == ("closed", "completed")
+    assert "This is over" in issue.body
+    assert (forged.edits, quoted.edits, forged.state, quoted.state, pull.state) == (0, 0, "open", "open", "open")
+
+
+def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    # A job that is run again has the history before its own night.
+    fallen(case)
+    (issue,) = github.repository.issues
+    assert issue.edits == 0
+    assert first.nights.drifts[0].issue == issue.number
+
+
+def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    github.repository.issues[0].state = "closed"
+    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.nights)
+    assert [each.accepted for each in second.nights.drifts] == [True]
+    assert len(github.repository.issues) == 1
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.nights)
+    assert third.notes == []
+    assert github.repository.issues[0].edits == 0
+
+
+def test_an_issue_of_a_lost_history_is_closed(github: GitHubServer) -> None:
+    case = case_of(github)
+    fallen(case)
+    again = watched(case, [trial("P")], NightlyHistory(), damage="history.json is damaged.")
+    assert github.repository.issues[0].state == "closed"
+    assert again.notes == ["The history of the nights before was begun anew: history.json is damaged."]
+    older = watched(case, [trial("P")], before(), damage="history.json is damaged.")
+    assert "goes on with 12 nights of an older artifact" in older.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("permission", "has_issues", "said"),
+    [("none", True, "permissions: issues: write"), ("write", False, "issues are switched off")],
+)
+def test_what_hinders_the_issue_is_one_line(
+    github: GitHubServer, permission: str, said: str, *, has_issues: bool
+) -> None:
+    github.permissions |= {"issues": permission, "pull_requests": "none"}
+    github.repository.has_issues = has_issues
+    result = fallen(case_of(github))
+    assert [note for note in result.notes if said in note] == result.notes[1:]
+    assert github.repository.issues == []
+    assert result.nights.drifts
+
+
+def test_no_issue_is_written_where_nobody_wants_one(github: GitHubServer) -> None:
+    result = fallen(case_of(github, when=Nightly.QUIET))
+    assert github.calls("*issues*") == []
+    assert "Drift (new)" in result.notes[0]
+    assert "no token" in fallen(case_of()).notes[1]
+
+
+def test_names_and_versions_are_nobodys_markup(github: GitHubServer) -> None:
+    stored = before(suite=HOSTILE, check=HOSTILE)
+    runs = [trial("F", number=number, suite=HOSTILE, names=[HOSTILE]) for number in (1, 2, 3)]
+    new = {**PLATFORM, "cli": HOSTILE}
+    runs = [each.replace(fingerprint=Fingerprint(outcome="state", platform="y", tree="z", parts=new)) for each in runs]
+    watched(case_of(github), runs, stored)
+    (issue,) = github.repository.issues
+    for text in (issue.title, issue.body):
+        assert "@octocat" not in text
+        assert "#1" not in text
+        assert "::error" not in text
+        assert "\n::" not in text
+    assert "`x`" not in issue.title
+    assert "<img" not in issue.body
+    assert "](https://evil" not in issue.body
+    assert len(issue.title) <= 256
+    assert "\n" not in issue.title

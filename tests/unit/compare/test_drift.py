@@ -1,0 +1,221 @@
+"""What fell without anybody's commit: found, followed, over, and rarely claimed in vain."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.compare.nights import PLATFORM, World, history_of, live, night
+from tests.unit.compare.runs import correctness, fulfillment, run
+from zelda_ci.compare.drift import (
+    MAX_NIGHTS,
+    MONTHLY_ALPHA,
+    NIGHTLY_ALPHA,
+    merged,
+    needing_more,
+    night_of,
+    watch,
+    with_night,
+)
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.nights import Drift, IssueAuthor, Night, NightlyHistory, Passes
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+
+NEW = {**PLATFORM, "cli": "2.1.330"}
+
+
+def nights(*passed: str, first: int = 0, trials: int = 3, **how: Any) -> list[Night]:
+    """A night per text, a check per letter: P passes in all trials, F in none."""
+    return [
+        night(
+            first + number,
+            {"s": {f"c{i}": (trials if letter == "P" else 0, trials) for i, letter in enumerate(text)}},
+            **how,
+        )
+        for number, text in enumerate(passed)
+    ]
+
+
+GOOD = nights(*["PP"] * 12)
+
+
+def told(history: NightlyHistory) -> list[tuple[str, str, str, str]]:
+    return [(drift.suite, drift.check, str(drift.before), str(drift.lately)) for drift in history.drifts]
+
+
+def test_the_month_is_paid_for_night_by_night() -> None:
+    assert pytest.approx(MONTHLY_ALPHA) == 31 * NIGHTLY_ALPHA
+
+
+def test_a_check_that_falls_is_named_with_what_lies_between() -> None:
+    fallen = nights("PF", first=12, platform=NEW, tree="other")
+    (drift,) = history_of([*GOOD, *fallen]).drifts
+    assert (drift.suite, drift.check, str(drift.before), str(drift.after)) == ("s", "c1", "36/36", "0/3")
+    assert (drift.platform_before["cli"], drift.platform_after["cli"]) == ("2.1.329", "2.1.330")
+    assert drift.since == fallen[0].at
+    assert drift.p <= NIGHTLY_ALPHA
+    assert drift.code_changed
+    assert (drift.commit_before, drift.commit_after) == (GOOD[-1].commit, fallen[0].commit)
+
+
+def test_one_bad_trial_is_no_drift_but_gets_more() -> None:
+    bad = nights("PF", first=12, trials=1)
+    history = history_of(GOOD)
+    assert history_of([*GOOD, *bad]).drifts == ()
+    assert needing_more(history, bad[0], {"s": PLATFORM}) == ("s",)
+    good = nights("PP", first=12, trials=1)
+    assert needing_more(history, good[0], {"s": PLATFORM}) == ()
+
+
+def test_a_night_makes_no_more_trials_than_it_needs_and_never_more_than_nine() -> None:
+    history = history_of(GOOD)
+    # Three that fail after 36 that passed are proof.
+    assert needing_more(history, nights("PF", first=12, trials=3)[0], {"s": PLATFORM}) == ()
+    half = night(12, {"s": {"c0": (9, 9), "c1": (7, 9)}})
+    assert history_of([*GOOD, half]).drifts == ()
+    assert needing_more(history, half, {"s": PLATFORM}) == ()
+    fewer = night(12, {"s": {"c0": (7, 7), "c1": (5, 7)}})
+    assert needing_more(history, fewer, {"s": PLATFORM}) == ("s",)
+
+
+def test_a_new_platform_gets_three_trials() -> None:
+    history = history_of(GOOD)
+    for made, wanted in ((1, ("s",)), (3, ())):
+        first = nights("PP", first=12, trials=made, platform=NEW)[0]
+        assert needing_more(history, first, {"s": PLATFORM}) == wanted
+    assert needing_more(history, nights("PP", first=12, trials=1, platform=NEW)[0], {"s": NEW}) == ()
+
+
+def test_nothing_is_said_where_the_suite_or_its_steering_files_changed() -> None:
+    history = history_of([*GOOD, *nights("PF", "PF", first=12, outcome="another state")])
+    assert history.drifts == ()
+
+
+def test_a_drift_stays_until_most_of_it_is_made_good() -> None:
+    fallen = history_of([*GOOD, *nights("PF", "PF", "PF", first=12)])
+    assert told(fallen) == [("s", "c1", "36/36", "0/9")]
+    number = 15
+    history = fallen
+    while history.drifts:
+        history = watch(with_night(history, nights("PP", first=number)[0]))
+        number += 1
+    # Five nights are looked at: four of them good is enough.
+    assert number == 19
+    assert watch(with_night(history, nights("PP", first=number)[0])).drifts == ()
+
+
+@pytest.mark.parametrize("later", [nights("PF", first=13, outcome="edited"), nights("P", first=13)])
+def test_a_drift_is_over_where_files_or_criteria_were_changed(later: list[Night]) -> None:
+    fallen = history_of([*GOOD, *nights("PF", first=12)])
+    assert fallen.drifts
+    assert watch(with_night(fallen, later[0])).drifts == ()
+
+
+def test_a_suite_that_did_not_run_is_waited_for() -> None:
+    fallen = history_of([*GOOD, *nights("PF", first=12)])
+    other = night(13, {"other": {"c0": (1, 1)}})
+    assert watch(with_night(fallen, other)).drifts == fallen.drifts
+
+
+def test_what_has_fallen_gets_three_trials_a_night_unless_somebody_closed_the_issue() -> None:
+    fallen = history_of([*GOOD, *nights("PF", first=12)])
+    tonight = nights("PP", first=13, trials=1)[0]
+    assert needing_more(fallen, tonight, {"s": PLATFORM}) == ("s",)
+    (drift,) = fallen.drifts
+    closed = fallen.replace(drifts=(drift.replace(accepted=True),))
+    assert needing_more(closed, tonight, {"s": PLATFORM}) == ()
+
+
+def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
+    many = nights(*["P"] * (MAX_NIGHTS + 5))
+    history = NightlyHistory()
+    for each in many:
+        history = with_night(history, each)
+    assert history.nights == tuple(many[5:])
+    older = NightlyHistory(nights=tuple(many[:3]), drifts=())
+    newer = NightlyHistory(nights=tuple(many[2:6]), drifts=history_of([*GOOD, *nights("PF", first=12)]).drifts)
+    for order in ([older, newer], [newer, older]):
+        both = merged(order, many[4].at)
+        assert both.nights == tuple(many[:5])
+        assert both.drifts == newer.drifts
+    assert merged([], many[0].at) == NightlyHistory()
+
+
+def test_a_night_that_could_not_read_the_history_makes_no_drift_forgotten() -> None:
+    known = history_of([*GOOD, *nights("PF", first=12)])
+    (drift,) = known.drifts
+    known = known.replace(drifts=(drift.replace(issue=7),), author=IssueAuthor(login="bot"))
+    alone = history_of(nights("PF", first=13))
+    after = nights("PF", first=20)[0].at
+    both = merged([alone, known], after)
+    assert (len(both.nights), both.drifts, both.author) == (14, known.drifts, known.author)
+    # One that was over by then, and known to be, stays over.
+    over = with_night(known, nights("PP", first=13)[0]).replace(drifts=())
+    assert merged([over, known], after).drifts == ()
+
+
+def trial(run_id: str, *evaluations: Any, outcome: str = "a", at: int = 0, **fields: Any) -> RunResult:
+    state = Fingerprint(outcome=outcome, platform="x", tree="t", parts={"cli": "2.1.0", "models": "m", "prompt": "d"})
+    return run(evaluations, run_id=run_id, at=at).replace(fingerprint=state, **fields)
+
+
+def test_a_night_counts_valid_trials_by_criterion_and_commands_together() -> None:
+    runs = [
+        trial("1", fulfillment("PF"), correctness(), at=1),
+        trial("2", fulfillment("PP"), correctness(0), at=2),
+        trial("broken", fulfillment("FF"), at=3, status=SessionStatus.FAILED),
+        trial("not judged", fulfillment("F?"), at=4),
+        run([fulfillment("FF")], run_id="without fingerprint", at=5),
+    ]
+    row = night_of(runs)
+    assert row
+    (suite,) = row.suites.values()
+    assert {name: str(tally) for name, tally in suite.checks.items()} == {
+        "criterion 1": "2/2",
+        "criterion 2": "1/2",
+        "build and tests": "1/2",
+    }
+    assert str(suite.whole) == "0/2"
+    assert suite.platform == {"cli": "2.1.0", "models": "m"}
+    assert night_of(runs[2:]) is None
+
+
+def test_of_two_states_in_one_night_the_newest_counts() -> None:
+    row = night_of([trial("1", fulfillment("F")), trial("2", fulfillment("P"), outcome="b", at=9)])
+    assert row
+    assert (row.suites["alpha"].outcome, str(row.suites["alpha"].checks["criterion 1"])) == ("b", "1/1")
+
+
+@pytest.mark.parametrize("tally", [{"passed": 2, "trials": 1}, {"passed": -1, "trials": 1}])
+def test_impossible_counts_are_damage(tally: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"passed|greater"):
+        Passes.model_validate(tally)
+
+
+def named(world: World, seed: str, *, within: int = 5) -> bool:
+    assert world.fall_at is not None
+    fell = world.fall_at
+
+    def sees(number: int, history: NightlyHistory) -> bool:
+        return number >= fell and any(_is_it(drift) for drift in history.drifts)
+
+    return live(world, fell + within, seed, sees) is not None
+
+
+def _is_it(drift: Drift) -> bool:
+    return (drift.suite, drift.check) == ("suite0", "c0")
+
+
+@pytest.mark.parametrize(
+    "world", [World(2, fall_at=25), World(2, fall_at=25, new_platform_at=25)], ids=["silent", "new platform"]
+)
+def test_a_drop_of_50_points_is_named_within_five_nights(world: World) -> None:
+    seen = sum(named(world, f"drop {number}") for number in range(12))
+    assert seen >= 10
+
+
+@pytest.mark.parametrize("world", [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40)], ids=["wavering", "mixed"])
+def test_quiet_quarters_hardly_ever_have_a_drift(world: World) -> None:
+    quarters = [live(world, 91, f"quiet {number}", lambda _, history: bool(history.drifts)) for number in range(15)]
+    claimed = [night for night in quarters if night is not None]
+    assert len(claimed) <= 1, claimed

@@ -1,0 +1,101 @@
+"""Nights in words and bars, for people and against those who write names."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.errors import GitHubError
+from zelda_ci.report.builders.nights import (
+    drift_notes,
+    issue_title,
+    nights_view,
+    no_issue,
+    sparkline,
+    trend_details,
+)
+from zelda_ci.report.markdown import render_title
+from zelda_ci.report.text import plain_title
+from zelda_ci.storage import codec
+
+SCHEMA = Path(__file__).parents[3] / "schemas" / codec.NIGHTS_FILE
+
+
+def test_a_bar_is_a_night_and_changes_stand_between() -> None:
+    nights = [
+        night(0, {"a": {"c": (2, 2)}}),
+        night(1, {"a": {"c": (1, 2)}}),
+        night(2, {"b": {"c": (1, 1)}}),
+        night(3, {"a": {"c": (0, 2)}}, platform={**PLATFORM, "cli": "2.2"}),
+        night(4, {"a": {"c": (2, 2)}}, platform={**PLATFORM, "cli": "2.2"}, outcome="edited"),
+        night(5, {"a": {}}, platform={**PLATFORM, "cli": "2.2"}, outcome="edited"),
+    ]
+    assert sparkline(nights, "a") == "█▅·¦▁¦█·"
+
+
+def test_what_fell_comes_first_in_the_trend() -> None:
+    good = [night(number, {"a": {"c": (3, 3)}, "z": {"c": (3, 3)}}) for number in range(12)]
+    history = history_of([*good, night(12, {"a": {"c": (3, 3)}, "z": {"c": (0, 3)}})])
+    (details,) = trend_details(history)
+    assert details.title == "Trend over 13 nights"
+    rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
+    assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
+    assert list(trend_details(NightlyHistory())) == []
+
+
+def test_few_drifts_are_told_one_by_one_and_accepted_ones_not_at_all() -> None:
+    good = [night(number, {"a": {f"c{each}": (3, 3) for each in range(9)}}) for number in range(40)]
+    drifts = history_of([*good, night(40, {"a": {f"c{each}": (0, 3) for each in range(9)}})]).drifts
+    assert len(drifts) == 9
+    notes = list(drift_notes(drifts[:1], drifts))
+    assert len(notes) == 6
+    assert notes[0].startswith("Drift (still): a, c0 120/120 → 0/3")
+    assert notes[1].startswith("Drift (new): a, c1")
+    assert notes[-1] == "Drift: 4 more."
+    assert list(drift_notes((), [drift.replace(accepted=True) for drift in drifts])) == []
+
+
+def test_titles_name_the_first_and_count_the_others() -> None:
+    good = [night(number, {"a": {"c": (3, 3), "d": (3, 3)}}) for number in range(15)]
+    new = {**PLATFORM, "cli": "2.2"}
+    history = history_of([*good, night(15, {"a": {"c": (0, 3), "d": (0, 3)}}, platform=new)])
+    assert issue_title(history.drifts) == "Zelda: a, c 45/45 → 0/3 since Claude Code 2.2 and 1 more"
+
+
+@pytest.mark.parametrize("text", ["@octocat", "#12", "`rm -rf`", "a\nb", "\x1b[31m", "deadbeef01", "x" * 999, "\u202e"])
+def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
+    title = render_title(text)
+    assert len(title.encode("utf-16-le")) <= 2 * 256
+    assert not set(title) & {"`", "\n", "\x1b", "\u202e"}
+    assert text not in title or text == "a\nb"
+    assert plain_title("plain words, 3/4", 100) == "plain words, 3/4"
+
+
+def test_rows_say_what_changed() -> None:
+    first = night(0, {"a": {"c": (1, 1)}})
+    second = night(1, {"a": {"c": (1, 1)}}, platform={**PLATFORM, "models": "new\x1b"}, tree="t2", outcome="o2")
+    view = nights_view(NightlyHistory(nights=(first, second)), "a")
+    newest, oldest = ([cell.text for cell in line.cells] for line in view.table.lines)
+    assert newest[-1] == "suite or steering files, code, answering models new\\x1b"
+    assert oldest[-1] == ""
+
+
+def test_other_troubles_with_the_issue_keep_their_words() -> None:
+    assert no_issue(GitHubError("GitHub is away.")).endswith("GitHub is away.")
+
+
+def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
+    good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
+    history = history_of([*good, night(12, {"a": {"c": (0, 3)}})])
+    data = codec.encode_nights(history, 10**6)
+    assert codec.decode_nights(data, "history.json") == history
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(json.loads(data))
+    small = codec.encode_nights(history, 2_000)
+    assert len(small) <= 2_000
+    kept = codec.decode_nights(small, "history.json").nights
+    assert kept
+    assert kept[-1].at == FIRST + timedelta(days=12)

@@ -1,0 +1,169 @@
+"""A scheduled run on the default branch: few trials for the pool, a row of the history, and one issue about drift."""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.inputs import Nightly
+from zelda_ci.ci.publish import comment_key
+from zelda_ci.compare.drift import MAX_ROUNDS, TRIALS_A_ROUND, needing_more, night_of, watch, with_night
+from zelda_ci.domain.fingerprint import PLATFORM
+from zelda_ci.domain.nights import Drift, IssueAuthor, NightlyHistory
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.github.api import Api
+from zelda_ci.github.issues import KeptIssue, close_issue, find_issues, open_issue, update_issue
+from zelda_ci.report.builders import nights as words
+from zelda_ci.report.markdown import render_drifts, render_title
+
+RunRound = Callable[[Sequence[str], int], BatchResult]
+
+
+def is_nightly(case: CiContext) -> bool:
+    """Whether this run fills pool and history; one that is told what to compare with does not."""
+    settings = case.settings
+    is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
+    return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
+
+
+def run_night(case: CiContext, stored: BatchBaseline, run_round: RunRound) -> BatchResult:
+    """One trial of every suite, and further rounds where the platform is new or something looks worse.
+
+    Args:
+        case: The run.
+        stored: Pool and history.
+        run_round: Runs these suites so often; no names stand for all.
+    """
+    batch = run_round((), 1)
+    platforms = newest_platforms(stored)
+    # Trials that fail for other reasons say nothing, and must not be repeated for ever.
+    for _ in range(MAX_ROUNDS - 1):
+        night = night_of(batch.runs)
+        names = needing_more(stored.nights, night, platforms) if night and not batch.interrupted else ()
+        if not names:
+            break
+        case.log.say(words.further_trials(names))
+        try:
+            batch = _joined(batch, run_round(names, TRIALS_A_ROUND))
+        except ZeldaError as problem:
+            case.log.report("warning", f"There are no further trials tonight: {problem.user_message}", title="Zelda")
+            break
+    return batch
+
+
+def newest_platforms(stored: BatchBaseline) -> dict[str, Mapping[str, str]]:
+    """By suite, what the newest stored trial ran on: of the pool, else of the history."""
+    found: dict[str, Mapping[str, str]] = {}
+    for night in stored.nights.nights:
+        found |= {name: row.platform for name, row in night.suites.items()}
+    for run in sorted(stored.pool.trials, key=lambda run: (run.finished_at, run.run_id)):
+        if run.fingerprint:
+            parts = run.fingerprint.parts
+            found[run.suite] = {part: parts[part] for part in PLATFORM if parts.get(part)}
+    return found
+
+
+def _joined(first: BatchResult, second: BatchResult) -> BatchResult:
+    """Both as one invocation, its trials counted on."""
+    made: dict[str, int] = {}
+    for run in first.runs:
+        made[run.suite] = max(made.get(run.suite, 0), run.trial)
+    further = (run.replace(trial=made.get(run.suite, 0) + run.trial) for run in second.runs)
+    return first.replace(
+        finished_at=second.finished_at,
+        interrupted=second.interrupted,
+        planned=(first.planned or 0) + (second.planned or 0),
+        runs=(*first.runs, *further),
+    )
+
+
+def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None:
+    """Add the row of this night, and tell what it shows."""
+    if stored.damage:
+        note = words.not_readable(stored.damage, older=len(stored.nights.nights))
+        result.notes.append(note)
+        case.log.report("warning", note, title="Zelda")
+    night = night_of(result.batch.runs)
+    if night is None or result.batch.interrupted:
+        result.nights = stored.nights
+        return
+    before = stored.nights
+    result.nights, result.is_nightly = watch(with_night(before, night)), True
+    for note in words.drift_notes(before.drifts, result.nights.drifts):
+        result.notes.append(note)
+        case.log.report("warning", note, title="Drift")
+    if case.settings.nightly is Nightly.WATCH:
+        _tell(case, result, before)
+
+
+def _tell(case: CiContext, result: CiResult, before: NightlyHistory) -> None:
+    """By the issue; a token that may not write one costs a line, and nothing else."""
+    told = [drift for drift in (*result.nights.drifts, *before.drifts) if not drift.accepted]
+    # Of a history that was lost, an issue may be left.
+    if not told and before.nights:
+        return
+    if case.api is None:
+        result.notes += [words.NO_TOKEN] if told else []
+        return
+    try:
+        result.nights = _DriftIssue(case, case.api, before, result.nights).keep()
+    except GitHubError as problem:
+        if not told:
+            return
+        note = words.no_issue(problem)
+        result.notes.append(note)
+        case.log.report("notice", note, title="Zelda")
+
+
+class _DriftIssue:
+    """The issue of one job, and what becomes of it in this night."""
+
+    def __init__(self, case: CiContext, api: Api, before: NightlyHistory, now: NightlyHistory) -> None:
+        self._case, self._api, self._before, self._now = case, api, before, now
+        self._key = f"drift-{comment_key(case)}"
+
+    def keep(self) -> NightlyHistory:
+        """The history with what is known of the issue."""
+        author = self._now.author
+        ours = find_issues(self._api, self._key, author.login if author else None)
+        numbers = {issue.number for issue in ours}
+        found = ours[0] if ours else None
+        drifts = [_accepted(drift, numbers) for drift in self._now.drifts]
+        told = [drift for drift in drifts if not drift.accepted]
+        if not told:
+            self._end(found)
+            return self._now.replace(drifts=tuple(drifts))
+        issue = self._write(found, told)
+        kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
+        return self._now.replace(drifts=tuple(kept), author=IssueAuthor(login=issue.author))
+
+    def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
+        title, body = render_title(words.issue_title(told)), self._body(told)
+        if found is None:
+            issue = open_issue(self._api, self._key, title, body)
+            self._say(f"Issue {issue.number} was opened: {issue.url}")
+            return issue
+        is_new = update_issue(self._api, found, self._key, title, body)
+        self._say(f"Issue {found.number} was {'updated' if is_new else 'left as it is'}: {found.url}")
+        return found
+
+    def _end(self, found: KeptIssue | None) -> None:
+        if found is None:
+            return
+        gone = [drift for drift in self._before.drifts if not drift.accepted]
+        close_issue(self._api, found, self._key, self._body(gone, is_over=True))
+        self._say(f"Issue {found.number} was closed: what fell has recovered, or was changed.")
+
+    def _body(self, drifts: Sequence[Drift], *, is_over: bool = False) -> str:
+        context = self._case.settings.context
+        return render_drifts(words.drift_view(drifts, context.url_of(context.run_id), is_over=is_over))
+
+    def _say(self, text: str) -> None:
+        self._case.log.say(text)
+
+
+def _accepted(drift: Drift, open_issues: AbstractSet[int]) -> Drift:
+    """Where the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it."""
+    is_closed = drift.issue is not None and drift.issue not in open_issues
+    return drift.replace(accepted=True) if is_closed else drift

@@ -1,0 +1,109 @@
+"""`zelda history`: one suite over time."""
+
+import os
+import sys
+from collections.abc import Iterator
+from itertools import groupby, islice
+from pathlib import Path
+
+import click
+
+from zelda_ci.cli import completion, options, report
+from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
+from zelda_ci.config.project import results_folder
+from zelda_ci.domain.history import StoredRun
+from zelda_ci.domain.nights import Night, NightlyHistory
+from zelda_ci.errors import StorageError
+from zelda_ci.files.atomic import read_file
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.nights import nights_view
+from zelda_ci.report.terminal.pages import print_history
+from zelda_ci.storage import codec
+from zelda_ci.storage.history import RunHistory
+
+MAX_FILE_BYTES = 64 << 20
+NIGHTS, RESULTS = "history.json", "zelda-results.json"
+ROWS = 30
+
+
+@click.command(epilog="Examples: `zelda history rest-endpoint`; `zelda history rest-endpoint --from artifacts --json`.")
+@click.argument("suite", shell_complete=completion.suites)
+@options.project
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Read unpacked artifacts below this folder in place of the project's runs.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"Only the newest N rows.  [default: {ROWS}]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def history(*, suite: str, project: Path, folder: Path | None, limit: int | None, as_json: bool) -> None:
+    """Show one suite over time.
+
+    A row for each `zelda run`, or for each night, with how often criteria, build and tests passed, and what changed in
+    between: the suite, steering files, code, Claude Code, the models that answered.
+    """
+    nights = [*(_of_artifacts(folder) if folder else _of_runs(project, suite))]
+    kept = _watched([night for night in nights if suite in night.suites], suite)
+    if not kept.nights:
+        hint = "`zelda list` shows all stored runs; those of older versions have no fingerprint and are left out."
+        raise StorageError(f"Nothing is stored of the suite {suite!r}.", hint=hint, code="NO_RUNS")
+    shown = kept.replace(nights=kept.nights[-(limit or ROWS) :])
+    if as_json:
+        report.print_json(shown)
+        return
+    console = terminal.open_console(sys.stdout)
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    print_history(console, remarks, nights_view(shown, suite), one_line=terminal.is_plain(console))
+
+
+def _watched(nights: list[Night], suite: str) -> NightlyHistory:
+    """The rows in order, each watched, of this suite alone."""
+    kept = NightlyHistory()
+    by_id = {night.batch_id: night.replace(suites={suite: night.suites[suite]}) for night in nights}
+    for night in sorted(by_id.values(), key=lambda night: (night.at, night.batch_id)):
+        kept = watch(with_night(kept, night))
+    return kept
+
+
+def _of_runs(project: Path, suite: str) -> Iterator[Night]:
+    stored = RunHistory(results_folder(project))
+    # Their ids begin with the time.
+    runs = sorted((run for run in stored.overview().runs if run.suite == suite), key=_batch, reverse=True)
+    for _, batch in islice(groupby(runs, key=_batch), MAX_NIGHTS):
+        night = night_of([stored.result(run.run_id) for run in batch])
+        if night:
+            yield night
+
+
+def _batch(run: StoredRun) -> str:
+    return run.batch_id
+
+
+def _of_artifacts(folder: Path) -> Iterator[Night]:
+    """Nights of histories, and of results that no history tells of; results come first, for a row knows more."""
+    for name, read in ((RESULTS, _of_batch), (NIGHTS, _of_history)):
+        for path in _files(folder, name):
+            try:
+                yield from read(read_file(path, MAX_FILE_BYTES), str(path))
+            except StorageError as problem:
+                click.echo(f"Left out: {problem.message}", err=True)
+
+
+def _files(folder: Path, name: str) -> Iterator[Path]:
+    """In any order; links lead nowhere."""
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        if name in files and not (Path(place) / name).is_symlink():
+            yield Path(place) / name
+
+
+def _of_batch(data: bytes, name: str) -> Iterator[Night]:
+    night = night_of(codec.decode_batch(data, name).runs)
+    if night:
+        yield night
+
+
+def _of_history(data: bytes, name: str) -> Iterator[Night]:
+    yield from codec.decode_nights(data, name).nights

@@ -1,0 +1,232 @@
+"""Does a suite pass less often than before, although nothing that steers it has changed? Pure: nights in, drifts out.
+
+Every night each check (a criterion, or build and tests) of each suite is tested: the newest nights against those before
+them, by Fisher's exact test, all checks of all suites as one family. A night may err with `NIGHTLY_ALPHA`; by
+the union bound a month then errs with at most `MONTHLY_ALPHA`, however the nights depend on each other.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from zelda_ci.compare.exact_tests import OneSided, fisher_exact
+from zelda_ci.compare.multiplicity import Family, Hypothesis, significant
+from zelda_ci.compare.pool import CLOCK_DIFFERENCE
+from zelda_ci.compare.sides import INVALID, read_metrics
+from zelda_ci.domain.fingerprint import PLATFORM
+from zelda_ci.domain.nights import WINDOW, Drift, Night, NightlyHistory, Passes, Split, SuiteNight, split_nights
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.run import RunResult
+
+MONTHLY_ALPHA = 0.04
+NIGHTS_PER_MONTH = 31
+NIGHTLY_ALPHA = MONTHLY_ALPHA / NIGHTS_PER_MONTH
+
+# Fewer trials than this say nothing of what is usual.
+MIN_REFERENCE = 3
+
+# A drift is over where so much of the fall is made good.
+RECOVERED = 0.75
+
+# What looks so unlikely, by itself, gets further trials in the same night, a round after the other.
+SUSPICION = 0.1
+TRIALS_A_ROUND = 2
+TRIALS_AFTER_CHANGE = 3
+MAX_TRIALS_A_NIGHT = 9
+MAX_ROUNDS = 1 + (MAX_TRIALS_A_NIGHT - 1) // TRIALS_A_ROUND
+
+MAX_NIGHTS = 120
+
+_NEVER = (datetime.min.replace(tzinfo=UTC), "")
+
+# The name of build and tests among the checks; criteria are sentences of the user's.
+COMMANDS = "build and tests"
+
+
+def night_of(runs: Sequence[RunResult]) -> Night | None:
+    """The row of the runs of one night; nothing where none of them says anything."""
+    by_suite: dict[str, list[RunResult]] = {}
+    for run in runs:
+        if run.fingerprint and run.status not in INVALID and run_outcome(run) is not Outcome.INCOMPLETE:
+            by_suite.setdefault(run.suite, []).append(run)
+    if not by_suite:
+        return None
+    commits = [run.source.commit for run in runs if run.source and run.source.commit]
+    return Night(
+        at=max(run.finished_at for run in runs),
+        batch_id=runs[0].batch_id,
+        commit=commits[-1] if commits else None,
+        suites={name: _suite_night(trials) for name, trials in by_suite.items()},
+    )
+
+
+def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
+    newest = max(runs, key=lambda run: (run.finished_at, run.run_id))
+    assert newest.fingerprint  # noqa: S101 - others were left out
+    state = newest.fingerprint
+    # A commit, or a model that answers now and then, may lie between two runs of one night: the last one counts.
+    alike = [run for run in runs if run.fingerprint and run.fingerprint.outcome == state.outcome]
+    checks: dict[str, list[bool]] = {}
+    for run in alike:
+        for name, outcome in read_metrics(run).outcomes.items():
+            checks.setdefault(name, []).append(outcome > 0)
+        if (commands := correctness_outcome(run.evaluations)) is not Outcome.MEASURED:
+            checks.setdefault(COMMANDS, []).append(commands is Outcome.PASSED)
+    return SuiteNight(
+        outcome=state.outcome,
+        tree=state.tree,
+        platform={part: state.parts[part] for part in PLATFORM if state.parts.get(part)},
+        trials=len(alike),
+        whole=_counted(
+            outcome is Outcome.PASSED for outcome in map(run_outcome, alike) if outcome is not Outcome.MEASURED
+        ),
+        checks={name: _counted(passes) for name, passes in checks.items()},
+        cost_usd=sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs),
+    )
+
+
+def _counted(passes: Iterable[bool]) -> Passes:
+    listed = list(passes)
+    return Passes(passed=sum(listed), trials=len(listed))
+
+
+def with_night(history: NightlyHistory, night: Night) -> NightlyHistory:
+    """The history with one more row, in order and within its bounds; a night that is there already is replaced."""
+    others = [each for each in history.nights if each.batch_id != night.batch_id]
+    nights = sorted([*others, night], key=_age)
+    return history.replace(nights=tuple(nights[-MAX_NIGHTS:]))
+
+
+def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory:
+    """The nights of several histories, each once, and what is known to have fallen.
+
+    Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
+    """
+    if not histories:
+        return NightlyHistory()
+    latest = now + CLOCK_DIFFERENCE
+    nights = {night.batch_id: night for history in histories for night in history.nights if night.at <= latest}
+    drifts: dict[tuple[str, str], Drift] = {}
+    seen: set[str] = set()
+    ordered = sorted(histories, key=lambda history: max(map(_age, history.nights), default=_NEVER), reverse=True)
+    for history in ordered:
+        # What a newer history knew and does not list is over; a night without access to it knew nothing.
+        if not {night.batch_id for night in history.nights[-1:]} <= seen or history is ordered[0]:
+            drifts = {(drift.suite, drift.check): drift for drift in history.drifts} | drifts
+        seen |= {night.batch_id for night in history.nights}
+    return NightlyHistory(
+        nights=tuple(sorted(nights.values(), key=_age)[-MAX_NIGHTS:]),
+        drifts=tuple(drifts.values()),
+        author=next((history.author for history in ordered if history.author), None),
+    )
+
+
+def _age(night: Night) -> tuple[datetime, str]:
+    return night.at, night.batch_id
+
+
+def watch(history: NightlyHistory) -> NightlyHistory:
+    """The history with what its newest night shows: drifts that are new, still there, or over, which are left out."""
+    if not history.nights:
+        return history
+    splits = {name: split_nights(history.nights, name) for name in history.nights[-1].suites}
+    going_on = tuple(
+        updated
+        for drift in history.drifts
+        if (updated := _updated(drift, splits.get(drift.suite, ()), history.nights)) is not None
+    )
+    known = {(drift.suite, drift.check) for drift in going_on}
+    found = (drift for drift in _found([split for each in splits.values() for split in each]))
+    return history.replace(drifts=(*going_on, *(drift for drift in found if (drift.suite, drift.check) not in known)))
+
+
+def _found(splits: Sequence[Split]) -> list[Drift]:
+    """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
+    asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
+    sides = [(split.of(split.before, check), split.of(split.after, check)) for split, check in asked]
+    enough = [index for index, (before, _) in enumerate(sides) if before.trials >= MIN_REFERENCE]
+    tests = [_lower(*sides[index]) for index in enough]
+    adjusted = Family(tuple(map(Hypothesis, tests)), NIGHTLY_ALPHA).adjusted
+    surest: dict[tuple[str, str], tuple[float, float, int]] = {}
+    for index, test, p in zip(enough, tests, adjusted, strict=True):
+        if significant(p, NIGHTLY_ALPHA):
+            key = (asked[index][0].suite, asked[index][1])
+            surest[key] = min(surest.get(key, (2.0, 2.0, index)), (p, test.p, index))
+    return [_drift(*asked[index], *sides[index], p) for p, _, index in surest.values()]
+
+
+def _lower(before: Passes, after: Passes) -> OneSided:
+    return fisher_exact(before.passed, before.trials, after.passed, after.trials).lower
+
+
+def _drift(split: Split, check: str, before: Passes, after: Passes, p: float) -> Drift:
+    earlier = split.previous
+    assert earlier  # noqa: S101 - there were trials before
+    return Drift(
+        suite=split.suite,
+        check=check,
+        outcome=split.newest.outcome,
+        since=split.after[0].at,
+        before=before,
+        after=after,
+        lately=after,
+        p=p,
+        platform_before=earlier.platform,
+        platform_after=split.newest.platform,
+        commit_before=split.before[-1].commit,
+        commit_after=split.after[0].commit,
+        code_changed=earlier.tree != split.after[0].suites[split.suite].tree,
+    )
+
+
+def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> Drift | None:
+    """The drift with what was seen since then; nothing where it is over.
+
+    It is over where the check passes again about as often as before, or where suite, check or steering files are not
+    what they were. A suite that did not run in the newest night is waited for.
+    """
+    if not splits:
+        return drift if any(drift.suite in night.suites for night in nights) else None
+    split = splits[0]
+    if split.newest.outcome != drift.outcome or drift.check not in split.newest.checks:
+        return None
+    since = [night for night in (*split.before, *split.after) if night.at >= drift.since]
+    lately = split.of(since[-WINDOW:], drift.check)
+    recovered = drift.before.rate - (1 - RECOVERED) * (drift.before.rate - drift.after.rate)
+    if lately.trials >= WINDOW and lately.rate >= recovered:
+        return None
+    return drift.replace(lately=lately)
+
+
+def needing_more(
+    history: NightlyHistory, tonight: Night, platforms: Mapping[str, Mapping[str, str]]
+) -> tuple[str, ...]:
+    """Suites that get one more round of trials in this night: their platform has changed, or something looks worse.
+
+    Args:
+        history: Without this night.
+        tonight: The trials of this night so far.
+        platforms: By suite, that of the newest stored trial.
+    """
+    ahead = with_night(history, tonight)
+    told = {drift.suite for drift in history.drifts if not drift.accepted}
+    found = {drift.suite for drift in watch(ahead).drifts}
+
+    def is_wanted(name: str, row: SuiteNight) -> bool:
+        is_new = platforms.get(name, row.platform) != row.platform
+        if row.trials < TRIALS_AFTER_CHANGE and (is_new or name in told):
+            return True
+        return row.trials < MAX_TRIALS_A_NIGHT and name not in found and _looks_worse(ahead.nights, name)
+
+    return tuple(name for name, row in tonight.suites.items() if is_wanted(name, row))
+
+
+def _looks_worse(nights: Sequence[Night], suite: str) -> bool:
+    return any(
+        _is_suspicious(split.of(split.before, check), split.of(split.after, check))
+        for split in split_nights(nights, suite)
+        for check in split.newest.checks
+    )
+
+
+def _is_suspicious(before: Passes, after: Passes) -> bool:
+    return before.trials >= MIN_REFERENCE and after.rate < before.rate and _lower(before, after).p <= SUSPICION
