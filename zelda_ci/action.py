@@ -1,6 +1,6 @@
 """The composition root of `zelda ci`: settings and the event in, exit code out; suites are run by `app`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,13 +11,19 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.ci import comment_mode, evaluate, publish
+from zelda_ci.ci import baseline, comment_mode, evaluate, nightly, publish, selection
 from zelda_ci.ci.base import BaseSource, overrule, read_base
+from zelda_ci.ci.base_arm import bring
+from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
+from zelda_ci.compare.impact import reasons
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain.run import BatchResult, empty_batch
+from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
@@ -26,9 +32,11 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents
 from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.overrides import Given
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import head_commit
 
 if TYPE_CHECKING:
@@ -70,6 +78,14 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded, findings, notes = _with_rights(app.load(settings.project), case, environ)
+    chosen = selection.choose_suites(case, loaded, _source(settings, environ))
+    if chosen:
+        for line in (*reasons(chosen.choices), *chosen.notes):
+            case.log.say(sentence(line))
+        if not chosen.names:
+            return selection.report_nothing(case, chosen)
+        if chosen.notes:
+            settings, notes = replace(settings, suites=chosen.names), (*notes, *chosen.notes)
     order = RunOrder(
         names=settings.suites,
         overrides=settings.overrides,
@@ -77,12 +93,87 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         replay=settings.replay,
         overruled=findings,
         conclusion_seconds=CONCLUSION_SECONDS,
+        against=_against(case, environ),
+        needs_base=False,
     )
 
-    def run() -> BatchResult:
-        return app.run(loaded, order, environment(environ, settings), emit)
+    planned = _plan(case, loaded, order, environ, emit, chosen.baseline if chosen else None)
+    order = replace(order, stored=planned.stored or {})
+    run = _runner(case, loaded, order, planned, environment(environ, settings), emit)
+    case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
+    return evaluate.evaluate(case, run, planned)
 
-    return evaluate.evaluate(replace(case, root=loaded.root, results_dir=loaded.results_dir, notes=notes), run)
+
+def _runner(
+    case: CiContext,
+    loaded: LoadedProject,
+    order: RunOrder,
+    planned: PushPlan,
+    environ: EnvironmentSettings,
+    emit: Emit,
+) -> Callable[[], BatchResult]:
+    """What runs the suites: a night its rounds, a push what is new, everything else all that was asked for."""
+
+    def run_round(names: Sequence[str], trials: int) -> BatchResult:
+        overrides = replace(order.overrides, trials=Given(trials, "input", "nightly"))
+        return app.run(loaded, replace(order, names=names or order.names, overrides=overrides), environ, emit)
+
+    def run() -> BatchResult:
+        if nightly.is_nightly(case) and planned.baseline:
+            return nightly.run_night(case, planned.baseline, run_round)
+        if not planned.known:
+            return app.run(loaded, order, environ, emit)
+        names = [name for name in planned.fingerprints if name not in planned.known]
+        return app.run(loaded, replace(order, names=names), environ, emit) if names else empty_batch(case.now())
+
+    return run
+
+
+def _plan(
+    case: CiContext,
+    loaded: LoadedProject,
+    order: RunOrder,
+    environ: Mapping[str, str],
+    emit: Emit,
+    found: BatchBaseline | None,
+) -> PushPlan:
+    """What is stored and counts; of a push to the base branch, which suites need not run for it."""
+    settings, given = case.settings, environment(environ, case.settings)
+    if nightly.is_nightly(case):
+        return PushPlan(baseline.resolve_baseline(case, case.decision.target, case.run_id))
+    suites = app.ordered(loaded, order, given)
+    is_adaptive = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
+    if order.against and is_adaptive:
+        found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+        fingerprints = app.fingerprints(loaded, order, given, emit)
+        return evaluate.count_stored(case, found, fingerprints, {suite.name: suite.pool for suite in suites})
+    is_push = case.decision.is_of_base and settings.context.event_name == "push"
+    if found or not is_push or settings.run_all or settings.baseline or not settings.compare:
+        return PushPlan(found)
+    stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    if not stored.pool.trials:
+        return PushPlan(stored)
+    fingerprints = app.fingerprints(loaded, order, given, emit)
+    wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
+    planned = PushPlan(stored, fingerprints, stored.known(fingerprints, wanted))
+    for note in planned.notes:
+        case.log.say(note)
+    return planned
+
+
+def _source(settings: ActionSettings, environ: Mapping[str, str]) -> BaseSource:
+    context = settings.context
+    return BaseSource(
+        settings.project, context.workspace, context.server_url, context.repository, settings.github_token, environ
+    )
+
+
+def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
+    """The commit into which a pull request is merged, unless something else is to be compared with, or nothing."""
+    settings, commit = case.settings, case.decision.base
+    if commit is None or settings.baseline or case.decision.target is None:
+        return None
+    return BaseOrder(commit, bring(_source(settings, environ)))
 
 
 def _with_rights(
@@ -92,10 +183,7 @@ def _with_rights(
     settings, commit = case.settings, case.decision.base
     if commit is None:
         return loaded, {}, ()
-    context = settings.context
-    source = BaseSource(
-        settings.project, context.workspace, context.server_url, context.repository, settings.github_token, environ
-    )
+    source = _source(settings, environ)
     redact = Redactor(settings.secrets())
     overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
     for note in overruled.notes:

@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -19,11 +19,12 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ExecutionError, ZeldaError
+from zelda_ci.domain.trials import Side
+from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
@@ -36,45 +37,23 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply, read
-from zelda_ci.pipeline import access, checking, confinement
-from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
+from zelda_ci.pipeline import access, checking, confinement, invocation, money
+from zelda_ci.pipeline.checking import Checker, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
-from zelda_ci.pipeline.invocation import invoke
+from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
+from zelda_ci.pipeline.ground import Ground
 from zelda_ci.pipeline.rejudging import rejudge_each
 from zelda_ci.pipeline.settling import settled, tell_setup
-from zelda_ci.pipeline.tools import JudgeFactory, PlannedRun, Tools, WorkspaceCommandRunner
+from zelda_ci.pipeline.tools import JudgeFactory, Tools, WorkspaceCommandRunner
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
-from zelda_ci.storage.checks import CheckMemory
 from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
 
-
-@dataclass(frozen=True)
-class RunOrder:
-    """What `zelda run` was asked for; without names and tags, every suite."""
-
-    names: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    overrides: Overrides = field(default_factory=Overrides)
-    jobs: int = 1
-    record: Path | None = None
-    replay: Path | None = None
-    unsafe: bool = False
-    """Whether a run may have no isolation at all."""
-    overruled: Mapping[str, tuple[SettingFinding, ...]] = field(default_factory=dict)
-    """By suite, what a pull request wanted to set, and may not."""
-    is_own_content: bool = False
-    """Whether the project is Zelda's own, so that nobody need accept weak isolation for it."""
-    conclusion_seconds: float = 60
-    """Most that changes and evaluation may take once a run was interrupted."""
-    check: bool = True
-    """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
-    working_tree: bool = False
-    """Whether files that are not committed are tested, too."""
+RunOrder = invocation.RunOrder
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
@@ -92,22 +71,50 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    selected = _selected(loaded, order, settings)
-    suites = [suite.resolved for suite in selected]
+    chosen = selected(loaded, order, settings)
+    suites = [suite.resolved for suite in chosen]
     _tell_notices(loaded, emit)
-    tell_setup(selected, emit)
+    tell_setup(chosen, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     tools = _tools(loaded, order, suites, settings, emit, ground)
     checker = None
     if order.check and not order.replay and not _skips_checks(settings):
-        checker = Checker(selected, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
+        checker = Checker(chosen, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
+    base = _base_tools(loaded, order, settings, emit, ground, tools)
     judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
-        return anyio.run(invoke, tools, _plan(suites, order), order.jobs, emit, preload, checker)
+        made = invocation.Invocation(
+            order=order,
+            suites=suites,
+            arms={Side.HEAD: tools, **({Side.BASE: base} if base else {})},
+            known_prices={} if order.replay else money.known_prices(loaded.results_dir, order.stored),
+        )
+        return anyio.run(made.run, emit, preload, checker)
     except BaseExceptionGroup as group:
         raise _first(group) from group
+
+
+def fingerprints(
+    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit
+) -> dict[str, Fingerprint]:
+    """By name, what runs of the ordered suites will have, as far as known before a session; errors as for `check`."""
+    suites = ordered(loaded, order, settings)
+    ground, replayed = _ground(loaded, order, suites, settings, emit), order.replay is not None
+    return anyio.run(expected_fingerprints, suites, ground.workspaces, ground.redact, settings.environ, replayed)
+
+
+def with_stored(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> RunOrder:
+    """With the trials of both commits that are stored here, where there is a base; errors as for `check`."""
+    history = RunHistory(loaded.results_dir)
+    if order.against is None or order.replay or not history.overview().runs:
+        return order
+    suites = ordered(loaded, order, settings)
+    ground = _ground(loaded, order, suites, settings, emit)
+    base = _base_workspaces(loaded, order, settings, ground)
+    stored = anyio.run(stored_of_both, suites, (ground.workspaces, base), ground.redact, settings.environ, history)
+    return replace(order, stored=stored)
 
 
 def check(
@@ -118,15 +125,15 @@ def check(
     Raises:
         ZeldaError: The order cannot be used, or the project not be run here at all.
     """
-    selected = _selected(loaded, order, settings)
-    suites = [suite.resolved for suite in selected]
+    chosen = selected(loaded, order, settings)
+    suites = [suite.resolved for suite in chosen]
     _tell_notices(loaded, emit)
-    tell_setup(selected, emit)
+    tell_setup(chosen, emit)
     _heed_weakness(suites, order, settings, emit)
     ground = _ground(loaded, order, suites, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
     judge = proxy_or_problem(lambda: access.judge_mode(order.record, order.replay, suites, settings), ground.redact)
-    checker = Checker(selected, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
+    checker = Checker(chosen, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
     try:
         return anyio.run(checking.checked, checker)
     except BaseExceptionGroup as group:
@@ -142,15 +149,17 @@ def _skips_checks(settings: EnvironmentSettings) -> bool:
     return settings.environ.get("ZELDA_NO_CHECK") == "1"
 
 
-def _selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
+def selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
+    """The suites that were ordered, with their overrides; raises `ConfigError` where the order cannot be used."""
     overrides = order.overrides.above(_of_environment(settings))
     chosen = select(loaded.suites, order.names, order.tags)
     applied = [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
     return settled(loaded.root, applied, settings.environ)
 
 
-def _ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
-    return [suite.resolved for suite in _selected(loaded, order, settings)]
+def ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
+    """The same as they run."""
+    return [suite.resolved for suite in selected(loaded, order, settings)]
 
 
 def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:
@@ -159,7 +168,7 @@ def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: Envir
     Raises:
         ConfigError: The order cannot be used, or a level cannot be had.
     """
-    return None if _is_unsafe(order, settings) else _weak_isolation(_ordered(loaded, order, settings), order, settings)
+    return None if _is_unsafe(order, settings) else _weak_isolation(ordered(loaded, order, settings), order, settings)
 
 
 def _is_unsafe(order: RunOrder, settings: EnvironmentSettings) -> bool:
@@ -238,19 +247,6 @@ def _first(group: BaseExceptionGroup) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
 
 
-def _plan(suites: Sequence[ResolvedSuite], order: RunOrder) -> list[PlannedRun]:
-    return [
-        PlannedRun(
-            suite,
-            trial,
-            f"{suite.name}-{trial}" if suite.trials > 1 else suite.name,
-            order.overruled.get(suite.name, ()),
-        )
-        for suite in suites
-        for trial in range(1, suite.trials + 1)
-    ]
-
-
 def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings) -> Isolation:
     """What runs are confined with; protection that was asked for and is not there stops the run, before it costs."""
     try:
@@ -303,43 +299,13 @@ def _price(model: str, usage: Mapping[str, Any]) -> float:
     return pricing.cost_usd(model, pricing.from_usage(usage))
 
 
-@dataclass(frozen=True)
-class _Ground:
-    """What runs and checks stand on."""
-
-    workspaces: Workspaces
-    redact: Redactor
-    isolation: Isolation
-    results_dir: Path
-
-    def for_checks(
-        self,
-        session: ModelProxy | ZeldaError,
-        judge: ModelProxy | ZeldaError,
-        settings: EnvironmentSettings,
-        emit: Emit,
-    ) -> CheckTools:
-        """What checks need beside it."""
-        return CheckTools(
-            workspaces=self.workspaces,
-            redact=self.redact,
-            isolation=self.isolation,
-            memory=CheckMemory(self.results_dir),
-            environ=settings.environ,
-            session=session,
-            judge=judge,
-            identity="".join(secret.fingerprint() for secret in settings.secrets()),
-            emit=emit,
-        )
-
-
 def _ground(
     loaded: LoadedProject,
     order: RunOrder,
     suites: Sequence[ResolvedSuite],
     settings: EnvironmentSettings,
     emit: Emit,
-) -> _Ground:
+) -> Ground:
     if not order.replay:
         access.keep_back(suites, settings)
     environ = settings.environ
@@ -354,7 +320,7 @@ def _ground(
     workspaces = Workspaces(
         loaded.root, loaded.results_dir, environ, redact, isolation, own, working_tree=order.working_tree
     )
-    return _Ground(workspaces, redact, isolation, loaded.results_dir)
+    return Ground(workspaces, redact, isolation, loaded.results_dir)
 
 
 def _tools(
@@ -363,7 +329,7 @@ def _tools(
     suites: Sequence[ResolvedSuite],
     settings: EnvironmentSettings,
     emit: Emit,
-    ground: _Ground,
+    ground: Ground,
 ) -> Tools:
     workspaces, redact, isolation = ground.workspaces, ground.redact, ground.isolation
     reasons = isolation.offered.reasons
@@ -386,10 +352,42 @@ def _tools(
         replayed=order.replay is not None,
         conclusion_seconds=order.conclusion_seconds,
         isolation_reasons=reasons,
+        system=system_name(settings.environ),
         isolation=in_one_line(
             {isolation.of(suite) for suite in suites},
             reasons,
             asked_for=all(suite.isolation.level != "auto" for suite in suites),
         ),
         expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
+    )
+
+
+def _base_tools(
+    loaded: LoadedProject,
+    order: RunOrder,
+    settings: EnvironmentSettings,
+    emit: Emit,
+    ground: Ground,
+    tools: Tools,
+) -> Tools | None:
+    """The same for the base, whose workspaces have other files."""
+    if order.against is None:
+        return None
+    workspaces = _base_workspaces(loaded, order, settings, ground)
+    bench = WorkspaceCommandRunner(workspaces, ResultStore(loaded.results_dir), emit)
+    services = Services(bench, ground.redact)
+    return replace(
+        tools,
+        workspaces=workspaces,
+        bench=bench,
+        evaluators=lambda suite: metrics.unjudged(suite.metrics, services),
+    )
+
+
+def _base_workspaces(
+    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, ground: Ground
+) -> Workspaces:
+    own = OwnFiles.of(loaded, [order.record, order.replay])
+    return Workspaces(
+        loaded.root, loaded.results_dir, settings.environ, ground.redact, ground.isolation, own, base=order.against
     )

@@ -76,7 +76,7 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
     assert "concurrency" in workflow
     for job in workflow["jobs"].values():
         assert job["timeout-minutes"] <= 60
-        assert set(job["permissions"]) <= {"contents", "actions", "pull-requests"}
+        assert set(job["permissions"]) <= {"contents", "actions", "pull-requests", "issues"}
         for step in job["steps"]:
             uses = step.get("uses", "")
             if uses.startswith("actions/"):

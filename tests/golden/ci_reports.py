@@ -289,10 +289,16 @@ def written_by(attacker: str) -> CiReport:
         models=(attacker,),
         judge=JudgeUsage(requests=1, models={attacker: ModelUsage()}, notices=(safe(attacker),)),
     )
+    # On the same platform what became worse is proven, on another it is not.
+    worse = [
+        trial(f"same {attacker}", found, criteria=names, minute=minute, config=plain, models=(attacker,))
+        for minute, found in ((1, "PP"), (92, "FP"))
+    ]
     gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(attacker, attacker), judge=None)
     origin = FOUND.model_copy(update={"branch": attacker, "commit": attacker, "wanted": attacker, "sentence": attacker})
     evil = Links(run="javascript:alert(1)", artifact="https://x.example/) [y](http://z", commit="http://a b")
-    return report([old], [new, gone], baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker)
+    before, after = [old, worse[0]], [new, gone, worse[1]]
+    return report(before, after, baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker)
 
 
 def hostile() -> CiReport:

@@ -119,6 +119,20 @@ class Stage:
         self.check_out(merge, f"refs/remotes/pull/{number}/merge")
         return pull
 
+    def push_to(self, pull: Pull, files: Mapping[str, str | bytes] | None = None) -> None:
+        """One more commit on a pull request, checked out as its merge commit; without files it changes none."""
+        git = self.upstream.git
+        git("checkout", "-q", "--detach", pull.head_sha)
+        self.upstream.write(files or {})
+        pull.head_sha = self.upstream.commit("one more")
+        git("checkout", "-q", "main")
+        parents = ("-p", pull.base_sha, "-p", pull.head_sha)
+        pull.merge_commit_sha = git("commit-tree", f"{pull.head_sha}^{{tree}}", *parents, "-m", "Merge again")
+        git("update-ref", f"refs/pull/{pull.number}/merge", pull.merge_commit_sha)
+        git("update-ref", f"refs/pull/{pull.number}/head", pull.head_sha)
+        self.github.repository.learn(self.upstream.path)
+        self.check_out(pull.merge_commit_sha, f"refs/remotes/pull/{pull.number}/merge")
+
     def check_out(self, commit: str, ref: str) -> None:
         """What actions/checkout does: one commit, depth 1, detached."""
         git = self.project.git
@@ -137,6 +151,7 @@ class Stage:
         """
         content = how.pop("content", None) or results(score)
         of_artifact = {name: how.pop(name) for name in ("expired", "digest", "created_at") if name in how}
+        pool = how.pop("pool", None)
         name, told = how.pop("name", "zelda-results"), how.pop("told", {})
         run = self.github.repository.add_run(commit, **{"branch": "main", "event": "push", **how})
         provenance = {
@@ -152,6 +167,7 @@ class Stage:
             **told,
         }
         members = {"zelda-ci.json": json.dumps(provenance).encode(), "zelda-results.json": content}
+        members |= {"zelda-pool.json": pool} if pool else {}
         artifact = self.github.repository.add_artifact(name, members, run=run, **of_artifact)
         self._placed.append(artifact)
         return artifact
@@ -180,6 +196,14 @@ class Stage:
         run = self.github.repository.add_run(self.tip)
         event = events.push(before=before, after=self.tip)
         return self.job("push", event, run, script, sha=self.tip, ref="refs/heads/main", **more)
+
+    def night(self, script: Script = GOOD, **more: Any) -> Done:
+        """The job of a scheduled run on main."""
+        self.check_out(self.tip, "refs/remotes/origin/main")
+        run = self.github.repository.add_run(self.tip, event="schedule")
+        return self.job(
+            "schedule", events.payload("schedule"), run, script, sha=self.tip, ref="refs/heads/main", **more
+        )
 
     def finished(self, pull: Pull, artifact: Artifact, **inputs: Any) -> Done:
         """The job of a second workflow, after the one of a pull request has stored its results."""
@@ -215,6 +239,8 @@ class Stage:
         during: Callable[[warm.Process, ScriptedApi], None] | None = inputs.pop("during", None)
         cold = inputs.pop("cold", False)
         variables = inputs.pop("variables", {})
+        # What is not about plans of trials takes one, and stored results to compare with.
+        inputs.setdefault("trials", "1")
         self.jobs += 1
         files = self.tmp_path / f"file commands {self.jobs}"
         files.mkdir()

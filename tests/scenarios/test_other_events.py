@@ -24,7 +24,7 @@ def test_the_merge_queue_is_compared_with_what_it_stands_on_and_tells_nobody(tmp
         base = stage.tip
         stage.store(base)
         stage.open_pull()
-        stage.commit()
+        stage.commit({".claude/rules/queue.md": "Be quick.\n"})
         done = on_main(stage, "merge_group", events.merge_group(base=base, head=stage.tip), BAD)
         assert done.code == 1, done.printed
         assert done.outputs["baseline-sha"] == base

@@ -133,7 +133,7 @@ def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Pat
         assert "baseline-sha" not in other.outputs
 
 
-def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_job_that_is_run_again_is_green(
+def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit_changes_what_is_wrong(
     tmp_path: Path,
 ) -> None:
     """Where a comment is wanted only for failures, it appears with the first and still tells that they are gone."""
@@ -157,8 +157,8 @@ def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_job_th
         assert lenient.code == 0, lenient.printed
         assert lenient.outputs["verdict"] == "regressed"
 
-        run.attempt = 3
-        again = stage.pull_request(pull, GOOD, run=run, comment="failures")
+        stage.push_to(pull, {".claude/rules/greet.md": "Say hello, always.\n"})
+        again = stage.pull_request(pull, GOOD, comment="failures")
         assert again.code == 0, again.printed
         (comment,) = stage.github.repository.comments(7)
         assert comment.edits == 2

@@ -50,6 +50,7 @@ def test_on_a_pull_request_with_250_comments_ours_is_found_again_after_being_ask
                 answered(503, on="GET */actions/artifacts"),
             ]
         )
+        stage.push_to(pull, {"CLAUDE.md": "Greet everybody.\n"})
         again = stage.pull_request(pull, GOOD)
         assert (first.code, again.code) == (1, 0), again.printed
         ours = [comment for comment in repository.comments(7) if comment.body.startswith("<!-- zelda-ci")]

@@ -72,6 +72,8 @@ class Decision:
     """The commit whose configuration gives rights; absent where that is the tested one's own."""
     explain_forks: bool = False
     """Whether the summary says how pull requests of forks can be evaluated."""
+    is_of_base: bool = False
+    """Whether its results become the baseline of others."""
 
     @property
     def comments(self) -> bool:
@@ -205,7 +207,7 @@ def _push(settings: ActionSettings, _: Checkout) -> Decision:
             f"Push to {context.ref_name}: suites run, are compared with the commit before, and become the baseline."
         )
         target = BaselineTarget(context.ref_name, before if before.strip("0") else context.sha)
-        return Decision("run", sentence, target=target, head_sha=context.sha)
+        return Decision("run", sentence, target=target, head_sha=context.sha, is_of_base=True)
     return _branch(settings, f"Push to {context.ref_name}")
 
 
@@ -229,7 +231,8 @@ def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
     branch = settings.baseline_branch or _default_branch(settings)
     if context.ref_name == branch:
         sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
-        return Decision("run", sentence, target=BaselineTarget(branch, context.sha), head_sha=context.sha)
+        target = BaselineTarget(branch, context.sha)
+        return Decision("run", sentence, target=target, head_sha=context.sha, is_of_base=True)
     decision = _branch(settings, f"{how} on {context.ref_name}")
     return replace(decision, pull_request_of=context.sha)
 

@@ -29,6 +29,17 @@ class CommentWhen(StrEnum):
     OFF = "off"
 
 
+class Nightly(StrEnum):
+    """What a scheduled run on the default branch does beside running suites."""
+
+    WATCH = "watch"
+    """A trial per suite, a row in the history, and an issue where something fell."""
+    QUIET = "quiet"
+    """The same without an issue."""
+    OFF = "off"
+    """Nothing: it is a run like any other."""
+
+
 @dataclass(frozen=True)
 class Input:
     """One input; an empty default means "not given"."""
@@ -40,6 +51,7 @@ class Input:
 # Name → what action.yml says of it besides the description.
 INPUTS: Mapping[str, Input] = {
     "suites": Input(),
+    "run-all-label": Input("zelda-all"),
     "config": Input(),
     "anthropic-api-key": Input(secret=True),
     "github-token": Input("${{ github.token }}", secret=True),
@@ -59,6 +71,8 @@ INPUTS: Mapping[str, Input] = {
     "working-directory": Input("."),
     "mode": Input("auto"),
     "include-transcripts": Input("true"),
+    "run-all": Input("false"),
+    "nightly": Input("watch"),
     "isolation-level": Input(),
     "isolation-require": Input(),
     "network-setup": Input(),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
+from zelda_ci.ci.baseline_search import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import number
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
@@ -88,6 +89,8 @@ class Files:
     """Where everything lies; a file that was not written does not exist."""
 
     results: Path
+    pool: Path
+    nights: Path
     provenance: Path
     comparison: Path
     junit: Path
@@ -104,7 +107,7 @@ class Files:
         for path in (folder / RESULTS, junit):
             with storage_errors(path):
                 untrusted.refuse_links(path.parent)
-        return cls(folder / RESULTS, folder / PROVENANCE, folder / COMPARISON, junit)
+        return cls(folder / RESULTS, folder / POOL, folder / NIGHTS, folder / PROVENANCE, folder / COMPARISON, junit)
 
     def clear(self) -> None:
         """Remove what an earlier step left: a file that is there is of this run.
@@ -112,7 +115,7 @@ class Files:
         Raises:
             StorageError: It cannot be removed.
         """
-        for path in (self.results, self.provenance, self.comparison, self.junit):
+        for path in (self.results, self.pool, self.nights, self.provenance, self.comparison, self.junit):
             with storage_errors(path):
                 path.unlink(missing_ok=True)
 
@@ -146,7 +149,7 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
         event=context.event_name,
         run_id=context.run_id,
         run_attempt=context.run_attempt,
-        pull_request=decision.pull_request,
+        pull_request=decision.pull_request or number(case.settings.event, "pull_request", "number"),
         batch_id=batch.batch_id,
         complete=_is_complete(batch),
         created_at=case.now(),
@@ -155,14 +158,16 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
 
 def _is_complete(batch: BatchResult) -> bool:
     """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
-    valid = any(run.status not in INVALID for run in batch.runs)
+    valid = batch.planned == 0 or any(run.status not in INVALID for run in batch.runs)
     judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
     return valid and judged and not batch.interrupted
 
 
-def members(case: CiContext, files: Files, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
+def members(
+    case: CiContext, files: Files, batch: BatchResult, origin: Provenance, trials: Mapping[str, bytes]
+) -> Mapping[str, Path | bytes]:
     """What goes into the artifact, by path within it; what makes it a baseline comes from us, not from disk."""
-    contents: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
+    contents: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch), **trials}
     if files.comparison.is_file():
         contents[COMPARISON] = files.comparison
     names = [run_folder.RESULT]

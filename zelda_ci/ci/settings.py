@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode
+from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode, Nightly
 from zelda_ci.config.credentials import find_credential
 from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
 from zelda_ci.errors import ConfigError
@@ -60,6 +60,7 @@ class ActionSettings:
 
     mode: Mode
     suites: tuple[str, ...]
+    run_all_label: str
     project: Path
     """Folder where the search for the project's configuration begins."""
     anthropic_api_key: Secret | None
@@ -78,6 +79,9 @@ class ActionSettings:
     comment_id: str
     junit_path: Path | None
     include_transcripts: bool
+    run_all: bool
+    """Whether suites run that need not: after a push those stored already, for a pull request the unconcerned."""
+    nightly: Nightly
     replay: Path | None
     context: Context
     event: Mapping[str, Any]
@@ -131,6 +135,7 @@ def _settings(
     return ActionSettings(
         mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
         suites=step_inputs.take("suites", words) or (),
+        run_all_label=step_inputs.take("run-all-label", inputs.label) or "",
         project=places.project(),
         anthropic_api_key=key,
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
@@ -146,6 +151,8 @@ def _settings(
         comment_id=comment_id,
         junit_path=places.inside("junit-path", exists=False),
         include_transcripts=step_inputs.take("include-transcripts", inputs.boolean) is not False,
+        run_all=step_inputs.take("run-all", inputs.boolean) is True,
+        nightly=step_inputs.choose("nightly", Nightly) or Nightly.WATCH,
         replay=places.inside("replay", exists=True),
         context=context,
         event=event,

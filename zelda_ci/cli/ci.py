@@ -9,7 +9,7 @@ import click
 
 from zelda_ci import action
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
-from zelda_ci.events import BatchStarted, Emit, Event, RunFinished, RunStarted
+from zelda_ci.events import BatchStarted, Emit, Event, RoundStarted, RunFinished, RunStarted
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report import terminal
 
@@ -91,6 +91,7 @@ class _Grouped:
         self._log, self._emit = log, emit
         self._open = ExitStack()
         self._together = 0
+        self._jobs = 1
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, RunStarted) and not self._together:
@@ -98,8 +99,12 @@ class _Grouped:
         self._emit(event)
         match event:
             case BatchStarted() if event.jobs > 1:
+                self._jobs = event.jobs
                 self._together = len(event.runs)
                 self._open.enter_context(self._log.group("Runs"))
+            case RoundStarted() if self._jobs > 1:
+                self._together = len(event.runs)
+                self._open.enter_context(self._log.group("More runs"))
             case RunFinished():
                 self._together = max(0, self._together - 1)
                 if not self._together:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.support.github_server.specimen import specimen
-from tests.support.github_server.world import Artifact, Comment, Commit, Pull, Repository, Run
+from tests.support.github_server.world import Artifact, Comment, Commit, Issue, Pull, Repository, Run
 
 SITE = "https://github.com"
 
@@ -110,6 +110,23 @@ def comment(comment: Comment, pull: Pull, base: str) -> dict[str, Any]:
         minimized=comment.minimized and {"reason": comment.minimized.lower()},
         created_at=moment(comment.created_at),
         updated_at=moment(comment.updated_at),
+    )
+
+
+def issue(issue: Issue, repository: Repository, base: str) -> dict[str, Any]:
+    return specimen(
+        "issue",
+        id=issue.id,
+        number=issue.number,
+        title=issue.title,
+        body=issue.body,
+        state=issue.state,
+        state_reason=issue.reason,
+        user=user(issue.author),
+        labels=[],
+        url=f"{base}/repos/{repository.full_name}/issues/{issue.number}",
+        html_url=f"{SITE}/{repository.full_name}/issues/{issue.number}",
+        closed_at=None if issue.state == "open" else "2026-01-01T00:00:00Z",
     )
 
 

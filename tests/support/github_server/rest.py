@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from tests.support.github_server import rendering
 from tests.support.github_server.contract import Operation
-from tests.support.github_server.replies import Reply, missing_permission, not_found, unprocessable
+from tests.support.github_server.replies import RefusedError, Reply, missing_permission, not_found, unprocessable
 from tests.support.github_server.specimen import specimen
-from tests.support.github_server.world import Artifact, Comment, Commit, Pull, Repository, Run
+from tests.support.github_server.world import Artifact, Comment, Commit, Issue, Pull, Repository, Run
 
 if TYPE_CHECKING:
     from tests.support.github_server.server import GitHubServer
@@ -238,6 +238,41 @@ def _checked(body: str) -> str:
     return body
 
 
+def list_issues(call: Call) -> Reply:
+    """Issues and pull requests together, the newest first, as GitHub lists them."""
+    state, creator = call.query.get("state", "open"), call.query.get("creator")
+    issues = [each for each in call.repository.issues if creator in {None, each.author}]
+    shown = [rendering.issue(each, call.repository, call.server.api_url) for each in issues]
+    if creator is None:
+        shown += [_pull_as_issue(each, call) for each in call.repository.pulls]
+    found = [each for each in shown if state in {"all", each["state"]}]
+    return call.page(sorted(found, key=lambda each: int(each["number"]), reverse=True))
+
+
+def _pull_as_issue(pull: Pull, call: Call) -> dict[str, Any]:
+    page = "https://example.invalid/pull"
+    links = dict.fromkeys(("diff_url", "html_url", "patch_url", "url"), page)
+    issue = Issue(pull.number, "A pull request", "", "dev", pull.state)
+    return {**rendering.issue(issue, call.repository, call.server.api_url), "pull_request": links}
+
+
+def create_issue(call: Call) -> Reply:
+    if not call.repository.has_issues:
+        raise RefusedError(410, "Issues has been disabled in this repository.")
+    issue = call.repository.add_issue(call.body["title"], _checked(call.body["body"]), author=call.server.login)
+    return Reply(201, rendering.issue(issue, call.repository, call.server.api_url))
+
+
+def update_issue(call: Call) -> Reply:
+    issue = _only(each for each in call.repository.issues if each.number == call.number("issue_number"))
+    issue.title = call.body.get("title", issue.title)
+    issue.body = call.body.get("body", issue.body)
+    issue.state = call.body.get("state", issue.state)
+    issue.reason = call.body.get("state_reason", issue.reason)
+    issue.edits += 1
+    return Reply(200, rendering.issue(issue, call.repository, call.server.api_url))
+
+
 def get_user(_: Call) -> Reply:
     raise missing_permission("")
 
@@ -278,6 +313,9 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"POST {_REPO}/issues/{{issue_number}}/comments": (create_comment, WRITE_PULLS),
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": (update_comment, WRITE_PULLS),
     f"DELETE {_REPO}/issues/comments/{{comment_id}}": (delete_comment, WRITE_PULLS),
+    f"GET {_REPO}/issues": (list_issues, "issues=read; pull_requests=read"),
+    f"POST {_REPO}/issues": (create_issue, "issues=write"),
+    f"PATCH {_REPO}/issues/{{issue_number}}": (update_issue, "issues=write; pull_requests=write"),
     f"POST {_REPO}/statuses/{{sha}}": (create_status, "statuses=write"),
 }
 """By documented request: who answers it, and which permissions are enough (any of those between semicolons)."""

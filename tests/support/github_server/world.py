@@ -128,6 +128,20 @@ class Pull:
 
 
 @dataclass
+class Issue:
+    """An issue; pull requests, which GitHub lists with them, are `Pull`."""
+
+    number: int
+    title: str
+    body: str
+    author: str = BOT
+    state: str = "open"
+    reason: str | None = None
+    edits: int = 0
+    id: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass
 class Repository:
     """A repository; forks share their commits, as on GitHub."""
 
@@ -141,6 +155,8 @@ class Repository:
     runs: list[Run] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
     pulls: list[Pull] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
+    has_issues: bool = True
 
     def __post_init__(self) -> None:
         if self.fork_of:
@@ -226,6 +242,13 @@ class Repository:
         comment = Comment(body, author, **more)  # type: ignore[arg-type]
         self.pull(number).comments.append(comment)
         return comment
+
+    def add_issue(self, title: str, body: str, *, author: str = "octocat", **more: object) -> Issue:
+        """An issue; `more` are fields of `Issue`. Issues and pull requests share their numbers."""
+        taken = [*(issue.number for issue in self.issues), *(pull.number for pull in self.pulls)]
+        issue = Issue(max(taken, default=0) + 1, title, body, author, **more)  # type: ignore[arg-type]
+        self.issues.append(issue)
+        return issue
 
     def comments(self, number: int) -> list[Comment]:
         return self.pull(number).comments
