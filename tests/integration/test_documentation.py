@@ -87,7 +87,8 @@ def test_every_command_of_a_page_is_one_that_the_command_line_takes(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "packages" / "api").mkdir(parents=True)  # a package of a monorepo, in examples
-    (tmp_path / "artifact").mkdir()  # what was downloaded of one
+    for downloaded in ("artifact", "artifacts"):
+        (tmp_path / downloaded).mkdir()
     monkeypatch.chdir(tmp_path)
     wrong = {" ".join(call): why for call in said(page) if (why := understood(call))}
     assert wrong == {}
