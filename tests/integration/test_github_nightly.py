@@ -72,9 +72,11 @@ def before(*, suite: str = "s", check: str = CHECK) -> NightlyHistory:
     return history_of([night(number, {suite: {check: (3, 3)}}, platform=PLATFORM, tree="code") for number in range(12)])
 
 
-def watched(case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "") -> CiResult:
-    result = CiResult(batch(*runs), ORIGIN)
-    keep_watch(case, result, BatchBaseline(ORIGIN, None, nights=stored, damage=damage))
+def watched(
+    case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "", origin: BaselineOrigin = ORIGIN
+) -> CiResult:
+    result = CiResult(batch(*runs), origin)
+    keep_watch(case, result, BatchBaseline(origin, None, nights=stored, damage=damage))
     return result
 
 
@@ -187,9 +189,49 @@ def test_an_issue_of_a_lost_history_is_closed(github: GitHubServer) -> None:
     fallen(case)
     again = watched(case, [trial("P")], NightlyHistory(), damage="history.json is damaged.")
     assert github.repository.issues[0].state == "closed"
+    assert "nobody knows whether this is over" in github.repository.issues[0].body
     assert again.notes == ["The history of the nights before was begun anew: history.json is damaged."]
     older = watched(case, [trial("P")], before(), damage="history.json is damaged.")
     assert "goes on with 12 nights of an older artifact" in older.notes[0]
+
+
+@pytest.mark.parametrize("state", [BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID])
+def test_an_issue_stays_open_while_its_history_cannot_be_read(github: GitHubServer, state: BaselineState) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    origin = BaselineOrigin(state=state, sentence="GitHub is away.")
+    watched(case, [trial("F", number=4).replace(batch_id="next")], NightlyHistory(), origin=origin)
+    (issue,) = github.repository.issues
+    assert (issue.state, issue.edits) == ("open", 0)
+    # Otherwise the next night would take it for closed by somebody, and be silent.
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.nights)
+    assert [drift.accepted for drift in third.nights.drifts] == [False]
+
+
+def test_an_issue_that_somebody_opens_again_is_kept_again(github: GitHubServer) -> None:
+    case = case_of(github)
+    history = fallen(case).nights
+    (issue,) = github.repository.issues
+    for number, state in enumerate(("closed", "open"), start=4):
+        issue.state = state
+        made = trial("F", number=number).replace(batch_id=f"later {number}")
+        history = watched(case, [made], history).nights
+    assert (issue.state, issue.edits, history.drifts[0].accepted) == ("open", 1, False)
+    assert "This is over" not in issue.body
+    assert github.repository.issues == [issue]
+
+
+def test_of_two_issues_that_two_jobs_opened_at_once_the_older_is_kept(github: GitHubServer) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    (issue,) = github.repository.issues
+    second = github.repository.add_issue(issue.title, issue.body, author=github.login)
+    history = first.nights.replace(drifts=tuple(each.replace(issue=second.number) for each in first.nights.drifts))
+    after = watched(case, [trial("F", number=4).replace(batch_id="next")], history)
+    assert (issue.state, second.state) == ("open", "closed")
+    assert "36/36 → 0/4" in issue.title
+    assert "The older one is kept" in second.body
+    assert [(drift.issue, drift.accepted) for drift in after.nights.drifts] == [(issue.number, False)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import MAX_ROUNDS, TRIALS_A_ROUND, needing_more, night_of, watch, with_night
+from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import Drift, IssueAuthor, NightlyHistory
 from zelda_ci.domain.run import BatchResult
@@ -18,6 +19,9 @@ from zelda_ci.report.builders import nights as words
 from zelda_ci.report.markdown import render_drifts, render_title
 
 RunRound = Callable[[Sequence[str], int], BatchResult]
+
+# Whoever could not read the history tonight may tomorrow: what it knows is not gone.
+NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
 
 
 def is_nightly(case: CiContext) -> bool:
@@ -94,15 +98,16 @@ def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None
         result.notes.append(note)
         case.log.report("warning", note, title="Drift")
     if case.settings.nightly is Nightly.WATCH:
-        _tell(case, result, before)
+        _tell(case, result, before, is_lost=not before.nights and stored.origin.state not in NOT_READ)
 
 
-def _tell(case: CiContext, result: CiResult, before: NightlyHistory) -> None:
+def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_lost: bool) -> None:
     """By the issue; a token that may not write one costs a line, and nothing else."""
-    told = [drift for drift in (*result.nights.drifts, *before.drifts) if not drift.accepted]
-    # Of a history that was lost, an issue may be left.
-    if not told and before.nights:
+    known = (*result.nights.drifts, *before.drifts)
+    # Of a history that was lost, an issue may be left; and one that somebody closed may be open again.
+    if not known and not is_lost:
         return
+    told = [drift for drift in known if not drift.accepted]
     if case.api is None:
         result.notes += [words.NO_TOKEN] if told else []
         return
@@ -128,13 +133,14 @@ class _DriftIssue:
         author = self._now.author
         ours = find_issues(self._api, self._key, author.login if author else None)
         numbers = {issue.number for issue in ours}
-        found = ours[0] if ours else None
         drifts = [_accepted(drift, numbers) for drift in self._now.drifts]
         told = [drift for drift in drifts if not drift.accepted]
         if not told:
-            self._end(found)
+            self._end(ours)
             return self._now.replace(drifts=tuple(drifts))
-        issue = self._write(found, told)
+        issue = self._write(ours[0] if ours else None, told)
+        for spare in ours[1:]:
+            close_issue(self._api, spare, self._key, render_drifts(words.kept_elsewhere(issue.url)))
         kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
         return self._now.replace(drifts=tuple(kept), author=IssueAuthor(login=issue.author))
 
@@ -148,22 +154,21 @@ class _DriftIssue:
         self._say(f"Issue {found.number} was {'updated' if is_new else 'left as it is'}: {found.url}")
         return found
 
-    def _end(self, found: KeptIssue | None) -> None:
-        if found is None:
-            return
+    def _end(self, ours: Sequence[KeptIssue]) -> None:
         gone = [drift for drift in self._before.drifts if not drift.accepted]
-        close_issue(self._api, found, self._key, self._body(gone, is_over=True))
-        self._say(f"Issue {found.number} was closed: what fell has recovered, or was changed.")
+        ending = words.OVER if self._before.nights else words.LOST
+        for issue in ours:
+            close_issue(self._api, issue, self._key, self._body(gone, ending))
+            self._say(f"Issue {issue.number} was closed. {ending}")
 
-    def _body(self, drifts: Sequence[Drift], *, is_over: bool = False) -> str:
+    def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        return render_drifts(words.drift_view(drifts, context.url_of(context.run_id), is_over=is_over))
+        return render_drifts(words.drift_view(drifts, context.url_of(context.run_id), ending))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)
 
 
 def _accepted(drift: Drift, open_issues: AbstractSet[int]) -> Drift:
-    """Where the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it."""
-    is_closed = drift.issue is not None and drift.issue not in open_issues
-    return drift.replace(accepted=True) if is_closed else drift
+    """While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it."""
+    return drift.replace(accepted=drift.issue is not None and drift.issue not in open_issues)

@@ -49,7 +49,8 @@ PARTS = {
 BARS = "▁▂▃▄▅▆▇█"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
-
+OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
+LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
 
 NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
 
@@ -111,23 +112,25 @@ def issue_title(drifts: Sequence[Drift]) -> str:
     return f"Zelda: {_fall(drifts[0])}{more}"
 
 
-def drift_view(drifts: Sequence[Drift], run_url: str, *, is_over: bool = False) -> DriftView:
-    """The issue's body."""
-    lead = (
-        "This is over: what fell has recovered, or its suite or steering files are not what they were."
-        if is_over
-        else "Something passes less often than before, although its suite and the files that steer it are unchanged."
-    )
+def drift_view(drifts: Sequence[Drift], run_url: str, ending: str = "") -> DriftView:
+    """The issue's body; `ending` says why it is closed."""
+    lead = "Something passes less often than before, although its suite and the files that steer it are unchanged."
     alpha = (
         "Found by Fisher's exact test over all suites, which may err with 4 % a month. Close this issue to hear no "
         "more of what it lists."
     )
     return DriftView(
-        lead=lead,
+        lead=ending or lead,
         sections=tuple(_section(drift) for drift in drifts[:MAX_SUITES]),
-        closing="" if is_over else alpha,
+        closing="" if ending else alpha,
         links=(Link("workflow run", run_url),),
     )
+
+
+def kept_elsewhere(url: str) -> DriftView:
+    """The body of a second issue about the same."""
+    lead = "Two jobs opened an issue at the same time. The older one is kept."
+    return DriftView(lead=lead, sections=(), closing="", links=(Link("the older issue", url),))
 
 
 def _section(drift: Drift) -> Section:
