@@ -47,6 +47,8 @@ from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
 
+MAX_HISTORY_BYTES = 16 << 20
+
 
 @dataclass(frozen=True)
 class StoredResults:
@@ -348,11 +350,17 @@ def read_stored(stored: Opened) -> StoredResults:
     if not batch.runs and not pool.suites:
         raise StorageError("it holds no run", code="NO_RUNS")
     try:
-        nights = codec.decode_nights(stored.nights, NIGHTS) if stored.nights is not None else None
+        nights = _nights(stored.nights) if stored.nights is not None else None
     except StorageError as problem:
         # Results are worth keeping without it.
         return StoredResults(batch, pool, stored.stored_at, damage=problem.message)
     return StoredResults(batch, pool, stored.stored_at, nights)
+
+
+def _nights(data: bytes) -> NightlyHistory:
+    if len(data) > MAX_HISTORY_BYTES:
+        raise StorageError(f"{NIGHTS} has more than {MAX_HISTORY_BYTES >> 20} MiB.", code="RESULT_FOREIGN")
+    return codec.decode_nights(data, NIGHTS)
 
 
 def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult, *, some: bool = False) -> BatchBaseline:

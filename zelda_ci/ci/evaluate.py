@@ -25,7 +25,6 @@ from zelda_ci.report.builders.ci import NOT_STORED
 from zelda_ci.storage.codec import encode_nights, encode_pool
 from zelda_ci.storage.references import Calibrations, SideReference
 
-MAX_HISTORY_BYTES = 16 << 20
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -196,7 +195,7 @@ def _store(case: CiContext, files: Files, result: CiResult) -> None:
     trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
     if case.decision.is_of_base and result.nights.nights:
-        trials[NIGHTS] = encode_nights(result.nights, MAX_HISTORY_BYTES)
+        trials[NIGHTS] = encode_nights(result.nights, baseline.MAX_HISTORY_BYTES)
         write(files.nights, trials[NIGHTS])
     try:
         uploaded = case.artifacts().upload(

@@ -13,9 +13,20 @@ from zelda_ci.compare.multiplicity import Family, Hypothesis, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import INVALID, read_metrics
 from zelda_ci.domain.fingerprint import PLATFORM
-from zelda_ci.domain.nights import WINDOW, Drift, Night, NightlyHistory, Passes, Split, SuiteNight, split_nights
+from zelda_ci.domain.nights import (
+    MAX_ROWS,
+    WINDOW,
+    Drift,
+    Night,
+    NightlyHistory,
+    Passes,
+    Split,
+    SuiteNight,
+    split_nights,
+)
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import MAX_TRIALS
 
 MONTHLY_ALPHA = 0.04
 NIGHTS_PER_MONTH = 31
@@ -60,7 +71,8 @@ def night_of(runs: Sequence[RunResult]) -> Night | None:
 
 
 def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
-    newest = max(runs, key=lambda run: (run.finished_at, run.run_id))
+    runs = sorted(runs, key=lambda run: (run.finished_at, run.run_id))[-MAX_TRIALS:]
+    newest = runs[-1]
     assert newest.fingerprint  # noqa: S101 - others were left out
     state = newest.fingerprint
     # A commit, or a model that answers now and then, may lie between two runs of one night: the last one counts.
@@ -104,7 +116,10 @@ def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory
     if not histories:
         return NightlyHistory()
     latest = now + CLOCK_DIFFERENCE
-    nights = {night.batch_id: night for history in histories for night in history.nights if night.at <= latest}
+    histories = [
+        history.replace(nights=tuple(night for night in history.nights if night.at <= latest)) for history in histories
+    ]
+    nights = {night.batch_id: night for history in histories for night in history.nights}
     drifts: dict[tuple[str, str], Drift] = {}
     seen: set[str] = set()
     ordered = sorted(histories, key=lambda history: max(map(_age, history.nights), default=_NEVER), reverse=True)
@@ -115,7 +130,7 @@ def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory
         seen |= {night.batch_id for night in history.nights}
     return NightlyHistory(
         nights=tuple(sorted(nights.values(), key=_age)[-MAX_NIGHTS:]),
-        drifts=tuple(drifts.values()),
+        drifts=tuple(drifts.values())[:MAX_ROWS],
         author=next((history.author for history in ordered if history.author), None),
     )
 
@@ -135,8 +150,9 @@ def watch(history: NightlyHistory) -> NightlyHistory:
         if (updated := _updated(drift, splits.get(drift.suite, ()), history.nights)) is not None
     )
     known = {(drift.suite, drift.check) for drift in going_on}
-    found = (drift for drift in _found([split for each in splits.values() for split in each]))
-    return history.replace(drifts=(*going_on, *(drift for drift in found if (drift.suite, drift.check) not in known)))
+    found = _found([split for each in splits.values() for split in each])
+    new = (drift for drift in found if (drift.suite, drift.check) not in known)
+    return history.replace(drifts=(*going_on, *new)[:MAX_ROWS])
 
 
 def _found(splits: Sequence[Split]) -> list[Drift]:
@@ -182,10 +198,10 @@ def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> 
     """The drift with what was seen since then; nothing where it is over.
 
     It is over where the check passes again about as often as before, or where suite, check or steering files are not
-    what they were. A suite that did not run in the newest night is waited for.
+    what they were. A suite that did not run in the newest night is waited for, a few nights: it may be gone.
     """
     if not splits:
-        return drift if any(drift.suite in night.suites for night in nights) else None
+        return drift if any(drift.suite in night.suites for night in nights[-WINDOW:]) else None
     split = splits[0]
     if split.newest.outcome != drift.outcome or drift.check not in split.newest.checks:
         return None

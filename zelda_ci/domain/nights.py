@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.trials import MAX_TRIALS
 
-Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+# More than any history of ours has: whoever writes more means to keep the reader busy.
+MAX_ROWS = 1000
+MAX_LOGIN_LENGTH = 100
+LARGEST_NUMBER = 2**63 - 1
+
+Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
 
 
 class Passes(Record):
@@ -79,7 +86,7 @@ class Drift(Record):
     """When it was found."""
     lately: Passes
     """Of the newest nights."""
-    p: float
+    p: float = Field(ge=0, le=1, allow_inf_nan=False)
     """Of the test that found it, corrected for everything that was tested in that night."""
     platform_before: dict[str, str] = {}
     platform_after: dict[str, str] = {}
@@ -87,24 +94,24 @@ class Drift(Record):
     commit_after: str | None = None
     code_changed: bool = False
     """Whether the project's own code is another one, too."""
-    issue: int | None = None
+    issue: Annotated[int, Field(ge=1, le=LARGEST_NUMBER)] | None = None
     """Number of the issue that tells of it; absent as long as none does."""
     accepted: bool = False
-    """Whether somebody closed that issue: it is told no more, until it is over."""
+    """Whether somebody closed that issue: it is told no more, until it is over or the issue is opened again."""
 
 
 class IssueAuthor(Record):
     """Who wrote the issue, as GitHub answered: not every token may ask who it is."""
 
-    login: str
+    login: str = Field(min_length=1, max_length=MAX_LOGIN_LENGTH)
 
 
 class NightlyHistory(Record):
     """`history.json`: a row per night, the oldest first, and what is known to have fallen."""
 
     schema_version: Literal[1] = 1
-    nights: tuple[Night, ...] = ()
-    drifts: tuple[Drift, ...] = ()
+    nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
+    drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
     author: IssueAuthor | None = None
 
 
@@ -114,6 +121,8 @@ WINDOW = 5
 SETTLING = 14
 # Nights before that are compared with.
 REFERENCE = 60
+# Trials of a check that are counted on a side, the newest ones: an exact test of many more takes for ever.
+MAX_COUNTED = MAX_TRIALS
 
 
 @dataclass(frozen=True)
@@ -124,10 +133,12 @@ class Split:
     before: tuple[Night, ...]
     after: tuple[Night, ...]
 
-    def of(self, nights: Iterable[Night], check: str) -> Passes:
-        """How often a check passed in these nights."""
+    def of(self, nights: Sequence[Night], check: str) -> Passes:
+        """How often a check passed in these nights; of very many trials, in the newest of them."""
         rows = [night.suites[self.suite].checks for night in nights]
-        return added([row[check] for row in rows if check in row])
+        counts = [row[check] for row in reversed(rows) if check in row]
+        sums = accumulate(count.trials for count in counts)
+        return added(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
 
     @property
     def newest(self) -> SuiteNight:

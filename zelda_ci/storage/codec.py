@@ -178,7 +178,7 @@ def _second_try(model: type[_Stored], data: bytes, name: str, problem: Validatio
         return model.model_validate(tree)
     except ValidationError as still:
         # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
-        key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1]
+        key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
         raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
 
 
@@ -226,6 +226,7 @@ def _drop(tree: Any, place: tuple[int | str, ...]) -> None:
 
 
 MAX_METRIC_KEY_LENGTH = 60
+MAX_PLACE_LENGTH = 200
 _PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
 _ELSEWHERE = (KeyError, TypeError, ValueError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
 

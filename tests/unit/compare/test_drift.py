@@ -1,5 +1,6 @@
 """What fell without anybody's commit: found, followed, over, and rarely claimed in vain."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from zelda_ci.compare.drift import (
     with_night,
 )
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import Drift, IssueAuthor, Night, NightlyHistory, Passes
+from zelda_ci.domain.nights import MAX_ROWS, WINDOW, Drift, IssueAuthor, Night, NightlyHistory, Passes, split_nights
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.trials import MAX_TRIALS
 
 NEW = {**PLATFORM, "cli": "2.1.330"}
 
@@ -126,6 +128,37 @@ def test_what_has_fallen_gets_three_trials_a_night_unless_somebody_closed_the_is
     assert needing_more(closed, tonight, {"s": PLATFORM}) == ()
 
 
+def test_a_suite_that_is_gone_is_waited_for_a_few_nights_only() -> None:
+    history = history_of([*GOOD, *nights("PF", first=12)])
+    waited = 0
+    while history.drifts:
+        waited += 1
+        history = watch(with_night(history, night(12 + waited, {"other": {"c0": (1, 1)}})))
+    assert waited == WINDOW
+
+
+def test_what_is_over_is_not_brought_back_by_a_history_whose_clock_was_ahead() -> None:
+    known = history_of([*GOOD, *nights("PF", first=12)])
+    over = with_night(known, nights("PP", first=13)[0]).replace(drifts=())
+    ahead = with_night(known, nights("PP", first=400)[0])
+    assert merged([over, ahead], nights("P", first=20)[0].at).drifts == ()
+
+
+def test_very_many_trials_take_no_longer_than_the_newest_of_them() -> None:
+    many = [night(number, {"s": {"c0": (MAX_TRIALS // 2 + number, MAX_TRIALS)}}) for number in range(60)]
+    history = NightlyHistory(nights=tuple(many))
+    began = process_time()
+    assert watch(history).drifts == ()
+    assert process_time() - began < 5
+    assert [split.of(split.before, "c0").trials for split in split_nights(many, "s")] == [MAX_TRIALS] * 2
+
+
+def test_a_drift_of_the_last_suites_is_found_although_the_file_is_full() -> None:
+    good = [night(number, {"s": {f"c{each}": (3, 3) for each in range(MAX_ROWS + 9)}}) for number in range(60)]
+    bad = night(60, {"s": {f"c{each}": (0, 9) for each in range(MAX_ROWS + 9)}})
+    assert len(watch(NightlyHistory(nights=(*good, bad))).drifts) == MAX_ROWS
+
+
 def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
     many = nights(*["P"] * (MAX_NIGHTS + 5))
     history = NightlyHistory()
@@ -186,9 +219,17 @@ def test_of_two_states_in_one_night_the_newest_counts() -> None:
     assert (row.suites["alpha"].outcome, str(row.suites["alpha"].checks["criterion 1"])) == ("b", "1/1")
 
 
-@pytest.mark.parametrize("tally", [{"passed": 2, "trials": 1}, {"passed": -1, "trials": 1}])
+def test_more_runs_than_a_suite_can_have_are_no_error() -> None:
+    row = night_of([trial(f"{number:04d}", fulfillment("P"), at=number) for number in range(MAX_TRIALS + 5)])
+    assert row
+    assert row.suites["alpha"].trials == MAX_TRIALS
+
+
+@pytest.mark.parametrize(
+    "tally", [{"passed": 2, "trials": 1}, {"passed": -1, "trials": 1}, {"passed": 1, "trials": MAX_TRIALS + 1}]
+)
 def test_impossible_counts_are_damage(tally: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=r"passed|greater"):
+    with pytest.raises(ValueError, match=r"passed|greater|less"):
         Passes.model_validate(tally)
 
 
