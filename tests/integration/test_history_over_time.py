@@ -18,14 +18,22 @@ SCHEMA = Path(__file__).parents[2] / "schemas/zelda.history.schema.json"
 DAY = 24 * 60
 
 
-def kept(project: Project, number: int, letters: str, *, suite: str = "alpha", **parts: str) -> None:
+def kept(
+    project: Project, number: int, letters: str, *, suite: str = "alpha", side: str = "head", **parts: str
+) -> None:
     state = Fingerprint(outcome="state", platform="x", tree="t", parts={"cli": "2.1.0", **parts})
     found = [fulfillment(letters), correctness()]
-    made = store(project.path / ".zelda", suite, DAY * number, found, batch=f"2026-02-{number + 10}T14-30-00-b")
+    made = store(
+        project.path / ".zelda",
+        suite,
+        DAY * number + (side == "base"),
+        found,
+        batch=f"2026-02-{number + 10}T14-30-00-b",
+    )
     file = project.path / ".zelda" / "runs" / made.run_id / "result.json"
     tree = json.loads(file.read_bytes())
     tree["fingerprint"] = json.loads(state.model_dump_json(by_alias=True))
-    file.write_text(json.dumps(tree))
+    file.write_text(json.dumps({**tree, "side": side}))
 
 
 def project_with_runs(tmp_path: Path) -> Project:
@@ -49,7 +57,7 @@ def test_a_suite_is_shown_over_time_with_what_changed(tmp_path: Path) -> None:
     assert "2/3" in lines[1]
     assert lines[1].endswith("Claude Code 2.1.9")
     assert "alpha: ██████¦" in done.stderr
-    assert "Nothing that was tested fell" in done.stderr
+    assert "Nothing fell by more than chance explains" in done.stderr
     assert len(zelda(project, "history", "alpha", "--limit", "2").stdout.splitlines()) == 3
 
 
@@ -60,10 +68,31 @@ def test_json_fits_its_schema(tmp_path: Path) -> None:
     assert shown["nights"][-1]["suites"]["alpha"]["checks"]["criterion 2"] == {"passed": 0, "trials": 1}
 
 
-def test_without_anything_stored_there_is_a_helpful_sentence(tmp_path: Path) -> None:
-    done = zelda(folder(tmp_path), "history", "alpha")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Nothing is stored of the suite 'alpha'" in done.stderr
+def test_without_anything_to_show_there_is_a_helpful_sentence(tmp_path: Path) -> None:
+    empty, full = folder(tmp_path / "empty"), project_with_runs(tmp_path / "full")
+    store(full.path / ".zelda", "old", DAY * 9, [fulfillment("P")])
+    for project, words, said in (
+        (empty, ["alpha"], "There is no stored run yet."),
+        (empty, ["alpha", "--from", "."], "There are no results of nights or runs below ."),
+        (full, ["alhpa"], "There are no results of the suite 'alhpa'. Did you mean alpha?"),
+        (full, ["x"], "There are results of alpha, beta, old."),
+        (full, ["old"], "without a fingerprint"),
+        (full, ["x\x1b[31m"], "There are results of alpha"),
+    ):
+        done = zelda(project, "history", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr
+        assert "\x1b" not in done.stderr
+
+
+def test_one_row_claims_nothing_and_the_base_that_ran_beside_it_is_left_out(tmp_path: Path) -> None:
+    project = folder(tmp_path, {"zelda/test-alpha.yaml": "prompt: Do it.\n"})
+    kept(project, 0, "PP")
+    kept(project, 0, "FF", side="base")
+    done = zelda(project, "history", "alpha")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[2:5] for line in done.stdout.splitlines()[1:]] == [["1", "1/1", "3/3"]]
+    assert "Whether something fell is not known yet" in done.stderr
 
 
 def test_unpacked_artifacts_are_read_each_night_once_and_what_is_damaged_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -13,17 +14,21 @@ from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.nights import Night, NightlyHistory
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.nights import nights_view
 from zelda_ci.report.terminal.pages import print_history
+from zelda_ci.report.text import visible
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
 
-MAX_FILE_BYTES = 64 << 20
 NIGHTS, RESULTS = "history.json", "zelda-results.json"
+MAX_FILE_BYTES = {RESULTS: 64 << 20, NIGHTS: 16 << 20}
 ROWS = 30
+MAX_NAMED = 5
+MAX_NAME_LENGTH = 100
 
 
 @click.command(epilog="Examples: `zelda history rest-endpoint`; `zelda history rest-endpoint --from artifacts --json`.")
@@ -36,26 +41,36 @@ ROWS = 30
     metavar="DIR",
     help="Read unpacked artifacts below this folder in place of the project's runs.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"Only the newest N rows.  [default: {ROWS}]")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_NIGHTS),
+    metavar="N",
+    default=ROWS,
+    help=f"Only the newest N rows, at most {MAX_NIGHTS}.  [default: {ROWS}]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def history(*, suite: str, project: Path, folder: Path | None, limit: int | None, as_json: bool) -> None:
+def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_json: bool) -> None:
     """Show one suite over time.
 
     A row for each `zelda run`, or for each night, with how often criteria, build and tests passed, and what changed in
     between: the suite, steering files, code, Claude Code, the models that answered.
     """
-    nights = [*(_of_artifacts(folder) if folder else _of_runs(project, suite))]
+    if folder:
+        nights = [*_of_artifacts(folder)]
+        names = {name for night in nights for name in night.suites}
+    else:
+        stored = RunHistory(results_folder(project))
+        runs = stored.overview().runs
+        nights, names = [*_of_runs(stored, runs, suite)], {run.suite for run in runs}
     kept = _watched([night for night in nights if suite in night.suites], suite)
     if not kept.nights:
-        hint = "`zelda list` shows all stored runs; those of older versions have no fingerprint and are left out."
-        raise StorageError(f"Nothing is stored of the suite {suite!r}.", hint=hint, code="NO_RUNS")
-    shown = kept.replace(nights=kept.nights[-(limit or ROWS) :])
+        raise _nothing(suite, names, folder)
     if as_json:
-        report.print_json(shown)
+        report.print_json(kept.replace(nights=kept.nights[-limit:]))
         return
     console = terminal.open_console(sys.stdout)
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    print_history(console, remarks, nights_view(shown, suite), one_line=terminal.is_plain(console))
+    print_history(console, remarks, nights_view(kept, suite, limit), one_line=terminal.is_plain(console))
 
 
 def _watched(nights: list[Night], suite: str) -> NightlyHistory:
@@ -67,11 +82,30 @@ def _watched(nights: list[Night], suite: str) -> NightlyHistory:
     return kept
 
 
-def _of_runs(project: Path, suite: str) -> Iterator[Night]:
-    stored = RunHistory(results_folder(project))
+def _nothing(suite: str, names: Collection[str], folder: Path | None) -> StorageError:
+    """Why there is no row to show."""
+    if suite in names:
+        message = f"No run of the suite {suite!r} can be shown."
+        hint = "Runs that failed, were not judged, or are of an older Zelda (without a fingerprint) are left out."
+    elif names:
+        shown = sorted(visible(name, MAX_NAME_LENGTH) for name in names)
+        near = get_close_matches(suite, shown, n=1)
+        guess = f"Did you mean {near[0]}?" if near else f"There are results of {', '.join(shown[:MAX_NAMED])}."
+        message, hint = f"There are no results of the suite {suite!r}. {guess}", "`zelda list` shows all stored runs."
+    elif folder:
+        message = f"There are no results of nights or runs below {folder}."
+        hint = f"Zelda looks for {NIGHTS} and {RESULTS}: unpack artifacts with `gh run download RUN --dir {folder}`."
+    else:
+        message, hint = "There is no stored run yet.", "Make one with `zelda run`."
+    return StorageError(message, hint=hint, code="NO_RUNS")
+
+
+def _of_runs(stored: RunHistory, runs: Sequence[StoredRun], suite: str) -> Iterator[Night]:
+    # Trials of the base that ran beside them show another commit.
+    own = (run for run in runs if run.suite == suite and run.side is Side.HEAD)
     # Their ids begin with the time.
-    runs = sorted((run for run in stored.overview().runs if run.suite == suite), key=_batch, reverse=True)
-    for _, batch in islice(groupby(runs, key=_batch), MAX_NIGHTS):
+    newest_first = sorted(own, key=_batch, reverse=True)
+    for _, batch in islice(groupby(newest_first, key=_batch), MAX_NIGHTS):
         night = night_of([stored.result(run.run_id) for run in batch])
         if night:
             yield night
@@ -86,7 +120,7 @@ def _of_artifacts(folder: Path) -> Iterator[Night]:
     for name, read in ((RESULTS, _of_batch), (NIGHTS, _of_history)):
         for path in _files(folder, name):
             try:
-                yield from read(read_file(path, MAX_FILE_BYTES), str(path))
+                yield from read(read_file(path, MAX_FILE_BYTES[name]), str(path))
             except StorageError as problem:
                 click.echo(f"Left out: {problem.message}", err=True)
 

@@ -15,6 +15,7 @@ from zelda_ci.compare.sides import INVALID, read_metrics
 from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import (
     MAX_ROWS,
+    MIN_REFERENCE,
     WINDOW,
     Drift,
     Night,
@@ -31,9 +32,6 @@ from zelda_ci.domain.trials import MAX_TRIALS
 MONTHLY_ALPHA = 0.04
 NIGHTS_PER_MONTH = 31
 NIGHTLY_ALPHA = MONTHLY_ALPHA / NIGHTS_PER_MONTH
-
-# Fewer trials than this say nothing of what is usual.
-MIN_REFERENCE = 3
 
 # A drift is over where so much of the fall is made good.
 RECOVERED = 0.75

@@ -121,6 +121,8 @@ WINDOW = 5
 SETTLING = 14
 # Nights before that are compared with.
 REFERENCE = 60
+# Fewer trials than this say nothing of what is usual.
+MIN_REFERENCE = 3
 # Trials of a check that are counted on a side, the newest ones: an exact test of many more takes for ever.
 MAX_COUNTED = MAX_TRIALS
 

@@ -78,7 +78,7 @@ def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
 def test_rows_say_what_changed() -> None:
     first = night(0, {"a": {"c": (1, 1)}})
     second = night(1, {"a": {"c": (1, 1)}}, platform={**PLATFORM, "models": "new\x1b"}, tree="t2", outcome="o2")
-    view = nights_view(NightlyHistory(nights=(first, second)), "a")
+    view = nights_view(NightlyHistory(nights=(first, second)), "a", 30)
     newest, oldest = ([cell.text for cell in line.cells] for line in view.table.lines)
     assert newest[-1] == "suite or steering files, code, answering models new\\x1b"
     assert oldest[-1] == ""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from zelda_ci.domain.nights import (
+    MIN_REFERENCE,
     SETTLING,
     WINDOW,
     Drift,
@@ -215,6 +216,11 @@ def _checks(row: SuiteNight) -> Passes:
     return added(row.checks.values())
 
 
+NOTHING_FELL = "Nothing fell by more than chance explains."
+TOO_FEW = (
+    f"Whether something fell is not known yet: the newest row is compared with at least {MIN_REFERENCE} earlier trials "
+    "of the same suite, settings and steering files."
+)
 NIGHT_COLUMNS = (
     Column("When"),
     Column("Trials", right=True),
@@ -226,14 +232,14 @@ NIGHT_COLUMNS = (
 )
 
 
-def nights_view(history: NightlyHistory, suite: str) -> HistoryView:
-    """The rows of one suite, newest first, with what changed against the row before."""
+def nights_view(history: NightlyHistory, suite: str, limit: int) -> HistoryView:
+    """The newest rows of one suite, newest first, with what changed against the row before."""
     rows = [night for night in history.nights if suite in night.suites]
     lines = [
         TableRow(tuple(_night_cells(night, suite, rows[index - 1] if index else None)))
         for index, night in enumerate(rows)
     ]
-    return HistoryView(Table(NIGHT_COLUMNS, tuple(reversed(lines))), tuple(_remarks(history, suite, rows)))
+    return HistoryView(Table(NIGHT_COLUMNS, tuple(reversed(lines[-limit:]))), tuple(_remarks(history, suite, rows)))
 
 
 def _night_cells(night: Night, suite: str, earlier: Night | None) -> Iterator[Cell]:
@@ -265,4 +271,13 @@ def _remarks(history: NightlyHistory, suite: str, rows: Sequence[Night]) -> Iter
         if drift.suite == suite:
             yield Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD)
     if not any(drift.suite == suite for drift in history.drifts):
-        yield Cell("Nothing that was tested fell by more than chance explains.", Tone.DIM)
+        yield Cell(NOTHING_FELL if _is_tested(rows, suite) else TOO_FEW, Tone.DIM)
+
+
+def _is_tested(rows: Sequence[Night], suite: str) -> bool:
+    """Whether the newest row could be compared with anything."""
+    return any(
+        split.of(split.before, check).trials >= MIN_REFERENCE
+        for split in split_nights(rows, suite)
+        for check in split.newest.checks
+    )
