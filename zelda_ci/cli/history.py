@@ -46,7 +46,7 @@ MAX_NAME_LENGTH = 100
     type=click.IntRange(1, MAX_NIGHTS),
     metavar="N",
     default=ROWS,
-    help=f"Only the newest N rows, at most {MAX_NIGHTS}.  [default: {ROWS}]",
+    help=f"Only the newest N rows.  [default: {ROWS}]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_json: bool) -> None:
