@@ -214,9 +214,10 @@ def opened(api: Api, artifact: Artifact) -> Opened:
     return Opened(origin, members[RESULTS], members.get(POOL), artifact.created_at, members.get(NIGHTS))
 
 
-# Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 26: one for the run itself, 5
-# pages of artifacts, 4 of commits, three per artifact and one for the distance.
-MAX_TRIED = 5
+# Artifacts that are looked into. So a lookup is usually 7 requests, and never more than 41: one for the run itself, 5
+# pages of artifacts, 4 of commits, three per artifact and one for the distance. Each run carries pool and history on:
+# a week of nights that broke for want of a key must not hide them.
+MAX_TRIED = 10
 
 # Runs that overlap do not know each other's trials, so that the nearest artifact may lack those of the newest.
 MAX_FURTHER = 2
