@@ -42,6 +42,7 @@ def test_what_fell_comes_first_in_the_trend() -> None:
     history = history_of([*good, night(12, {"a": {"c": (3, 3)}, "z": {"c": (0, 3)}})])
     (details,) = trend_details(history)
     assert details.title == "Trend over 13 nights"
+    assert [row.label for section in details.sections for row in section.rows] == ["A bar", "¦", "Lately", "Before"]
     rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
     assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
     assert list(trend_details(NightlyHistory())) == []

@@ -69,6 +69,11 @@ def further_trials(names: Sequence[str]) -> str:
     return f"Further trials tonight, since the platform is new or something looks worse: {named}{more}."
 
 
+def no_further(why: str) -> str:
+    """A round of a night that was wanted, and not run."""
+    return f"There are no further trials tonight: {why}"
+
+
 def no_issue(problem: GitHubError) -> str:
     """The issue could not be written, and what to do about it."""
     if problem.code == "GITHUB_NOT_PERMITTED":
@@ -168,6 +173,15 @@ TREND_COLUMNS = (
     Column("Lately", right=True),
     Column(""),
 )
+LEGEND = Section(
+    "",
+    (
+        Row("A bar", (Cell("a night, as high as the share of criteria that were met, build and tests included"),)),
+        Row(CHANGE, (Cell("Claude Code, the models, the suite or its steering files changed here"),)),
+        Row("Lately", (Cell(f"the newest {WINDOW} nights, or all since Claude Code or the models changed"),)),
+        Row("Before", (Cell("the nights before those, of the same suite and steering files"),)),
+    ),
+)
 
 
 def trend_details(history: NightlyHistory) -> Iterator[Details]:
@@ -178,7 +192,7 @@ def trend_details(history: NightlyHistory) -> Iterator[Details]:
     names = sorted(history.nights[-1].suites, key=lambda name: (name not in fallen, name))
     lines = tuple(_trend(history.nights, name, has_fallen=name in fallen) for name in names[:MAX_SUITES])
     title = f"Trend over {format_count(len(history.nights), 'night')}"
-    yield Details(title, Priority.ABOUT, tables=(Table(TREND_COLUMNS, lines),), open=True)
+    yield Details(title, Priority.ABOUT, (LEGEND,), (Table(TREND_COLUMNS, lines),), open=True)
 
 
 def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:
