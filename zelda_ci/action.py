@@ -33,6 +33,7 @@ from zelda_ci.github.revisions import merge_parents
 from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given
+from zelda_ci.pipeline import money
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import escape_markdown, sentence
@@ -113,10 +114,19 @@ def _runner(
     emit: Emit,
 ) -> Callable[[], BatchResult]:
     """What runs the suites: a night its rounds, a push what is new, everything else all that was asked for."""
+    budget, spent = money.budget(app.ordered(loaded, order, environ)), 0.0
 
     def run_round(names: Sequence[str], trials: int) -> BatchResult:
+        nonlocal spent
+        # A number of trials has no budget of its own: that of the plan in its place holds for all rounds together.
+        left = None if budget is None else budget - spent
+        if left is not None and left <= 0:
+            return empty_batch(case.now())
         overrides = replace(order.overrides, trials=Given(trials, "input", "nightly"))
-        return app.run(loaded, replace(order, names=names or order.names, overrides=overrides), environ, emit)
+        ordered = replace(order, names=names or order.names, overrides=overrides, budget_usd=left)
+        batch = app.run(loaded, ordered, environ, emit)
+        spent += sum(map(money.cost_of, batch.runs))
+        return batch
 
     def run() -> BatchResult:
         if nightly.is_nightly(case) and planned.baseline:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.github_clients import api_of
-from tests.support.github_server import GitHubServer
+from tests.support.github_server import GitHubServer, answered
 from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.baseline import BatchBaseline
@@ -128,6 +128,19 @@ def test_rounds_that_show_nothing_end() -> None:
     assert len(asked) == 5
 
 
+def test_a_round_without_a_run_is_the_last() -> None:
+    asked, run_round = rounds("F")
+    case = case_of()
+
+    def poor(names: Sequence[str], trials: int) -> BatchResult:
+        made = run_round(names, trials)
+        return made if len(asked) == 1 else batch()
+
+    made = run_night(case, BatchBaseline(ORIGIN, None, nights=before()), poor)
+    assert (len(asked), len(made.runs)) == (2, 1)
+    assert case.log.said[-1] == "There are no further trials tonight: the budget is used up."
+
+
 def test_a_round_that_cannot_be_run_costs_only_itself() -> None:
     _, run_round = rounds("F", failing=1)
     case = case_of()
@@ -206,6 +219,19 @@ def test_an_issue_stays_open_while_its_history_cannot_be_read(github: GitHubServ
     # Otherwise the next night would take it for closed by somebody, and be silent.
     third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.nights)
     assert [drift.accepted for drift in third.nights.drifts] == [False]
+
+
+def test_an_issue_that_could_not_be_closed_is_closed_by_the_next_night(github: GitHubServer) -> None:
+    case = case_of(github)
+    first = fallen(case)
+    over = first.nights.replace(drifts=tuple(each.replace(suite="gone") for each in first.nights.drifts))
+    github.script_failures([answered(403, on="PATCH *issues*")])
+    second = watched(case, [trial("P", number=4).replace(batch_id="next")], over)
+    (issue,) = github.repository.issues
+    assert (issue.state, second.nights.drifts) == ("open", ())
+    assert "told in no issue" in second.notes[-1]
+    watched(case, [trial("P", number=5).replace(batch_id="third")], second.nights)
+    assert issue.state == "closed"
 
 
 def test_an_issue_that_somebody_opens_again_is_kept_again(github: GitHubServer) -> None:

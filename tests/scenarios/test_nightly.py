@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.scenarios.stage import BAD, GOOD, Stage
 from tests.support.github_server import Artifact
 from tests.support.github_server.world import archive_of
+from tests.support.scripted_api import Reply, text, tool_call
 from zelda_ci.domain.nights import Night, NightlyHistory, Passes, SuiteNight
 from zelda_ci.storage import codec
 
@@ -79,6 +80,19 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
         assert "This is over" in issue.body
         assert (forged.edits, forged.state, quoting.edits, quoting.state) == (0, "open", 0, "open")
         assert history_in(stage.stored[-1]).drifts == ()
+
+
+def test_the_budget_of_the_suites_is_kept_for_all_rounds_of_a_night(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.night(GOOD)
+        (run,) = json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]
+        with_nights(stage.stored[-1], 12, days=-1)
+        enough_for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
+        as_dear: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]
+        done = stage.night(as_dear, trials=enough_for_one, fail_on="never")
+        assert done.code == 0, done.printed
+        assert trials_in(stage.stored[-1]) == 1
+        assert "no further trials tonight: the budget is used up" in done.printed
 
 
 def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_is_missing_is_said(

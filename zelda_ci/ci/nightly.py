@@ -49,10 +49,14 @@ def run_night(case: CiContext, stored: BatchBaseline, run_round: RunRound) -> Ba
             break
         case.log.say(words.further_trials(names))
         try:
-            batch = _joined(batch, run_round(names, TRIALS_A_ROUND))
+            further = run_round(names, TRIALS_A_ROUND)
         except ZeldaError as problem:
-            case.log.report("warning", f"There are no further trials tonight: {problem.user_message}", title="Zelda")
+            case.log.report("warning", words.no_further(problem.user_message), title="Zelda")
             break
+        if not further.runs:
+            case.log.say(words.no_further("the budget is used up."))
+            break
+        batch = _joined(batch, further)
     return batch
 
 
@@ -98,14 +102,14 @@ def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None
         result.notes.append(note)
         case.log.report("warning", note, title="Drift")
     if case.settings.nightly is Nightly.WATCH:
-        _tell(case, result, before, is_lost=not before.nights and stored.origin.state not in NOT_READ)
+        _tell(case, result, before, is_read=bool(before.nights) or stored.origin.state not in NOT_READ)
 
 
-def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_lost: bool) -> None:
+def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_read: bool) -> None:
     """By the issue; a token that may not write one costs a line, and nothing else."""
     known = (*result.nights.drifts, *before.drifts)
-    # Of a history that was lost, an issue may be left; and one that somebody closed may be open again.
-    if not known and not is_lost:
+    # Where nothing is known of, an issue may be left that could not be closed, or of a history that was lost.
+    if not known and not is_read:
         return
     told = [drift for drift in known if not drift.accepted]
     if case.api is None:
