@@ -28,9 +28,9 @@ from zelda_ci.compare.pool import (
     StoredTrials,
     TrialPool,
     is_beside,
-    is_same,
     is_valid,
     pool_of,
+    same_as,
     stored_trials,
     summarize_pool,
 )
@@ -93,7 +93,7 @@ class BatchBaseline:
     @property
     def trials_of_base(self) -> tuple[RunResult, ...]:
         """The nearest commit's own, and stored ones of the same state of a suite; each once."""
-        same = (run for name, each in self.references.items() for run in self.pool.of(name, each.fingerprint.outcome))
+        same = (run for name, each in self.references.items() for run in self.pool.alike(name, each.fingerprint))
         own = self.results.runs if self.results else ()
         return tuple({(run.batch_id, run.run_id): run for run in (*own, *same)}.values())
 
@@ -135,7 +135,7 @@ class BatchBaseline:
         if split.test or own:
             return split.test or own
         state = self.references[suite].fingerprint
-        trials = self.pool.of(suite, state.outcome)
+        trials = self.pool.alike(suite, state)
         exact = tuple(run for run in trials if run.fingerprint and run.fingerprint.tree == state.tree)
         return exact or trials
 
@@ -207,24 +207,24 @@ def earlier_trials(
         return ()
     context = case.settings.context
     own = OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)
-    found: dict[tuple[str, str], RunResult] = {}
-    for stored in earlier_results(case.api, own, read_stored):
-        for run in stored.trials:
-            if _counts(run, heads, base) and run.finished_at <= case.now():
-                found.setdefault((run.batch_id, run.run_id), run)
-    for run in made:
-        found.pop((run.batch_id, run.run_id), None)
-    return tuple(sorted(found.values(), key=_by_age))
+    now, here = case.now(), {(run.batch_id, run.run_id): run for run in made}
+    stored = [run for each in earlier_results(case.api, own, read_stored) for run in each.trials]
+    found = {(run.batch_id, run.run_id): run for run in stored if _is_usable(run) and run.finished_at <= now}
+    # What this run has made says, too, what a suite feels.
+    all_trials = _by_suite((found | {key: run for key, run in here.items() if _is_usable(run)}).values())
+    counted = [run for name, head in heads.items() for run in _counted_for(all_trials.get(name, ()), head, base)]
+    return tuple(sorted((run for run in counted if (run.batch_id, run.run_id) not in here), key=_by_age))
 
 
-def _counts(run: RunResult, heads: Mapping[str, Fingerprint], base: str | None) -> bool:
-    head = heads.get(run.suite)
-    if head is None or run.fingerprint is None or not is_valid(run) or run_outcome(run) is Outcome.INCOMPLETE:
-        return False
-    if run.side is Side.HEAD:
-        return is_same(run.fingerprint, head)
-    is_of_base = base is not None and run.source is not None and run.source.commit == base
-    return is_of_base and is_beside(run.fingerprint, head)
+def _is_usable(run: RunResult) -> bool:
+    return is_valid(run) and run_outcome(run) is not Outcome.INCOMPLETE
+
+
+def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None) -> list[RunResult]:
+    """Of one suite's trials, those of the head, and those of the base that ran beside them."""
+    heads = same_as((run for run in trials if run.side is Side.HEAD), head)
+    bases = (run for run in trials if run.side is Side.BASE and base and run.source and run.source.commit == base)
+    return [*heads, *(run for run in bases if run.fingerprint and is_beside(run.fingerprint, head))]
 
 
 def stored_for(

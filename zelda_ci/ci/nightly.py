@@ -43,7 +43,7 @@ def run_night(case: CiContext, stored: BatchBaseline, run_round: RunRound) -> Ba
     platforms = newest_platforms(stored)
     # Trials that fail for other reasons say nothing, and must not be repeated for ever.
     for _ in range(MAX_ROUNDS - 1):
-        night = night_of(batch.runs)
+        night = night_of(batch.runs, stored.nights.nights, stored.pool)
         names = needing_more(stored.nights, night, platforms) if night and not batch.interrupted else ()
         if not names:
             break
@@ -92,7 +92,7 @@ def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None
         note = words.not_readable(stored.damage, older=len(stored.nights.nights))
         result.notes.append(note)
         case.log.report("warning", note, title="Zelda")
-    night = night_of(result.batch.runs)
+    night = night_of(result.batch.runs, stored.nights.nights, stored.pool)
     if night is None or result.batch.interrupted:
         result.nights = stored.nights
         return

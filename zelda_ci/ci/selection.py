@@ -56,10 +56,11 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
         return None
     suites = select(loaded.suites, settings.suites, ())
-    prefix = loaded.root.resolve().relative_to(source.top).as_posix().removeprefix(".")
+    below = loaded.root.resolve().relative_to(source.top)
+    prefix = "" if below == Path() else below.as_posix()
     project = project_files(loaded, prefix)
     changes = _changes(case, source, base, prefix)
-    choices = choose(changes, evidence(suites, prefix, ()), project)
+    choices = choose(changes, evidence(suites, prefix, (), source.environ), project)
     if not any(choice.by_trials for choice in choices):
         return ChosenSuites(choices, None)
     stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
@@ -67,7 +68,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     # What has changed since the last commit with results counts, too: trials tell of that commit.
     before = stored.origin.commit or base
     changes = changes if before == base else _changes(case, source, before, prefix)
-    known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else ())
+    known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
     return ChosenSuites(choose(changes, known, project), stored)
 
 

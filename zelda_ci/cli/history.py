@@ -11,6 +11,7 @@ import click
 
 from zelda_ci.cli import completion, options, report
 from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
+from zelda_ci.compare.pool import grouped
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.nights import Night, NightlyHistory
@@ -105,10 +106,13 @@ def _of_runs(stored: RunHistory, runs: Sequence[StoredRun], suite: str) -> Itera
     own = (run for run in runs if run.suite == suite and run.side is Side.HEAD)
     # Their ids begin with the time.
     newest_first = sorted(own, key=_batch, reverse=True)
-    for _, batch in islice(groupby(newest_first, key=_batch), MAX_NIGHTS):
-        night = night_of([stored.result(run.run_id) for run in batch])
-        if night:
-            yield night
+    groups = islice(groupby(newest_first, key=_batch), MAX_NIGHTS)
+    batches = [[stored.result(run.run_id) for run in batch] for _, batch in groups]
+    pool, nights = grouped(run for batch in batches for run in batch), list[Night]()
+    for batch in reversed(batches):
+        night = night_of(batch, nights, pool)
+        nights += [night] if night else []
+    yield from nights
 
 
 def _batch(run: StoredRun) -> str:

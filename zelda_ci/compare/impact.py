@@ -4,11 +4,15 @@ It fails open. A suite is left out only where each changed file is known to leav
 or it is one that a session feels only by calling or touching something, and enough trials of the suite never did.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import posixpath
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from zelda_ci.domain import globs
+from zelda_ci.domain.fingerprint import EVALUATORS, PLATFORM, Fingerprint, SteeringFile
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import UnitUse
@@ -77,6 +81,8 @@ class SuiteEvidence:
     """Its own, that of its prompt, and what its commands name; from the top of the repository."""
     trials: tuple[RunResult, ...] = ()
     """Stored ones; those that do not count are passed over here."""
+    today: Mapping[str, str] = field(default_factory=dict)
+    """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class SuiteChoice:
 
 
 @dataclass(frozen=True)
-class _Effect:
+class Effect:
     """Whom a changed file concerns."""
 
     path: str
@@ -131,8 +137,9 @@ def choose(
         known = f"more than {MAX_CHANGED_FILES:,} files changed"
     if known:
         return tuple(SuiteChoice(it.suite.name, runs=True, reason=known) for it in suites)
-    effects = [effect for change in changes.files for effect in _effects(change, changes.felt, suites, project)]
-    habits = [_Habits.of(_counted(suite)) for suite in suites]
+    effects = [effect for change in changes.files for effect in effects_of(change, changes.felt, suites, project)]
+    counts = [counted(it.trials, it.today, it.suite) for it in suites]
+    habits = [Habits.of(each, len(it.trials) - len(each)) for it, each in zip(suites, counts, strict=True)]
     # Once for all suites, which touch the same files: patterns are slow.
     touched = frozenset().union(*(each.touched for each in habits))
     loading = {
@@ -167,7 +174,7 @@ def reasons(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
 
 
 def _choice(
-    name: str, habits: "_Habits", effects: Sequence[_Effect], loading: Mapping[int, frozenset[str]], min_trials: int
+    name: str, habits: "Habits", effects: Sequence[Effect], loading: Mapping[int, frozenset[str]], min_trials: int
 ) -> SuiteChoice:
     """Of one suite; `loading` has for an effect the files that load what changed."""
     certain = (effect for effect in effects if effect.scope == "all" or name in effect.suites)
@@ -177,22 +184,48 @@ def _choice(
     if not waiting:
         return SuiteChoice(name, runs=False, reason=NOTHING)
     for effect in waiting:
-        if concerned := _concerned(effect, habits, loading.get(id(effect), frozenset()), min_trials):
-            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {concerned}", by_trials=True)
+        if why := concerned(effect, habits, loading.get(id(effect), frozenset()), min_trials):
+            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {why}", by_trials=True)
     spared = " or ".join(dict.fromkeys(effect.why for effect in waiting))
     return SuiteChoice(name, runs=False, reason=f"none of {habits.trials} trials {spared}", by_trials=True)
 
 
-def _counted(it: SuiteEvidence) -> list[RunResult]:
-    """Trials that tell what the suite does: whole ones, of the suite as it is."""
-    return [
+def counted(
+    trials: Iterable[RunResult], today: Mapping[str, str], suite: ResolvedSuite | None = None
+) -> list[RunResult]:
+    """Trials that tell what a suite does: whole ones, of the suite as it is, on what it runs on today.
+
+    Args:
+        trials: Of one suite.
+        today: What is known of the platform and the judges before a session, by part of a fingerprint.
+        suite: As it is now; without it the trials are known to be of the same.
+    """
+    whole = [
         run
-        for run in it.trials
+        for run in trials
         if run.status is SessionStatus.COMPLETED
         and not run.replayed
         and run.steering is not None
-        and _is_same(run.config, it.suite)
+        and (suite is None or _is_same(run.config, suite))
+        and _is_of_today(run, today)
     ]
+    # Which models answer is known from the newest only. A further one may help now and then.
+    newest = set(max(whole, key=lambda run: (run.finished_at, run.run_id)).models) if whole else set()
+    return [run for run in whole if newest.issubset(run.models) or newest.issuperset(run.models)]
+
+
+def _is_of_today(run: RunResult, today: Mapping[str, str]) -> bool:
+    own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
+    return all(own.get(part, value) == value for part, value in today.items())
+
+
+def known_today(expected: Fingerprint) -> dict[str, str]:
+    """What a fingerprint from before a session, or from an earlier one, says of platform and judges.
+
+    Models are left out: they need not be the same in every session.
+    """
+    parts = (*(part for part in PLATFORM if part != "models"), EVALUATORS)
+    return {part: value for part in parts if (value := expected.parts.get(part))}
 
 
 def _is_same(stored: ResolvedSuite, suite: ResolvedSuite) -> bool:
@@ -205,12 +238,16 @@ def _is_same(stored: ResolvedSuite, suite: ResolvedSuite) -> bool:
             stored.execution.allowed_tools == suite.execution.allowed_tools,
             stored.execution.disallowed_tools == suite.execution.disallowed_tools,
             stored.setup_command == suite.setup_command,
+            # What was missed or broken is the judge's word.
+            stored.judge_model == suite.judge_model,
+            stored.judge.models == suite.judge.models,
+            stored.metrics.is_on(Metric.TOOL_USAGE) == suite.metrics.is_on(Metric.TOOL_USAGE),
         )
     )
 
 
 @dataclass(frozen=True)
-class _Habits:
+class Habits:
     """What trials of a suite did, taken together."""
 
     trials: int
@@ -219,55 +256,74 @@ class _Habits:
     tellers: int
     """Trials that know all files that they touched."""
     touched: frozenset[str]
+    passed_over: int = 0
+    """Trials that do not count."""
 
     @classmethod
-    def of(cls, trials: Sequence[RunResult]) -> "_Habits":
+    def of(cls, trials: Sequence[RunResult], passed_over: int = 0, units: Container[str] | None = None) -> "Habits":
+        """Of all units, or of these alone."""
         uses: dict[str, list[UnitUse]] = {}
         for run in trials:
-            for path, use in {use.unit.path: use for use in run.steering or ()}.items():
-                uses.setdefault(path, []).append(use)
+            # A trial tells of a unit once, and of two of the same file whatever one of them shows.
+            own: dict[str, list[UnitUse]] = {}
+            for use in run.steering or ():
+                if units is None or use.unit.path in units:
+                    own.setdefault(use.unit.path, []).append(use)
+            for path, each in own.items():
+                uses.setdefault(path, []).append(next(filter(_shows, each), each[0]))
         known = [run.touched for run in trials if run.touched is not None]
-        return cls(len(trials), uses, len(known), frozenset(file for files in known for file in files))
+        return cls(len(trials), uses, len(known), frozenset().union(*known), passed_over)
 
 
-def _concerned(effect: _Effect, habits: _Habits, loading: frozenset[str], min_trials: int) -> str | None:
+def _shows(use: UnitUse) -> bool:
+    return use.used or use.missed or use.broken
+
+
+def concerned(effect: Effect, habits: Habits, loading: frozenset[str], min_trials: int) -> str | None:
     """Why a suite feels a change that only those feel who call or touch something."""
     uses = habits.uses.get(effect.unit or effect.path, ())
     if effect.scope == "unit":
-        if any(use.used or use.missed or use.broken for use in uses):
+        if any(map(_shows, uses)):
             return f"a trial {effect.why}"
-        return None if len(uses) >= min_trials else _unknown(len(uses))
+        return None if len(uses) >= min_trials else _unknown(len(uses), habits)
     if not loading.isdisjoint(habits.touched):
         return f"a trial {effect.why}"
     if any(use.used or use.broken for use in uses):
         return "a trial read it"
-    return None if habits.tellers >= min_trials else _unknown(habits.tellers)
+    return None if habits.tellers >= min_trials else _unknown(habits.tellers, habits)
 
 
-def _unknown(trials: int) -> str:
-    return f"only {trials} of the {MIN_TRIALS} stored trials are there that would tell whether the suite feels it"
+def _unknown(trials: int, habits: Habits) -> str:
+    told = f"only {trials} of the {MIN_TRIALS} stored trials are there that would tell whether the suite feels it"
+    if not habits.passed_over:
+        return told
+    return f"{told} ({habits.passed_over} more broke off, or are of other settings, judges, models or Claude Code)"
 
 
-def _effects(
+def effects_of(
     change: FileChange, felt: Mapping[str, str], suites: Sequence[SuiteEvidence], project: ProjectFiles
-) -> Iterator[_Effect]:
+) -> Iterator[Effect]:
+    """Whom a changed file concerns; nothing where it can change no result."""
     path = change.path
     owners = frozenset(it.suite.name for it in suites if path in it.files)
-    chosen = frozenset(it.suite.name for it in suites if _is_meant(path, it.suite, project))
     if owners:
-        yield _Effect(path, "suites", "the suite itself", suites=owners)
-    elif path == project.config:
-        yield _Effect(path, "all", "the configuration")
-    elif path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
-        yield _Effect(path, "all", "beside the suites")
-    elif drawn_in := _drawn_in(path, felt):
-        yield _Effect(path, "all", drawn_in)
-    elif kind := _no_text(change):
-        yield _Effect(path, "all", kind)
-    elif may_steer(path):
-        yield _steering(change, project)
-    if chosen:
-        yield _Effect(path, "suites", "gate.paths", suites=chosen)
+        yield Effect(path, "suites", "the suite itself", suites=owners)
+    # What a command names may steer everybody else, too.
+    if not (owners and path.startswith(f"{project.test_dir}/")) and (effect := _for_others(change, felt, project)):
+        yield effect
+    if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
+        yield Effect(path, "suites", "gate.paths", suites=chosen)
+
+
+def _for_others(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+    path = change.path
+    if path == project.config:
+        return Effect(path, "all", "the configuration")
+    if path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
+        return Effect(path, "all", "beside the suites")
+    if why := _drawn_in(path, felt) or _no_text(change):
+        return Effect(path, "all", why)
+    return _steering(change, project) if may_steer(path) else None
 
 
 def _is_suite_that_is_gone(change: FileChange) -> bool:
@@ -284,7 +340,17 @@ def _no_text(change: FileChange) -> str | None:
     return "its text is not known" if "other" in kinds and may_steer(change.path) else None
 
 
-def _is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
+def in_commands(suite: ResolvedSuite) -> Iterator[str]:
+    """Words of a suite's commands that may be files of the project: a script that checks the result is part of it."""
+    for command in (suite.setup_command, suite.build_command, suite.test_command):
+        for text in (command,) if isinstance(command, str) else command or ():
+            for word in re.split(r"[\s\"'`;|&()<>=]+", text):
+                if "." in word or "/" in word:
+                    yield posixpath.normpath(word)
+
+
+def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
+    """Whether a suite's `gate.paths` name a file."""
     prefix = f"{project.folder}/" if project.folder else ""
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
 
@@ -293,6 +359,19 @@ def _drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
     folders = path.split("/")
     steps = ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
     return next((felt[step] for step in steps if step in felt), None)
+
+
+def part_of(path: str, text: FileText, felt: Mapping[str, str], project: ProjectFiles) -> SteeringFile | None:
+    """How a file steers: the rule by which suites are chosen, asked what another text of the file would do."""
+    effect = next(effects_of(FileChange(path, text, text), felt, (), project), None)
+    if effect is None:
+        return None
+    if effect.scope == "unit":
+        return SteeringFile("waits", effect.unit, text.head)
+    if effect.scope == "files":
+        return SteeringFile("waits", path, globs=text.globs)
+    is_own = _drawn_in(path, felt) and not may_steer(path) and text.kind not in ("link", "submodule")
+    return SteeringFile("drawn" if is_own else "always")
 
 
 def may_steer(path: str) -> bool:
@@ -305,14 +384,14 @@ def may_steer(path: str) -> bool:
     )
 
 
-def _steering(change: FileChange, project: ProjectFiles) -> _Effect:
+def _steering(change: FileChange, project: ProjectFiles) -> Effect:
     """Of a file that steers by its name or place."""
     path = change.path
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
     base, inside = "/".join(home), folders[len(home) + 1 :]
     if change.after is None or (CLAUDE not in folders and name not in ("CLAUDE.md", "AGENTS.md")):
-        return _Effect(path, "all", _always(name) if change.after else "it is gone")
+        return Effect(path, "all", _always(name) if change.after else "it is gone")
     if not _is_above(base, project.folder):
         return _below(path, base, name, inside)
     if inside[:1] == ["rules"] and name.endswith(".md"):
@@ -320,11 +399,11 @@ def _steering(change: FileChange, project: ProjectFiles) -> _Effect:
     return _from_the_start(change, "/".join((*home, CLAUDE)), inside)
 
 
-def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> _Effect:
+def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> Effect:
     """Of a file in the `.claude` folder of the project or above it: of skills, only the text waits for a call."""
     path, name = change.path, change.path.rpartition("/")[2]
     if change.before is None or change.after is None or change.before.head != change.after.head:
-        return _Effect(path, "all", _always(name) if change.before else "it is new")
+        return Effect(path, "all", _always(name) if change.before else "it is new")
     match inside:
         case ["skills", skill, *_] if name.endswith(TEXT_ENDINGS):
             return _body(path, f"{home}/skills/{skill}/{SKILL_FILE}", f"the skill {skill}")
@@ -332,39 +411,39 @@ def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> _Ef
             word = "command" if kind == "commands" else "sub-agent"
             return _body(path, path, f"the {word} {name.removesuffix('.md')}")
         case _:
-            return _Effect(path, "all", _always(name))
+            return Effect(path, "all", _always(name))
 
 
 def _always(name: str) -> str:
     return "always in context" if name.lower() in MEMORY_NAMES else "every suite may feel it"
 
 
-def _body(path: str, unit: str, name: str) -> _Effect:
+def _body(path: str, unit: str, name: str) -> Effect:
     """Of a text that only those read who call what it belongs to."""
-    return _Effect(path, "unit", f"called {name} or missed it", unit=unit)
+    return Effect(path, "unit", f"called {name} or missed it", unit=unit)
 
 
-def _below(path: str, base: str, name: str, inside: Sequence[str]) -> _Effect:
+def _below(path: str, base: str, name: str, inside: Sequence[str]) -> Effect:
     """Of a file that waits for files of its folder."""
     if inside or name in ("CLAUDE.md", "AGENTS.md"):
-        return _Effect(
+        return Effect(
             path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
         )
-    return _Effect(path, "all", "every suite may feel it")
+    return Effect(path, "all", "every suite may feel it")
 
 
-def _rule(change: FileChange, base: str) -> _Effect:
+def _rule(change: FileChange, base: str) -> Effect:
     """Of a rule, which waits for files where it names some."""
     sides = [side for side in (change.before, change.after) if side]
     if not all(side.globs for side in sides):
-        return _Effect(change.path, "all", "a rule that is always in context")
+        return Effect(change.path, "all", "a rule that is always in context")
     patterns = [pattern for side in sides for pattern in side.globs]
     prefix = f"{base}/" if base else ""
 
     def touches(file: str) -> bool:
         return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
 
-    return _Effect(change.path, "files", f"touched a file that {change.path} is for", touches=touches)
+    return Effect(change.path, "files", f"touched a file that {change.path} is for", touches=touches)
 
 
 def _is_above(base: str, folder: str) -> bool:

@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
 
+from zelda_ci.compare.alike import alike
+from zelda_ci.compare.impact import known_today
 from zelda_ci.compare.sides import INVALID
-from zelda_ci.domain.fingerprint import PLATFORM, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import PoolSettings
@@ -78,6 +80,33 @@ class TrialPool:
         """Those of a suite in one state."""
         return self.groups.get((suite, outcome), ())
 
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """Of which there are trials."""
+        return tuple(self._states)
+
+    @cached_property
+    def _states(self) -> Mapping[str, Mapping[str, tuple[RunResult, ...]]]:
+        """By suite and outcome."""
+        found: dict[str, dict[str, tuple[RunResult, ...]]] = {}
+        for (suite, outcome), group in self.groups.items():
+            found.setdefault(suite, {})[outcome] = group
+        return found
+
+    def alike(self, suite: str, state: Fingerprint, head: Fingerprint | None = None) -> tuple[RunResult, ...]:
+        """Those of a suite in a state, and in states that are the same as far as the suite can feel it.
+
+        Args:
+            suite: Its name.
+            state: Its fingerprint in that state.
+            head: Says on which platform a trial must have been made to tell what the suite feels; the state's own
+                where there is none.
+        """
+        exact = self.of(suite, state.outcome)
+        others = [group for outcome, group in self._states.get(suite, {}).items() if outcome != state.outcome]
+        found = alike(exact, others, state, known_today(head or state)) if others else []
+        return tuple(sorted((*exact, *found), key=_by_age, reverse=True)) if found else exact
+
     def split(
         self, suite: str, reference: Reference | None, head: Fingerprint | None, settings: PoolSettings
     ) -> PoolSplit:
@@ -92,7 +121,7 @@ class TrialPool:
         """
         if reference is None:
             return PoolSplit()
-        trials = self.of(suite, reference.fingerprint.outcome)
+        trials = self.alike(suite, reference.fingerprint, head)[: settings.max_trials]
         test = tuple(run for run in trials if head and _is_comparable(run, reference, head, settings))
         counted = {id(run) for run in test}
         return PoolSplit(test, tuple(run for run in trials if id(run) not in counted))
@@ -102,11 +131,14 @@ class TrialPool:
     ) -> StoredTrials:
         """What one developer has stored: trials of both states, told apart by their fingerprints alone.
 
-        Where head and base are the same state, all are the base's: of itself a trial is no evidence.
+        Where head and base are the same state, as far as the suite can feel it, all are the base's: of itself a trial
+        is no evidence.
         """
         split = self.split(suite, Reference(base) if base else None, head, settings)
-        is_changed = base is None or (base.outcome, base.tree) != (head.outcome, head.tree)
-        same = (run for run in self.of(suite, head.outcome) if run.fingerprint and is_same(run.fingerprint, head))
+        trials = self.alike(suite, head)
+        states = {head.outcome, *(run.fingerprint.outcome for run in trials if run.fingerprint)}
+        is_changed = base is None or base.outcome not in states or base.tree != head.tree
+        same = (run for run in trials if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head))
         own = tuple(same) if is_changed else ()
         taken = {id(run) for run in own}
         return StoredTrials(
@@ -150,6 +182,15 @@ def pool_of(groups: Iterable[Iterable[RunResult]], settings: SettingsOf, now: da
     return TrialPool({key: group for key, group in kept.items() if group})
 
 
+def grouped(trials: Iterable[RunResult]) -> TrialPool:
+    """Trials as a pool without limits; those without a fingerprint are left out."""
+    found: dict[Key, dict[tuple[str, str], RunResult]] = {}
+    for run in trials:
+        if run.fingerprint is not None:
+            found.setdefault((run.suite, run.fingerprint.outcome), {}).setdefault((run.batch_id, run.run_id), run)
+    return TrialPool({key: tuple(sorted(group.values(), key=_by_age, reverse=True)) for key, group in found.items()})
+
+
 def is_valid(run: RunResult) -> bool:
     """Whether a run says something of the tested files."""
     return run.fingerprint is not None and run.status not in INVALID
@@ -172,20 +213,26 @@ def is_of_platform(own: Fingerprint, head: Fingerprint) -> bool:
     return all(own.parts.get(part) == head.parts.get(part) for part in KNOWN_PLATFORM)
 
 
-def is_same(own: Fingerprint, head: Fingerprint) -> bool:
-    """Whether a trial is of the very same state and platform, as far as that is known."""
-    return (own.outcome, own.tree) == (head.outcome, head.tree) and is_of_platform(own, head)
+def _is_of_code_and_platform(own: Fingerprint, head: Fingerprint) -> bool:
+    return own.tree == head.tree and is_of_platform(own, head)
+
+
+def same_as(trials: Iterable[RunResult], head: Fingerprint) -> list[RunResult]:
+    """Of the trials of one suite, those of the very state and platform of the head, as far as the suite can feel it."""
+    same = grouped(trials)
+    found = [run for suite in same.suites for run in same.alike(suite, head)]
+    return [run for run in found if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head)]
 
 
 def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
     """Whether a trial of the base was made as one of the head would be: they differ in the project's files alone."""
-    settled = {*own.parts, *head.parts} - {STEERING, SUITE_FILES, *PLATFORM}
+    settled = {*own.parts, *head.parts} - {STEERING, SUITE_FILES, NAMED_FILES, *PLATFORM}
     return is_of_platform(own, head) and all(own.parts.get(part) == head.parts.get(part) for part in settled)
 
 
 def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
     """How many trials a pool has of a suite as it would run now."""
-    trials = pool.of(suite, expected.outcome)
+    trials = pool.alike(suite, expected)
     return sum(is_of_platform(run.fingerprint, expected) for run in trials if run.fingerprint)
 
 

@@ -1,13 +1,24 @@
 """What differs between two commits, as far as it says which suites may feel it: read by git, nothing is checked out."""
 
 import json
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from zelda_ci.compare.impact import CLAUDE, SKILL_FILE, ChangeSet, FileChange, FileText, may_steer
+from zelda_ci.compare.impact import (
+    CLAUDE,
+    SKILL_FILE,
+    ChangeSet,
+    FileChange,
+    FileText,
+    ProjectFiles,
+    may_steer,
+    part_of,
+)
+from zelda_ci.domain.fingerprint import SteeringFile, TreeFile
 from zelda_ci.execution.manifest.documents import MarkdownDocument, parse
 from zelda_ci.execution.manifest.scan import mentioned
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES, MAX_LINKS
@@ -69,6 +80,35 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
         return ChangeSet(tuple(changes), await draws(git, files, folder, gone))
     except _UnreadableSteeringError as problem:
         return unknown(str(problem))
+
+
+async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> dict[str, SteeringFile] | None:
+    """Of the files of one tree those that steer, and how, by path; nothing where not all of it is known.
+
+    Args:
+        git: In a repository that has their contents.
+        files: All of them.
+        folder: The project's, from the top of the tree.
+    """
+    blobs = {printable(file.path): Blob(file.mode, file.content) for file in files}
+    try:
+        drawn = await draws(git, blobs, folder, {})
+    except _UnreadableSteeringError:
+        return None
+    texts = await _texts(git, {blob for path, blob in blobs.items() if may_steer(path) and _is_file(blob)})
+    project = ProjectFiles(folder, config="", test_dir="")
+    found = {}
+    for file in files:
+        path = printable(file.path)
+        text = _side(path, blobs[path], texts)
+        if text and (part := part_of(path, text, drawn, project)):
+            found[file.path] = part
+    return found
+
+
+def printable(path: str) -> str:
+    """As paths are spelled where they are compared: names need not be text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def unknown(problem: str) -> ChangeSet:
@@ -273,6 +313,8 @@ def _decoded(data: bytes | None) -> str | None:
 async def _texts(git: Git, blobs: Iterable[Blob]) -> dict[str, bytes]:
     """The contents of blobs that are there and not too large."""
     names = dict.fromkeys(blob.name for blob in blobs)
+    if not names:
+        return {}
     sizes = await git.attempt("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode())
     wanted, total = [], 0
     for line in sizes.stdout.decode("ascii", "replace").splitlines():

@@ -3,6 +3,7 @@
 import platform
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -10,13 +11,23 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
+from zelda_ci.compare.impact import ProjectFiles, in_commands, is_meant
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.domain.fingerprint import Fingerprint, Host, TreeDigests, fingerprint
+from zelda_ci.domain.fingerprint import (
+    Fingerprint,
+    Host,
+    SteeringFile,
+    TreeDigests,
+    digest_tree,
+    fingerprint,
+    named_files,
+)
 from zelda_ci.domain.manifest import ItemKind, ToolsManifest
 from zelda_ci.domain.run import RunResult, snapshot
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.pipeline.changed_files import steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.history import RunHistory
@@ -38,15 +49,34 @@ def system_name(environ: Mapping[str, str]) -> str:
     return f"{name} {platform.machine()}"
 
 
-async def tree_digests(workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None) -> TreeDigests:
+async def tree_digests(
+    workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None, redact: Redactor
+) -> TreeDigests:
     """What a session finds, before anything has run; what CLAUDE.md files import steers, too.
 
     Raises:
         WorkspaceError: The tree could not be listed.
     """
-    items = offered.items if offered else ()
-    imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
-    return await workspaces.digests(workspace, imported)
+    tested = await workspaces.tested_files(workspace)
+    steers = await steering_files(tested.git, tested.files, tested.folder)
+    if steers is not None:
+        # By the rules of Claude Code itself, which see what is not committed, too.
+        items = offered.items if offered else ()
+        imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
+        drawn = {file.path: SteeringFile("drawn") for file in tested.files if file.path in imported}
+        steers = drawn | steers
+    return digest_tree(tested.files, steers, folder=tested.folder, redact=redact, whole=tested.whole)
+
+
+def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
+    """With the files that a suite names itself: in its commands, and in `gate.paths`."""
+    folder = tree.folder
+    project = ProjectFiles(folder, config="", test_dir="")
+    own = frozenset(f"{folder}/{file}" if folder else file for file in in_commands(suite))
+    if not own and not suite.gate.paths:
+        return tree
+    named = named_files(file for file in tree.files if file.path in own or is_meant(file.path, suite, project))
+    return replace(tree, named=named)
 
 
 async def expected_fingerprints(
@@ -70,12 +100,13 @@ async def expected_fingerprints(
         if key not in trees:
             async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
                 offered = await anyio.to_thread.run_sync(scan, workspace, redact)
-                tree = await tree_digests(workspaces, workspace, offered)
+                tree = await tree_digests(workspaces, workspace, offered, redact)
                 trees[key] = tree, workspace.confinement.level
         tree, level = trees[key]
+        masked = snapshot(suite, redact)
         found[suite.name] = fingerprint(
-            snapshot(suite, redact),
-            tree,
+            masked,
+            with_named(tree, masked),
             Host(version("claude-agent-sdk"), system, level),
             evaluators=metrics.versions(suite.metrics),
             replayed=replayed,
@@ -107,7 +138,7 @@ def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprin
     level = run.isolation.level if run.isolation else ""
     return fingerprint(
         run.config,
-        tree,
+        with_named(tree, run.config),
         Host(run.versions.agent_sdk, system, level, run.versions.cli),
         evaluators=metrics.versions(run.config.metrics),
         models=run.models,

@@ -178,7 +178,7 @@ class SuiteRun:
                 )
                 self.state.update(source=_tested(workspace.source), isolation=confined)
                 await self._look(workspace)
-                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered)
+                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
                 self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:

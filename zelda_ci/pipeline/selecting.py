@@ -1,23 +1,24 @@
 """Of the suites that were asked for, those that a change can concern: git and stored trials in, choices out."""
 
 import os
-import posixpath
-import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import anyio
 
-from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteChoice, SuiteEvidence, choose
+from zelda_ci import metrics
+from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteChoice, SuiteEvidence, choose, in_commands
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
+from zelda_ci.domain.fingerprint import EVALUATORS, digest
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError, StorageError
-from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.changed_files import printable, read_changes
+from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import Git, for_status, prepare
@@ -31,29 +32,24 @@ MAX_COMMITS = 20
 def project_files(loaded: LoadedProject, prefix: str) -> ProjectFiles:
     """Where a project has its files; `prefix` is its folder in the repository, empty at the top."""
     # Spelled as the changes are, which are printed: names need not be text.
-    prefix = os.fsencode(prefix).decode("utf-8", "backslashreplace")
+    prefix = printable(prefix)
     return ProjectFiles(prefix, _in(prefix, CONFIG_FILE), _in(prefix, loaded.config.test_dir))
 
 
-def evidence(suites: Iterable[LoadedSuite], prefix: str, trials: Sequence[RunResult]) -> tuple[SuiteEvidence, ...]:
-    """Each suite with its files and its trials."""
-    known = []
+def evidence(
+    suites: Iterable[LoadedSuite], prefix: str, trials: Sequence[RunResult], environ: Mapping[str, str]
+) -> tuple[SuiteEvidence, ...]:
+    """Each suite with its files and its trials, and what it would run on today."""
+    known, prefix = [], printable(prefix)
+    platform = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}
     for suite in suites:
         it = suite.resolved
         prompt = suite.provenance.get("prompt")
-        files = {it.file, *([prompt.file] if prompt and prompt.file else []), *_in_commands(it)}
+        files = {it.file, *([prompt.file] if prompt and prompt.file else []), *in_commands(it)}
         own = tuple(run for run in trials if run.suite == it.name)
-        known.append(SuiteEvidence(it, frozenset(_in(prefix, file) for file in files), own))
+        judges = {EVALUATORS: digest(metrics.versions(it.metrics))}
+        known.append(SuiteEvidence(it, frozenset(_in(prefix, file) for file in files), own, platform | judges))
     return tuple(known)
-
-
-def _in_commands(suite: ResolvedSuite) -> Iterator[str]:
-    """Words of a suite's commands that may be files of the project: a script that checks the result is part of it."""
-    for command in (suite.setup_command, suite.build_command, suite.test_command):
-        for text in (command,) if isinstance(command, str) else command or ():
-            for word in re.split(r"[\s\"'`;|&()<>=]+", text):
-                if "." in word or "/" in word:
-                    yield posixpath.normpath(word)
 
 
 def stored_trials(history: RunHistory, names: Iterable[str]) -> list[RunResult]:
@@ -111,7 +107,7 @@ async def _changed_since(
     changes = await read_changes(project.git, project.before, project.head, project.files.folder, dirty)
     names = [suite.resolved.name for suite in suites]
     trials = stored_trials(RunHistory(loaded.results_dir), names)
-    known = evidence(suites, project.files.folder, await project.lasting(trials, suites))
+    known = evidence(suites, project.files.folder, await project.lasting(trials, suites, environ), environ)
     return choose(changes, known, project.files)
 
 
@@ -136,20 +132,22 @@ class _Repository:
         before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
         return cls(top, project_files(loaded, os.fsdecode(prefix).rstrip("/")), before, head)
 
-    async def lasting(self, trials: Sequence[RunResult], suites: Sequence[LoadedSuite]) -> list[RunResult]:
+    async def lasting(
+        self, trials: Sequence[RunResult], suites: Sequence[LoadedSuite], environ: Mapping[str, str]
+    ) -> list[RunResult]:
         """The trials that tell of the commit that is compared with: none of what they felt has changed up to it."""
         commits = dict.fromkeys(commit for run in trials if (commit := _tested(run)))
         changes = {
             commit: await read_changes(self.git, commit, self.before, self.files.folder)
             for commit in list(commits)[:MAX_COMMITS]
         }
-        resolved = {suite.resolved.name: suite for suite in suites}
-        return [run for run in trials if self._lasts(run, changes.get(_tested(run) or ""), resolved[run.suite])]
+        known = {it.suite.name: it for it in evidence(suites, self.files.folder, (), environ)}
+        return [run for run in trials if self._lasts(run, changes.get(_tested(run) or ""), known[run.suite])]
 
-    def _lasts(self, run: RunResult, changes: ChangeSet | None, suite: LoadedSuite) -> bool:
+    def _lasts(self, run: RunResult, changes: ChangeSet | None, suite: SuiteEvidence) -> bool:
         if changes is None:
             return False
-        (choice,) = choose(changes, evidence([suite], self.files.folder, [run]), self.files, min_trials=1)
+        (choice,) = choose(changes, [replace(suite, trials=(run,))], self.files, min_trials=1)
         return not choice.runs
 
 

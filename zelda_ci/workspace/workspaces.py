@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
-from zelda_ci.domain.fingerprint import TreeDigests, digest_tree, is_steering
+from zelda_ci.domain.fingerprint import TreeFile
 from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
@@ -57,6 +57,22 @@ NO_CACHE = "ZELDA_NO_CACHE"
 SETUPS = "setups"
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
+
+
+@dataclass(frozen=True)
+class TestedFiles:
+    """What was tested, and where its contents can be read."""
+
+    __test__ = False  # not a pytest class
+
+    files: Sequence[TreeFile]
+    """Without suites and configuration."""
+    whole: Sequence[TreeFile]
+    """What build and test commands find, where that is more."""
+    git: Git
+    """In a repository that has all contents."""
+    folder: str
+    """The project's, from the top; empty at the top."""
 
 
 class Workspaces:
@@ -225,16 +241,18 @@ class Workspaces:
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, checkout, lent, whole, self._plumbing)
 
-    async def digests(self, workspace: Workspace, imported: Collection[str] = ()) -> TreeDigests:
-        """The tested tree as it was before anything ran; `imported` files steer the session, too.
+    async def tested_files(self, workspace: Workspace) -> TestedFiles:
+        """The tested tree as it was before anything ran.
 
         Raises:
             WorkspaceError: Git could not list it.
         """
-        start = self._open[workspace.base].start
+        run = self._open[workspace.base]
+        start = run.start
         with explained():
             files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
-        return digest_tree(files, steers=lambda path: is_steering(path) or path in imported, whole=whole)
+        git = self._plumbing.within(start.store.folder, GIT_DIR=str(start.store.folder))
+        return TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
 
     async def watch(self) -> WatchedCheckout:
         """The state of the developer's own tree and repository, to be compared with a later one."""

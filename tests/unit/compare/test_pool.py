@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, suite
-from zelda_ci.compare.pool import PoolSplit, Reference, TrialPool, is_same, pool_of, stored_trials, summarize_pool
+from zelda_ci.compare.pool import PoolSplit, Reference, TrialPool, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import RunResult
@@ -139,9 +139,10 @@ def test_before_a_session_what_is_known_of_the_platform_decides(part: str) -> No
     other = expected.replace(parts={**expected.parts, part: "other"})
     assert names(split(trials, stored, other).hints) == ["r"]
     assert stored_trials(trials, "example", other) == 0
-    assert is_same(stored, expected)
-    assert not is_same(stored, other)
-    assert not is_same(stored, expected.replace(tree="else"))
+    runs = [trial("r", fingerprint=stored)]
+    assert same_as(runs, expected) == runs
+    assert same_as(runs, other) == []
+    assert same_as(runs, expected.replace(tree="else")) == []
 
 
 def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:

@@ -1,18 +1,23 @@
 """Equal runs have equal fingerprints, and whatever an outcome may depend on changes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from tests.builders import suite
+from tests.builders import safe, suite
 from zelda_ci import metrics
+from zelda_ci.compare.impact import FileText, ProjectFiles, part_of
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import (
+    MAX_TEXT_NAMES,
+    MAX_TEXTS,
     SETS,
     WITHOUT_EFFECT,
     Fingerprint,
     Host,
+    SteeringFile,
+    TreeDigests,
     TreeFile,
     digest_tree,
     fingerprint,
@@ -26,6 +31,23 @@ FILES = (
     TreeFile(".claude/skills/deploy/SKILL.md", "100644", "b2"),
     TreeFile("src/main.py", "100644", "c3"),
 )
+
+
+def tree_of(
+    files: Iterable[TreeFile],
+    *,
+    heads: Mapping[str, str] = {},  # noqa: B006 - never changed
+    drawn: Mapping[str, str] = {},  # noqa: B006
+    whole: Iterable[TreeFile] = (),
+) -> TreeDigests:
+    """As selection's rule sees the files."""
+    listed, project = list(files), ProjectFiles("", "", "")
+    globs = {file.path: (file.content,) for file in listed if "/rules/" in file.path}
+    texts = {file.path: FileText(heads.get(file.path, ""), globs.get(file.path, ())) for file in listed}
+    parts = {path: part_of(path, text, drawn, project) for path, text in texts.items()}
+    steers: dict[str, SteeringFile] = {path: part for path, part in parts.items() if part}
+    return digest_tree(listed, steers, redact=safe, whole=whole)
+
 
 # For each field of a suite that has an effect, another value than the default; new fields must be added.
 CHANGED: Mapping[str, Any] = {
@@ -91,7 +113,7 @@ CHANGED: Mapping[str, Any] = {
 
 def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
     resolved = resolved or suite()
-    given = {"tree": digest_tree(FILES), "platform": PLATFORM, "models": ("claude-sonnet-5-5",), **fields}
+    given = {"tree": tree_of(FILES), "platform": PLATFORM, "models": ("claude-sonnet-5-5",), **fields}
     return fingerprint(resolved, **{"evaluators": metrics.versions(resolved.metrics), **given})
 
 
@@ -161,7 +183,7 @@ def test_a_default_that_is_written_out_or_stored_and_read_again_is_the_same() ->
 
 
 def test_the_order_of_files_models_and_evaluators_says_nothing() -> None:
-    backwards = digest_tree(reversed(FILES))
+    backwards = tree_of(reversed(FILES))
     versions = metrics.versions(suite().metrics)
     turned = dict(reversed(list(versions.items())))
     assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
@@ -169,7 +191,7 @@ def test_the_order_of_files_models_and_evaluators_says_nothing() -> None:
 
 def replaced(path: str, values: Mapping[str, str]) -> Fingerprint:
     files = [TreeFile(**{**vars(file), **values}) if file.path == path else file for file in FILES]
-    return of(tree=digest_tree(files))
+    return of(tree=tree_of(files))
 
 
 @pytest.mark.parametrize(
@@ -193,13 +215,86 @@ def test_steering_files_and_code_are_kept_apart(path: str, change: dict[str, str
 def test_a_file_that_claude_md_imports_steers() -> None:
     imported = [*FILES, TreeFile("docs/style.md", "100644", "d4")]
     changed = [*FILES, TreeFile("docs/style.md", "100644", "d5")]
-    digests = [digest_tree(files, steers=lambda path: path.endswith(".md")) for files in (imported, changed)]
+    digests = [tree_of(files, drawn={"docs/style.md": "imported"}) for files in (imported, changed)]
     assert digests[0].steering != digests[1].steering
+    # It is the project's own, too.
+    assert digests[0].code != digests[1].code
+    states = [each.state for each in digests]
+    assert states[0] and states[1]
+    assert (states[0].always, states[0].texts) == (states[1].always, states[1].texts)
+    assert states[0].drawn != states[1].drawn
+
+
+SKILL, NOTES, NEAR, RULE = (
+    ".claude/skills/deploy/SKILL.md",
+    ".claude/skills/deploy/notes.md",
+    "lib/CLAUDE.md",
+    ".claude/rules/a.md",
+)
+
+
+def state_of(*files: TreeFile, **how: Any) -> tuple[str, dict[str, str], dict[str, tuple[str, ...]]]:
+    state = tree_of(files, **how).state
+    assert state
+    assert "secret" not in state.model_dump_json()
+    return state.always, {**state.texts}, {**state.globs}
+
+
+def test_a_text_that_waits_has_a_digest_of_its_own_and_everything_else_one_together() -> None:
+    waiting = [TreeFile(path, "100644", "a") for path in (SKILL, NOTES, NEAR, RULE)]
+    always, texts, globs = state_of(*FILES[:1], *waiting)
+    assert set(texts) == {SKILL, NEAR, RULE}
+    assert globs == {RULE: ("a",)}
+    for path, unit in ((SKILL, SKILL), (NOTES, SKILL), (NEAR, NEAR), (RULE, RULE)):
+        changed = [TreeFile(file.path, file.mode, "b") if file.path == path else file for file in waiting]
+        other = state_of(*FILES[:1], *changed)
+        assert other[0] == always
+        assert {name for name in texts if other[1][name] != texts[name]} == {unit}
+    # A head, another file of a skill, and a skill that is new or gone are felt by all.
+    assert state_of(*FILES[:1], *waiting, heads={SKILL: "description: x"})[0] != always
+    assert state_of(*FILES[:1], *waiting, TreeFile(NOTES.replace("notes", "more"), "100644", "a"))[0] != always
+    assert state_of(*FILES[:1], *waiting, TreeFile(NOTES.replace("notes.md", "run.py"), "100644", "a"))[0] != always
+    assert state_of(*FILES[:1], *waiting[2:])[0] != always
+    assert state_of(TreeFile("CLAUDE.md", "100644", "b"), *waiting)[0] != always
+
+
+def test_what_a_result_keeps_is_bounded_and_what_is_beyond_counts_as_felt_by_all() -> None:
+    def skills(length: int, content: str = "a") -> list[TreeFile]:
+        names = [f"{number:04}{'x' * length}" for number in range(MAX_TEXTS + 100)]
+        last = len(names) - 1
+        return [
+            TreeFile(f".claude/skills/{name}/SKILL.md", "100644", content if number == last else "a")
+            for number, name in enumerate(names)
+        ]
+
+    always, texts, _ = state_of(*skills(2))
+    assert len(texts) == MAX_TEXTS
+    assert state_of(*skills(2, "b"))[0] != always
+    state = tree_of(skills(200)).state
+    assert state
+    assert sum(map(len, state.texts)) <= MAX_TEXT_NAMES
+    assert len(tree_of(skills(20)).state.model_dump_json()) < 40_000  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["a\udcff", "a\nb", "sk-ant-api03-" + "x" * 40])
+def test_names_that_are_no_text_or_hold_secrets_are_not_kept(name: str) -> None:
+    odd = TreeFile(f".claude/skills/{name}/SKILL.md", "100644", "a")
+    always, texts, _ = state_of(odd)
+    assert texts == {}
+    assert state_of(TreeFile(odd.path, "100644", "b"))[0] != always
+
+
+def test_where_nobody_knows_who_feels_what_every_file_counts() -> None:
+    before, after = (
+        digest_tree([TreeFile("src/main.py", "100644", content)], None, redact=safe) for content in ("a", "b")
+    )
+    assert before.state is None
+    assert of(tree=before).outcome != of(tree=after).outcome
 
 
 def test_suites_count_only_where_commands_see_them() -> None:
     extra = [TreeFile("zelda/fixture.py", "100644", "e5")]
-    hidden, shown = digest_tree(FILES), digest_tree(FILES, whole=[*FILES, *extra])
+    hidden, shown = tree_of(FILES), tree_of(FILES, whole=[*FILES, *extra])
     assert of(tree=hidden).outcome == of(tree=shown).outcome
     seeing = suite(commandsSeeSuites=True)
     assert of(seeing, tree=hidden).outcome != of(seeing, tree=shown).outcome
