@@ -7,6 +7,7 @@ is not known is not alike.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from zelda_ci.compare.impact import (
     MIN_TRIALS,
@@ -21,6 +22,7 @@ from zelda_ci.compare.impact import (
 )
 from zelda_ci.domain.fingerprint import PLATFORM, STEERING, Fingerprint, SteeringState
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import UnitUse
 from zelda_ci.redact import SafeText
 
 
@@ -47,30 +49,53 @@ def alike(
         wanted: The fingerprint of the state.
         today: What evidence must have been made with, by part of a fingerprint.
     """
-    candidates = [found for trials in others for found in _candidates(trials, wanted)]
+    groups = [trials for trials in others if _is_of_suite(trials[0].fingerprint, wanted)]
+    candidates = [found for trials in groups for found in _candidates(trials, wanted)]
     if not candidates:
         return []
-    # Also what a state showed that is not alike: who calls a text in one state may call it in another.
     waiting = frozenset(effect.unit or effect.path for each in candidates for effect in each.effects)
-    everything = _Felt.of([*exact, *(run for each in candidates for run in each.trials)], waiting)
-    unfelt = [each for each in candidates if not everything.feels(each.effects, 0)]
+    uses = {id(run): [use for use in run.steering or () if use.unit.path in waiting] for run in chain(exact, *groups)}
+
+    def habits(trials: Sequence[RunResult]) -> Habits:
+        return Habits.of(trials, uses_of=lambda run: uses[id(run)])
+
+    # Also what a state showed that is not alike: who calls a text in one state may call it in another.
+    everything = habits([*chain(exact, *groups)])
+    unfelt = [each for each in candidates if not _feels(everything, each.effects, 0)]
     # These saw the texts of the wanted state, so all of them tell what a suite does there.
-    evidence = _Felt.of(counted([*exact, *(run for each in unfelt for run in each.trials)], today), waiting)
-    certain = [each for each in unfelt if not evidence.feels(each.effects, MIN_TRIALS)]
-    return [run for each in certain for run in each.trials if _tells(run, each.effects)]
+    evidence = habits(counted(chain(exact, *(each.trials for each in unfelt)), today))
+    certain = [each for each in unfelt if not _feels(evidence, each.effects, MIN_TRIALS)]
+    return [run for each in certain for run in each.trials if _tells(run, uses[id(run)], each.effects)]
 
 
-def _tells(run: RunResult, effects: Iterable[Effect]) -> bool:
+def _feels(habits: Habits, effects: Iterable[Effect], min_trials: int) -> bool:
+    """Whether a suite feels any of this, or too few trials tell."""
+    for effect in effects:
+        loading = frozenset(filter(effect.touches, habits.touched)) if effect.touches else frozenset[str]()
+        if concerned(effect, habits, loading, min_trials):
+            return True
+    return False
+
+
+def _tells(run: RunResult, uses: Iterable[UnitUse], effects: Iterable[Effect]) -> bool:
     """Whether a trial itself knows of all that differs that it did not feel it."""
-    units = {use.unit.path for use in run.steering or ()}
+    units = {use.unit.path for use in uses}
     return all(run.touched is not None if it.scope == "files" else it.unit in units for it in effects)
+
+
+def _is_of_suite(own: Fingerprint | None, wanted: Fingerprint) -> bool:
+    """Whether only platform, code and steering files may differ."""
+    if own is None:
+        return False
+    settled = {*own.parts, *wanted.parts} - {STEERING, *PLATFORM}
+    return all(own.parts.get(part) == wanted.parts.get(part) for part in settled)
 
 
 def _candidates(trials: Sequence[RunResult], wanted: Fingerprint) -> Iterator[_Candidate]:
     own = trials[0].fingerprint
     if own is None:
         return
-    effects = difference(own, wanted)
+    effects = _difference(own, wanted)
     if effects is None:
         return
     # The files are not all the same, but they are in trees that are.
@@ -80,16 +105,13 @@ def _candidates(trials: Sequence[RunResult], wanted: Fingerprint) -> Iterator[_C
         yield _Candidate(kept, effects)
 
 
-def difference(own: Fingerprint, wanted: Fingerprint) -> tuple[Effect, ...] | None:
+def _difference(own: Fingerprint, wanted: Fingerprint) -> tuple[Effect, ...] | None:
     """What differs between two states, if nothing does but texts that wait; else nothing.
 
     Files of the project's own that steering files import or run are not looked at.
     """
     before, after = own.steering, wanted.steering
     if before is None or after is None or (before.folder, before.always) != (after.folder, after.always):
-        return None
-    settled = {*own.parts, *wanted.parts} - {STEERING, *PLATFORM}
-    if any(own.parts.get(part) != wanted.parts.get(part) for part in settled):
         return None
     project = ProjectFiles(after.folder, config="", test_dir="")
     found: list[Effect] = []
@@ -111,22 +133,3 @@ def _changes(before: SteeringState, after: SteeringState) -> Iterator[FileChange
 def _side(state: SteeringState, path: SafeText) -> FileText | None:
     """Heads are among what every suite feels: they are the same."""
     return FileText(globs=state.globs.get(path, ())) if path in state.texts else None
-
-
-@dataclass(frozen=True)
-class _Felt:
-    """What trials of a suite felt, as far as it is asked for."""
-
-    habits: Habits
-
-    @classmethod
-    def of(cls, trials: Sequence[RunResult], waiting: frozenset[str]) -> "_Felt":
-        return cls(Habits.of(trials, units=waiting))
-
-    def feels(self, effects: Iterable[Effect], min_trials: int) -> bool:
-        """Whether any of this concerns the suite, or too few trials tell."""
-        for effect in effects:
-            loading = frozenset(filter(effect.touches, self.habits.touched)) if effect.touches else frozenset[str]()
-            if concerned(effect, self.habits, loading, min_trials):
-                return True
-        return False

@@ -6,7 +6,7 @@ or it is one that a session feels only by calling or touching something, and eno
 
 import posixpath
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -260,17 +260,22 @@ class Habits:
     """Trials that do not count."""
 
     @classmethod
-    def of(cls, trials: Sequence[RunResult], passed_over: int = 0, units: Container[str] | None = None) -> "Habits":
-        """Of all units, or of these alone."""
+    def of(
+        cls,
+        trials: Sequence[RunResult],
+        passed_over: int = 0,
+        uses_of: Callable[[RunResult], Iterable[UnitUse]] = lambda run: run.steering or (),
+    ) -> "Habits":
+        """Of all units, or of those that `uses_of` gives of a trial."""
         uses: dict[str, list[UnitUse]] = {}
         for run in trials:
             # A trial tells of a unit once, and of two of the same file whatever one of them shows.
-            own: dict[str, list[UnitUse]] = {}
-            for use in run.steering or ():
-                if units is None or use.unit.path in units:
-                    own.setdefault(use.unit.path, []).append(use)
-            for path, each in own.items():
-                uses.setdefault(path, []).append(next(filter(_shows, each), each[0]))
+            own: dict[str, UnitUse] = {}
+            for use in uses_of(run):
+                if (path := use.unit.path) not in own or _shows(use):
+                    own[path] = use
+            for path, use in own.items():
+                uses.setdefault(path, []).append(use)
         known = [run.touched for run in trials if run.touched is not None]
         return cls(len(trials), uses, len(known), frozenset().union(*known), passed_over)
 

@@ -36,8 +36,8 @@ FILES = (
 def tree_of(
     files: Iterable[TreeFile],
     *,
-    heads: Mapping[str, str] = {},  # noqa: B006 - never changed
-    drawn: Mapping[str, str] = {},  # noqa: B006
+    heads: Mapping[str, str] = {},
+    drawn: Mapping[str, str] = {},
     whole: Iterable[TreeFile] = (),
 ) -> TreeDigests:
     """As selection's rule sees the files."""
@@ -220,7 +220,8 @@ def test_a_file_that_claude_md_imports_steers() -> None:
     # It is the project's own, too.
     assert digests[0].code != digests[1].code
     states = [each.state for each in digests]
-    assert states[0] and states[1]
+    assert states[0]
+    assert states[1]
     assert (states[0].always, states[0].texts) == (states[1].always, states[1].texts)
     assert states[0].drawn != states[1].drawn
 
