@@ -49,10 +49,11 @@ def alike(
         wanted: The fingerprint of the state.
         today: What evidence must have been made with, by part of a fingerprint.
     """
-    groups = [trials for trials in others if _is_of_suite(trials[0].fingerprint, wanted)]
-    candidates = [found for trials in groups for found in _candidates(trials, wanted)]
+    groups = [group for group in others if _is_of_suite(group[0].fingerprint, wanted)]
+    candidates = [found for group in groups for found in _candidates(group, wanted)]
     if not candidates:
         return []
+    trials = [*chain(exact, *groups)]
     waiting = frozenset(effect.unit or effect.path for each in candidates for effect in each.effects)
     uses = {id(run): [use for use in run.steering or () if use.unit.path in waiting] for run in chain(exact, *groups)}
 
@@ -60,10 +61,11 @@ def alike(
         return Habits.of(trials, uses_of=lambda run: uses[id(run)])
 
     # Also what a state showed that is not alike: who calls a text in one state may call it in another.
-    everything = habits([*chain(exact, *groups)])
+    everything = habits(trials)
     unfelt = [each for each in candidates if not _feels(everything, each.effects, 0)]
     # These saw the texts of the wanted state, so all of them tell what a suite does there.
-    evidence = habits(counted(chain(exact, *(each.trials for each in unfelt)), today))
+    tellers = counted(chain(exact, *(each.trials for each in unfelt)), today)
+    evidence = everything if len(tellers) == len(trials) else habits(tellers)
     certain = [each for each in unfelt if not _feels(evidence, each.effects, MIN_TRIALS)]
     return [run for each in certain for run in each.trials if _tells(run, uses[id(run)], each.effects)]
 
@@ -79,8 +81,12 @@ def _feels(habits: Habits, effects: Iterable[Effect], min_trials: int) -> bool:
 
 def _tells(run: RunResult, uses: Iterable[UnitUse], effects: Iterable[Effect]) -> bool:
     """Whether a trial itself knows of all that differs that it did not feel it."""
-    units = {use.unit.path for use in uses}
-    return all(run.touched is not None if it.scope == "files" else it.unit in units for it in effects)
+    for effect in effects:
+        if effect.scope == "files" and run.touched is None:
+            return False
+        if effect.scope == "unit" and not any(use.unit.path == effect.unit for use in uses):
+            return False
+    return True
 
 
 def _is_of_suite(own: Fingerprint | None, wanted: Fingerprint) -> bool:

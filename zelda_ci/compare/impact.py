@@ -210,8 +210,13 @@ def counted(
         and _is_of_today(run, today)
     ]
     # Which models answer is known from the newest only. A further one may help now and then.
-    newest = set(max(whole, key=lambda run: (run.finished_at, run.run_id)).models) if whole else set()
-    return [run for run in whole if newest.issubset(run.models) or newest.issuperset(run.models)]
+    newest = max(whole, key=lambda run: (run.finished_at, run.run_id)).models if whole else ()
+    return [run for run in whole if run.models == newest or _is_part(run.models, newest)]
+
+
+def _is_part(own: Iterable[str], other: Iterable[str]) -> bool:
+    """Whether one of two sets of models is part of the other."""
+    return {*own} <= {*other} or {*own} >= {*other}
 
 
 def _is_of_today(run: RunResult, today: Mapping[str, str]) -> bool:
@@ -251,8 +256,12 @@ class Habits:
     """What trials of a suite did, taken together."""
 
     trials: int
-    uses: Mapping[str, Sequence[UnitUse]]
-    """By path of the unit, one for each trial that had it."""
+    tells: Mapping[str, int]
+    """By path of a unit, how many trials had it."""
+    shown: frozenset[str]
+    """Units that a trial used, missed or broke."""
+    read: frozenset[str]
+    """Those that one used or broke."""
     tellers: int
     """Trials that know all files that they touched."""
     touched: frozenset[str]
@@ -267,33 +276,34 @@ class Habits:
         uses_of: Callable[[RunResult], Iterable[UnitUse]] = lambda run: run.steering or (),
     ) -> "Habits":
         """Of all units, or of those that `uses_of` gives of a trial."""
-        uses: dict[str, list[UnitUse]] = {}
+        tells, missed, read = dict[str, int](), set[str](), set[str]()
         for run in trials:
-            # A trial tells of a unit once, and of two of the same file whatever one of them shows.
-            own: dict[str, UnitUse] = {}
+            own = set()
             for use in uses_of(run):
-                if (path := use.unit.path) not in own or _shows(use):
-                    own[path] = use
-            for path, use in own.items():
-                uses.setdefault(path, []).append(use)
+                path = use.unit.path
+                own.add(path)
+                if use.used or use.broken:
+                    read.add(path)
+                elif use.missed:
+                    missed.add(path)
+            for path in own:
+                tells[path] = tells.get(path, 0) + 1
         known = [run.touched for run in trials if run.touched is not None]
-        return cls(len(trials), uses, len(known), frozenset().union(*known), passed_over)
-
-
-def _shows(use: UnitUse) -> bool:
-    return use.used or use.missed or use.broken
+        touched = frozenset[str]().union(*known)
+        return cls(len(trials), tells, frozenset(read | missed), frozenset(read), len(known), touched, passed_over)
 
 
 def concerned(effect: Effect, habits: Habits, loading: frozenset[str], min_trials: int) -> str | None:
     """Why a suite feels a change that only those feel who call or touch something."""
-    uses = habits.uses.get(effect.unit or effect.path, ())
+    unit = effect.unit or effect.path
     if effect.scope == "unit":
-        if any(map(_shows, uses)):
+        if unit in habits.shown:
             return f"a trial {effect.why}"
-        return None if len(uses) >= min_trials else _unknown(len(uses), habits)
+        known = habits.tells.get(unit, 0)
+        return None if known >= min_trials else _unknown(known, habits)
     if not loading.isdisjoint(habits.touched):
         return f"a trial {effect.why}"
-    if any(use.used or use.broken for use in uses):
+    if unit in habits.read:
         return "a trial read it"
     return None if habits.tellers >= min_trials else _unknown(habits.tellers, habits)
 
