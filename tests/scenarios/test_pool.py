@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.scenarios.stage import BAD, GOOD, Done, Stage
+from tests.scenarios.stage import BAD, FILES, GOOD, Done, Stage
 from tests.support.github_server import Artifact
 from zelda_ci.domain.pool import Pool
 from zelda_ci.storage import codec
@@ -151,6 +151,41 @@ def test_a_push_runs_what_is_new_to_the_pool_and_nothing_else(tmp_path: Path) ->
         assert done.code == 1, done.printed
         assert done.outputs["baseline-sha"] == stage.tip
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
+
+
+SKILL = ".claude/skills/deploy/SKILL.md"
+
+
+def skill(body: str, description: str = "To deploy.") -> dict[str, str]:
+    return {SKILL: f"---\ndescription: {description}\n---\n{body}\n"}
+
+
+def test_the_text_of_a_skill_that_no_trial_called_leaves_the_pool_as_it_is(tmp_path: Path) -> None:
+    with Stage(tmp_path, {**FILES, **skill("Deploy.")}) as stage:
+        stage.push([*GOOD, *GOOD, *GOOD], trials="3")
+        first = stage.tip
+        stage.commit(skill("Deploy twice."))
+        # No reply is scripted: any session would fail.
+        done = stage.push((), before=first, trials="3")
+        assert done.code == 0, done.printed
+        assert "greeting (3 stored trials)" in done.summary
+
+        # A pull request is compared with them all, and its own trials add up over such a change.
+        pull = stage.open_pull()
+        done = stage.pull_request(pull, [*BAD, *BAD, *BAD], trials="3")
+        assert "3 trials from 1 run" in done.printed
+        assert candidate_trials(stage, done) == 3
+        stage.push_to(pull, skill("Deploy thrice."))
+        done = stage.pull_request(pull, [*GOOD, *GOOD, *GOOD], trials="3")
+        assert candidate_trials(stage, done) == 6
+        assert "3 trials of 1 earlier run of this pull request" in done.printed
+
+        # What every suite reads is another state.
+        second = stage.tip
+        stage.commit(skill("Deploy twice.", "To undo."))
+        done = stage.push([*GOOD, *GOOD, *GOOD], before=second, trials="3")
+        assert "Not run" not in done.printed
+        assert done.code == 0, done.printed
 
 
 def test_a_push_that_changes_steering_runs_and_so_does_one_that_is_asked_to(tmp_path: Path) -> None:

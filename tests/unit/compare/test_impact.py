@@ -1,5 +1,6 @@
 """Which suites a change can concern."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from zelda_ci.compare.impact import (
     left_out,
     nothing_changed,
 )
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.manifest import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -210,3 +212,57 @@ def test_it_fails_open_and_can_be_overridden() -> None:
     assert runs(ChangeSet(many)) == ["example"]
     assert runs(ChangeSet(many[:-1])) == []
     assert runs(changed(DEPLOY), SuiteEvidence(suite(), frozenset())) == ["example"]
+
+
+def test_a_steering_file_that_a_suite_names_concerns_the_others_as_well() -> None:
+    own = SuiteEvidence(suite("own"), frozenset({"zelda/test-own.yaml", "CLAUDE.md", ".mcp.json"}))
+    assert runs(changed("CLAUDE.md"), own, evidence()) == ["own", "example"]
+    assert runs(changed(".mcp.json"), own, evidence()) == ["own", "example"]
+    assert runs(changed("zelda/test-own.yaml"), own, evidence()) == ["own"]
+
+
+TODAY = {"agentSdk": "0.2", "system": "debian", "evaluators": "e"}
+
+
+def told(number: int, models: tuple[str, ...] = ("m",), **parts: str) -> RunResult:
+    own = Fingerprint(
+        outcome="o", platform="p", tree="t", parts={**TODAY, "cli": "2", "isolationLevel": "full", **parts}
+    )
+    return trial(number, fingerprint=own, models=models, finished_at=START + timedelta(seconds=number))
+
+
+@pytest.mark.parametrize("part", list(TODAY))
+def test_trials_of_another_claude_code_system_or_judge_tell_nothing_of_today(part: str) -> None:
+    """What a suite calls may have changed with them."""
+    known = evidence(*[told(n) for n in range(3)])
+    assert runs(changed(DEPLOY), replace(known, today=TODAY)) == []
+    other = replace(known, today={**TODAY, part: "new"})
+    (choice,) = choose(changed(DEPLOY), [other], PROJECT)
+    assert choice.runs
+    assert "only 0 of the 3 stored trials" in choice.reason
+    assert "3 more broke off, or are of other settings, judges, models or Claude Code" in choice.reason
+    mixed = evidence(*[told(n, **{part: "new"} if n < 2 else {}) for n in range(4)])
+    assert runs(changed(DEPLOY), replace(mixed, today=TODAY)) == ["example"]
+    # A change that nobody can feel runs nothing all the same.
+    assert runs(changed("README.md"), other) == []
+
+
+def test_trials_that_other_models_answered_than_the_newest_tell_nothing() -> None:
+    def suite_of(*models: tuple[str, ...]) -> SuiteEvidence:
+        return evidence(*[told(number, each) for number, each in enumerate(models)])
+
+    assert runs(changed(DEPLOY), suite_of(("m",), ("m",), ("m",))) == []
+    assert runs(changed(DEPLOY), suite_of(("old",), ("old",), ("m",))) == ["example"]
+    assert runs(changed(DEPLOY), suite_of(("h", "old"), ("h", "old"), ("h", "m"))) == ["example"]
+    # A further model helps now and then.
+    assert runs(changed(DEPLOY), suite_of(("h", "m"), ("m",), ("h", "m"))) == []
+    assert runs(changed(DEPLOY), suite_of(("old",), ("m",), ("m",), ("m",))) == []
+
+
+def test_trials_that_another_judge_saw_tell_nothing_of_what_was_missed() -> None:
+    for other in (
+        {"judgeModel": "claude-opus-5-5"},
+        {"judge": {"models": ["claude-opus-5-5"]}},
+        {"metrics": {"toolUsage": False}},
+    ):
+        assert runs(changed(DEPLOY), evidence(*[trial(n, config=suite(**other)) for n in range(3)])) == ["example"]
