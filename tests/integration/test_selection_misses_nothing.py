@@ -8,8 +8,8 @@ commits in a real repository.
 
 import random
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -20,14 +20,17 @@ import pytest
 from tests.builders import START, records, result, safe, suite, transcript
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
-from zelda_ci.compare.impact import ProjectFiles, SuiteChoice, SuiteEvidence, choose
+from zelda_ci.compare.impact import ChangeSet, FileText, ProjectFiles, SuiteEvidence, choose
+from zelda_ci.compare.pool import grouped
 from zelda_ci.domain.details import ToolUsageDetails
+from zelda_ci.domain.fingerprint import Fingerprint, Host, TreeDigests, TreeFile, digest_tree, fingerprint
 from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Started
 from zelda_ci.domain.steering import felt_by
-from zelda_ci.pipeline.changed_files import read_changes
-from zelda_ci.workspace.git import prepare
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.pipeline.changed_files import read_changes, steering_files
+from zelda_ci.workspace.git import Git, prepare
 
 Tree = dict[str, str]
 
@@ -55,6 +58,9 @@ def sample() -> Tree:
         ".claude/rules/python.md": head("Types.\n", paths="['*.py']"),
         ".claude/rules/web.md": head("No tables.\n", paths="['web/**']"),
         ".claude/output-styles/terse.md": head("Terse.\n", name="terse"),
+        ".claude/skills/migrate/run.py": "pass\n",
+        ".claude/commands/announce.md": head("Announce it.\n", description="To announce."),
+        "web/AGENTS.md": "Pages are small.\n",
     }
     for name in SKILLS:
         tree[f".claude/skills/{name}/SKILL.md"] = head(f"How to {name}.\n", description=f"To {name}.")
@@ -91,6 +97,7 @@ HABITS = (
     Habit("page", skills=("money",), reads=("web/main.ts",)),
     Habit("talk"),
     Habit("move", skills=("migrate",), agents=("tester",), commands=("cat api/main.py",)),
+    Habit("tell", skills=("announce",), reads=("web/main.ts", "README.md")),
     Habit("look", commands=("cat .claude/skills/review/reference.md", "git log")),
 )
 
@@ -111,8 +118,9 @@ def parts(text: str) -> tuple[str, str]:
 def felt_texts(tree: Tree, habit: Habit, called: frozenset[str], touched: tuple[str, ...]) -> frozenset[str]:
     """Every text that reaches a session, labelled by where it comes from."""
     felt = {*always(tree), *waiting(tree, touched)}
-    for name in called & set(SKILLS):
-        felt |= {f"{name}\n{tree.get(f'.claude/skills/{name}/{file}', '')}" for file in ("SKILL.md", "reference.md")}
+    for name in called:
+        own = (file for file in tree if file.startswith((f".claude/skills/{name}/", f".claude/commands/{name}.md")))
+        felt |= {f"{file}\n{tree[file]}" for file in own}
         if "scripts/release.py" in tree.get(f".claude/skills/{name}/SKILL.md", ""):
             felt.add(tree.get("scripts/release.py", ""))
     for name in called & set(AGENTS):
@@ -130,7 +138,7 @@ def always(tree: Tree) -> Iterator[str]:
     for file in (".mcp.json", ".claude/settings.json", "scripts/check.sh", "tools/server.py", "tools/helper.py"):
         yield tree.get(file, "")
     for file, text in tree.items():
-        if re.fullmatch(r"\.claude/skills/[^/]+/SKILL\.md|\.claude/agents/[^/]+\.md", file):
+        if re.fullmatch(r"\.claude/skills/[^/]+/SKILL\.md|\.claude/(agents|commands)/[^/]+\.md", file):
             yield f"{file}\n{parts(text)[0]}"
 
 
@@ -168,7 +176,7 @@ def stored(root: Path, tree: Tree, habit: Habit, number: int, dice: random.Rando
     steps += [f"Read /tree/{file}" for file in reads] + [f"Bash {command}" for command in habit.commands]
     steps += ["mcp__db__ask x"] if habit.server else []
     manifest = scanned(root, {}).replace(workspace=safe("/tree"))
-    names = {"skills": SKILLS, "agents": AGENTS, "tools": ("mcp__db__ask",)}
+    names = {"skills": (*SKILLS, "announce"), "agents": AGENTS, "tools": ("mcp__db__ask",)}
     happened = [
         record.replace(**{key: tuple(map(safe, value)) for key, value in names.items()})
         if isinstance(record, Started)
@@ -192,19 +200,45 @@ def stored(root: Path, tree: Tree, habit: Habit, number: int, dice: random.Rando
     )
 
 
+KINDS = (
+    "edit", "edit", "edit", "head", "delete", "rename", "add", "import", "globs", "two", "link", "swap",
+)  # fmt: skip
+LINK = "-> "
+
+
 def mutated(tree: Tree, dice: random.Random) -> tuple[str, Tree]:
     """Another tree, and what was done."""
-    new, file = dict(tree), dice.choice(sorted(tree))
-    kind = dice.choice(["edit", "edit", "edit", "head", "delete", "rename", "add", "import", "globs"])
+    file, kind = dice.choice(sorted(tree)), dice.choice(KINDS)
+    if kind == "two":
+        first, new = mutated(tree, dice)
+        second, new = mutated(new, dice)
+        return f"two {first}, {second}", new
+    new = of_many(kind, tree, dice) if kind in ("add", "import", "globs") else of_file(kind, file, tree, dice)
+    return f"{kind} {file}", new
+
+
+def of_file(kind: str, file: str, tree: Tree, dice: random.Random) -> Tree:
+    new = dict(tree)
     match kind:
-        case "edit":
-            new[file] += f"Changed {dice.random()}.\n"
         case "head" if tree[file].startswith("---\n"):
             new[file] = tree[file].replace("---\n", f"---\nversion: {dice.random()}\n", 1)
         case "delete":
             del new[file]
         case "rename":
             new[f"{file.removesuffix('.md')}-2.md"] = new.pop(file)
+        case "link":
+            new[file] = f"{LINK}{'../' * file.count('/')}{dice.choice(sorted(tree))}"
+        case "swap":
+            other = dice.choice(sorted(tree))
+            new[file], new[other] = new[other], new[file]
+        case _:
+            new[file] += f"Changed {dice.random()}.\n"
+    return new
+
+
+def of_many(kind: str, tree: Tree, dice: random.Random) -> Tree:
+    new = dict(tree)
+    match kind:
         case "add":
             folder = dice.choice(
                 [".claude/rules", ".claude/skills/new", "api", "docs", ".claude/agents", "web/.claude"]
@@ -214,12 +248,10 @@ def mutated(tree: Tree, dice: random.Random) -> tuple[str, Tree]:
         case "import":
             memory = dice.choice([file for file in tree if file.endswith("CLAUDE.md")])
             new[memory] += f"@{'../' if '/' in memory else ''}docs/notes.md\n"
-        case "globs":
+        case _:
             rule = dice.choice([".claude/rules/python.md", ".claude/rules/web.md"])
             new[rule] = head("Types.\n", paths=f"['{dice.choice(['*.ts', '*.rs', 'lib/**'])}']")
-        case _:
-            new[file] += "Changed.\n"
-    return f"{kind} {file}", new
+    return new
 
 
 class Repository:
@@ -237,46 +269,131 @@ class Repository:
         for file, content in tree.items():
             path = self.project.path / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            path.unlink(missing_ok=True)
+            if content.startswith(LINK):
+                path.symlink_to(content.removeprefix(LINK))
+            else:
+                path.write_text(content)
         self.project.git("add", "-A")
         self.project.git("commit", "-q", "--allow-empty", "-m", "Mutate")
         return self.project.git("rev-parse", "HEAD")
 
 
-def chosen(repo: Repository, base: Path, after: str, trials: Mapping[str, list[RunResult]]) -> tuple[SuiteChoice, ...]:
-    git = prepare(base, ENVIRON, safe).within(repo.project.path)
-    changes = anyio.run(partial(read_changes, git, repo.first, after, ""))
-    known = [
-        SuiteEvidence(suite(habit.name), frozenset({f"zelda/test-{habit.name}.yaml"}), tuple(trials[habit.name]))
-        for habit in HABITS
-    ]
-    return choose(changes, known, PROJECT_FILES)
+@dataclass(frozen=True)
+class Bench:
+    """The sample project with its stored trials; `spoil` takes something from selection that it needs."""
+
+    repo: Repository
+    git: Git
+    trials: Mapping[str, list[RunResult]]
+    spoil: Callable[[ChangeSet], ChangeSet] = lambda changes: changes
+
+    def running(self, after: str) -> set[str]:
+        changes = self.spoil(anyio.run(partial(read_changes, self.git, self.repo.first, after, "")))
+        known = [
+            SuiteEvidence(suite(it.name), frozenset({f"zelda/test-{it.name}.yaml"}), tuple(self.trials[it.name]))
+            for it in HABITS
+        ]
+        return {choice.suite for choice in choose(changes, known, PROJECT_FILES) if choice.runs}
+
+    def pooled(self, after: str) -> set[str]:
+        """Suites of which the stored trials count for this commit, too."""
+        before, now = (self.digests(commit) for commit in (self.repo.first, after))
+        found = set()
+        for habit in HABITS:
+            own, wanted = (of_trial(suite(habit.name), tree) for tree in (before, now))
+            trials = [run.replace(fingerprint=own) for run in self.trials[habit.name]]
+            if grouped(trials).alike(habit.name, wanted):
+                found.add(habit.name)
+        return found
+
+    def digests(self, commit: str) -> TreeDigests:
+        entries = self.repo.project.git("ls-tree", "-r", commit).splitlines()
+        files = [TreeFile(path, *about.split(" ")[::2]) for about, path in (entry.split("\t") for entry in entries)]
+        steers = anyio.run(partial(steering_files, self.git, files, ""))
+        return digest_tree(files, steers, redact=safe)
 
 
-@pytest.mark.parametrize("seed", [16])
-def test_of_a_hundred_mutations_that_a_full_run_catches_none_is_missed(tmp_path: Path, seed: int) -> None:
-    dice, tree = random.Random(seed), sample()
+def of_trial(resolved: ResolvedSuite, tree: TreeDigests) -> Fingerprint:
+    return fingerprint(resolved, tree, Host("0.2", "debian", "full", "2.1"), evaluators={})
+
+
+def catches(tree: Tree, other: Tree, dice: random.Random) -> set[str]:
+    """Suites in whose sessions another text arrives."""
+    found = set()
+    for habit in HABITS:
+        for _ in range(5):
+            called, touched = session(tree, habit, dice)
+            if felt_texts(tree, habit, called, touched) != felt_texts(other, habit, called, touched):
+                found.add(habit.name)
+    return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    dice, tree = random.Random(16), sample()
     repo = Repository(repository(tmp_path, tree))
     base = tmp_path / "git"
     base.mkdir()
     scanned(tmp_path, tree)
     trials = {it.name: [stored(tmp_path, tree, it, n, dice) for n in range(3)] for it in HABITS}
-    caught = ran = spared = 0
-    missed = []
+    return Bench(repo, prepare(base, ENVIRON, safe).within(repo.project.path), trials)
+
+
+def test_of_a_hundred_mutations_that_a_full_run_catches_none_is_missed(bench: Bench) -> None:
+    dice, tree = random.Random(16), sample()
+    caught = ran = spared = pooled = 0
+    kinds: set[str] = set()
+    missed, pooled_wrongly = [], []
     while caught < 100:
         what, other = mutated(tree, dice)
-        catches = set()
-        for habit in HABITS:
-            for _ in range(5):
-                called, touched = session(tree, habit, dice)
-                if felt_texts(tree, habit, called, touched=touched) != felt_texts(
-                    other, habit, called, touched=touched
-                ):
-                    catches.add(habit.name)
-        choices = chosen(repo, base, repo.commit(other), trials)
-        running = {choice.suite for choice in choices if choice.runs}
-        caught, ran, spared = caught + bool(catches), ran + len(running), spared + len(HABITS) - len(running)
-        missed += [(what, name) for name in sorted(catches - running)]
+        commit, caught_by = bench.repo.commit(other), catches(tree, other, dice)
+        running, same = bench.running(commit), bench.pooled(commit)
+        caught, ran, spared = caught + bool(caught_by), ran + len(running), spared + len(HABITS) - len(running)
+        kinds |= {what.partition(" ")[0]} if caught_by else set()
+        missed += [(what, name) for name in sorted(caught_by - running)]
+        # Trials of the first commit count for this one only where selection leaves the suite out.
+        pooled_wrongly += [(what, name) for name in sorted(same & running)] if other != tree else []
+        pooled += len(same)
     assert missed == []
-    # It must not be right by running everything.
+    assert pooled_wrongly == []
+    assert kinds >= {*KINDS} - {"two"}
+    # It must not be right by running everything, or by pooling nothing.
     assert spared > 0.2 * (ran + spared), (ran, spared)
+    assert pooled > 0.5 * spared, (pooled, spared)
+
+
+def without_drawn(changes: ChangeSet) -> ChangeSet:
+    return replace(changes, felt={})
+
+
+def without_heads(changes: ChangeSet) -> ChangeSet:
+    return of_sides(changes, lambda side: replace(side, head=""))
+
+
+def without_old_globs(changes: ChangeSet) -> ChangeSet:
+    files = (replace(it, before=it.after if it.before and it.after else it.before) for it in changes.files)
+    return replace(changes, files=tuple(files))
+
+
+def without_what_is_gone(changes: ChangeSet) -> ChangeSet:
+    return replace(changes, files=tuple(it for it in changes.files if it.after))
+
+
+def of_sides(changes: ChangeSet, change: Callable[[FileText], FileText]) -> ChangeSet:
+    sides = ((it, it.before and change(it.before), it.after and change(it.after)) for it in changes.files)
+    return replace(changes, files=tuple(replace(it, before=before, after=after) for it, before, after in sides))
+
+
+@pytest.mark.parametrize("spoil", [without_drawn, without_heads, without_old_globs, without_what_is_gone])
+def test_a_selection_that_overlooks_something_is_found_out(
+    bench: Bench, spoil: Callable[[ChangeSet], ChangeSet]
+) -> None:
+    """Otherwise the test above would prove nothing."""
+    dice, tree, blind = random.Random(16), sample(), replace(bench, spoil=spoil)
+    for _ in range(200):
+        _, other = mutated(tree, dice)
+        caught_by = catches(tree, other, dice)
+        if caught_by and caught_by - blind.running(bench.repo.commit(other)):
+            return
+    pytest.fail("no mutation was missed")

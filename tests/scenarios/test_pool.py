@@ -41,9 +41,13 @@ def test_pushes_fill_the_pool_and_a_pull_request_is_compared_with_all_of_it(tmp_
 
 
 def candidate_trials(stage: Stage, done: Done) -> int:
+    return trials_of("candidate", stage, done)
+
+
+def trials_of(side: str, stage: Stage, done: Done) -> int:
     comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
     (suite,) = comparison["suites"]
-    count: int = suite["candidate"]["valid"]
+    count: int = suite[side]["valid"]
     return count
 
 
@@ -156,8 +160,8 @@ def test_a_push_runs_what_is_new_to_the_pool_and_nothing_else(tmp_path: Path) ->
 SKILL = ".claude/skills/deploy/SKILL.md"
 
 
-def skill(body: str, description: str = "To deploy.") -> dict[str, str]:
-    return {SKILL: f"---\ndescription: {description}\n---\n{body}\n"}
+def skill(body: str) -> dict[str, str]:
+    return {SKILL: f"---\ndescription: To deploy.\n---\n{body}\n"}
 
 
 def test_the_text_of_a_skill_that_no_trial_called_leaves_the_pool_as_it_is(tmp_path: Path) -> None:
@@ -173,19 +177,11 @@ def test_the_text_of_a_skill_that_no_trial_called_leaves_the_pool_as_it_is(tmp_p
         # A pull request is compared with them all, and its own trials add up over such a change.
         pull = stage.open_pull()
         done = stage.pull_request(pull, [*BAD, *BAD, *BAD], trials="3")
-        assert "3 trials from 1 run" in done.printed
-        assert candidate_trials(stage, done) == 3
+        assert (trials_of("baseline", stage, done), trials_of("candidate", stage, done)) == (3, 3)
         stage.push_to(pull, skill("Deploy thrice."))
         done = stage.pull_request(pull, [*GOOD, *GOOD, *GOOD], trials="3")
-        assert candidate_trials(stage, done) == 6
+        assert (trials_of("baseline", stage, done), trials_of("candidate", stage, done)) == (3, 6)
         assert "3 trials of 1 earlier run of this pull request" in done.printed
-
-        # What every suite reads is another state.
-        second = stage.tip
-        stage.commit(skill("Deploy twice.", "To undo."))
-        done = stage.push([*GOOD, *GOOD, *GOOD], before=second, trials="3")
-        assert "Not run" not in done.printed
-        assert done.code == 0, done.printed
 
 
 def test_a_push_that_changes_steering_runs_and_so_does_one_that_is_asked_to(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_a_steering_file_that_a_suite_names_concerns_the_others_as_well() -> Non
 TODAY = {"agentSdk": "0.2", "system": "debian", "evaluators": "e"}
 
 
-def told(number: int, models: tuple[str, ...] = ("m",), **parts: str) -> RunResult:
+def told(number: int, models: tuple[str, ...] = ("m",), **parts: Any) -> RunResult:
     own = Fingerprint(
         outcome="o", platform="p", tree="t", parts={**TODAY, "cli": "2", "isolationLevel": "full", **parts}
     )
@@ -241,7 +241,7 @@ def test_trials_of_another_claude_code_system_or_judge_tell_nothing_of_today(par
     assert choice.runs
     assert "only 0 of the 3 stored trials" in choice.reason
     assert "3 more broke off, or are of other settings, judges, models or Claude Code" in choice.reason
-    mixed = evidence(*[told(n, **{part: "new"} if n < 2 else {}) for n in range(4)])
+    mixed = evidence(*[told(n, **({part: "new"} if n < 2 else {})) for n in range(4)])
     assert runs(changed(DEPLOY), replace(mixed, today=TODAY)) == ["example"]
     # A change that nobody can feel runs nothing all the same.
     assert runs(changed("README.md"), other) == []

@@ -238,7 +238,7 @@ def state_of(*files: TreeFile, **how: Any) -> tuple[str, dict[str, str], dict[st
     state = tree_of(files, **how).state
     assert state
     assert "secret" not in state.model_dump_json()
-    return state.always, {**state.texts}, {**state.globs}
+    return state.always, dict(state.texts.items()), dict(state.globs.items())
 
 
 def test_a_text_that_waits_has_a_digest_of_its_own_and_everything_else_one_together() -> None:
