@@ -79,7 +79,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded, findings, notes = _with_rights(app.load(settings.project), case, environ)
-    chosen = selection.choose_suites(case, loaded, _source(settings, environ))
+    chosen = selection.choose_suites(case, loaded, _source(case, environ))
     if chosen:
         for line in (*reasons(chosen.choices), *chosen.notes):
             case.log.say(sentence(line))
@@ -171,10 +171,16 @@ def _plan(
     return planned
 
 
-def _source(settings: ActionSettings, environ: Mapping[str, str]) -> BaseSource:
-    context = settings.context
+def _source(case: CiContext, environ: Mapping[str, str]) -> BaseSource:
+    settings, context = case.settings, case.settings.context
     return BaseSource(
-        settings.project, context.workspace, context.server_url, context.repository, settings.github_token, environ
+        project=settings.project,
+        workspace=context.workspace,
+        server_url=context.server_url,
+        repository=context.repository,
+        token=settings.github_token,
+        environ=environ,
+        api=case.api,
     )
 
 
@@ -183,18 +189,18 @@ def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
     settings, commit = case.settings, case.decision.base
     if commit is None or settings.baseline or case.decision.target is None:
         return None
-    return BaseOrder(commit, bring(_source(settings, environ)))
+    return BaseOrder(commit, bring(_source(case, environ), case.log.say))
 
 
 def _with_rights(
     loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]
 ) -> tuple[LoadedProject, Mapping[str, tuple[SettingFinding, ...]], tuple[str, ...]]:
     """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
-    settings, commit = case.settings, case.decision.base
+    commit = case.decision.base
     if commit is None:
         return loaded, {}, ()
-    source = _source(settings, environ)
-    redact = Redactor(settings.secrets())
+    source = _source(case, environ)
+    redact = Redactor(case.settings.secrets())
     overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
     for note in overruled.notes:
         # A new suite is nothing to be warned of.

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, cost_of, model
 from tests.scenarios.stage import Done, Stage
+from tests.support.github_server import answered
 from tests.support.scripted_api import ApiRequest, Reply, tool_call
 
 FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
@@ -69,6 +70,7 @@ def test_a_base_that_cannot_be_had_leaves_the_stored_baseline_and_a_sentence(tmp
         # What decides over rights is there, the files of the base are not, and nobody can be asked.
         stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        stage.github.script_failures([answered(404, on="GET /repos/octo/shop/git/commits/*")])
         done = stage.pull_request(pull, model, trials="adaptive")
         assert done.code == 0, done.printed
         assert len(batch(stage, done)["runs"]) == 1
@@ -87,6 +89,7 @@ def test_where_the_base_cannot_be_had_stored_trials_of_it_decide_alone(tmp_path:
         stage.upstream.git("config", "uploadpack.allowFilter", "true")
         stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        stage.github.codeload.change = lambda archive: archive[: len(archive) // 2]
         done = stage.pull_request(pull, model, trials='{"first": 3, "looks": [10]}', jobs="4")
         assert done.code == 1, done.printed
         found = batch(stage, done)
@@ -94,6 +97,25 @@ def test_where_the_base_cannot_be_had_stored_trials_of_it_decide_alone(tmp_path:
         (suite,) = comparison(stage, done)["suites"]
         assert (suite["verdict"], suite["sources"]["pool"]) == ("regressed", 3)
         assert "othing ran side by side with the base" in stage.bodies()[0]
+        assert "As an archive neither: The commit's archive cannot be used: it is damaged" in done.printed
+
+
+def test_a_base_that_git_cannot_fetch_runs_from_an_archive(tmp_path: Path) -> None:
+    """A checkout of depth 1 without credentials: rights, changes and the base's files come through the API."""
+    with Stage(tmp_path, {**FILES, "data.txt": "data\n" * 1000}) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        assert done.code == 1, done.printed
+        assert done.outputs["verdict"] == "regressed"
+        found = batch(stage, done)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (6, 6)
+        assert {run["source"]["commit"] for run in found["baseRuns"]} == {stage.tip}
+        assert "6 trials of the head, 6 of the base, side by side" in stage.bodies()[0]
+        assert f"The base commit {stage.tip[:7]} came as an archive through GitHub's API" in done.printed
+        (archive,) = (seen for seen in stage.github.requests if seen.path.startswith("/codeload/"))
+        assert "authorization" not in archive.headers
+        assert archive.query["token"] not in done.printed.replace(f"::add-mask::{archive.query['token']}", "")
 
 
 def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:

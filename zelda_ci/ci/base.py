@@ -1,6 +1,7 @@
-"""The configuration of the commit that a pull request is merged into: from the workspace, or else from GitHub by git.
+"""The configuration of the commit that a pull request is merged into: from the workspace, or else from GitHub.
 
 Commits and files are named by their hashes, and git checks what it fetches: it does not matter who hands them over.
+Where git cannot fetch, GitHub's API is asked.
 """
 
 import base64
@@ -12,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import anyio
 
+from zelda_ci.ci.base_api import supply
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR
 from zelda_ci.config.document import MAX_FILE_BYTES
@@ -19,7 +21,8 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, GitHubError
+from zelda_ci.github.api import Api
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.workspace.git import Git, prepare
 
@@ -45,6 +48,8 @@ class BaseSource:
     repository: str
     token: Secret | None
     environ: Mapping[str, str]
+    api: Api | None = None
+    """Asked where git cannot fetch."""
 
     @property
     def top(self) -> Path:
@@ -99,14 +104,18 @@ class _Chosen:
 
 async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:
     if not await _write_files(git.within(source.top), commit, chosen, files):
-        fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
-        if not (fetched and await _write_files(fetched, commit, chosen, files)):
+        try:
+            fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
+        except GitHubError as problem:
+            raise _missing(commit, f" {problem.message}") from problem
+        if not (fetched and await _write_files(fetched.git, fetched.commit, chosen, files)):
             raise _missing(commit)
 
 
-def _missing(commit: str) -> ConfigError:
+def _missing(commit: str, why: str = "") -> ConfigError:
+    which = f"{commit[:7]} could not be read"
     return ConfigError(
-        f"On a pull request, rights come from the commit that it is merged into, and {commit[:7]} could not be read.",
+        f"On a pull request, rights come from the commit that it is merged into, and {which}.{why}",
         hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
         code="BASE_UNREADABLE",
     )
@@ -153,16 +162,34 @@ def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
             start += length + 1
 
 
-async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> Git | None:
-    """A repository of our own with the commit, its folders, and those files that matter; absent where nobody has it."""
+@dataclass(frozen=True)
+class FetchedCommit:
+    """A repository of our own with a commit, its folders, and those files that matter."""
+
+    git: Git
+    commit: str
+    """The commit that was wanted, or one of ours with the very same tree."""
+
+
+async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> FetchedCommit | None:
+    """The commit by git, or else through the API; absent where nobody can be asked any more.
+
+    Raises:
+        GitHubError: The API was asked last, and what came of it.
+    """
     await git("init", "-q", "--bare", str(folder))
-    git = networked(git.within(folder), source)
+    fetching = networked(git.within(folder), source)
     for address in await addresses(git.within(source.top), source):
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
-            await git("config", *setting)
-        if await _fetched(git, "--depth=1", "origin", commit) and await _complete(git, commit, chosen):
-            return git
-    return None
+            await fetching("config", *setting)
+        if await _fetched(fetching, "--depth=1", "origin", commit) and await _complete(fetching, commit, chosen):
+            return FetchedCommit(fetching, commit)
+    if source.api is None:
+        return None
+    supplied = git.within(folder.with_name("supplied"))
+    await git("init", "-q", "--bare", str(supplied.cwd))
+    held = await supply(supplied, source.api, commit, lambda path: chosen.has(PurePosixPath(path)))
+    return FetchedCommit(supplied, held)
 
 
 @dataclass(frozen=True)
@@ -177,8 +204,12 @@ class _Wanted(_Chosen):
 
 async def fetch_files(
     git: Git, commit: str, source: BaseSource, folder: Path, wanted: Callable[[PurePosixPath], bool]
-) -> Git | None:
-    """A repository of our own with a commit, its folders, and wanted files; absent where nobody has it."""
+) -> FetchedCommit | None:
+    """A repository of our own with a commit, its folders, and wanted files; absent where nobody has it.
+
+    Raises:
+        GitHubError: The API was asked last, and what came of it.
+    """
     return await _fetch(git, commit, source, _Wanted(frozenset(), frozenset(), wanted), folder)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 API_VERSION = "2022-11-28"
 MAX_HOPS = 3
-MOVED = frozenset({301, 302, 307, 308})
+FOUND = 302
+MOVED = frozenset({301, FOUND, 307, 308})
 DOWNLOAD_SECONDS = 60.0
 
 
@@ -119,7 +120,7 @@ class Api:
             GitHubError: What else hinders.
         """
         try:
-            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
+            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes=max_bytes).body
         except GitHubError as exc:
             raise _unavailable(exc) from None
         computed = f"sha256:{hashlib.sha256(blob).hexdigest()}"
@@ -128,24 +129,35 @@ class Api:
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
 
-    def _download(self, path: str, max_bytes: int) -> bytes:
-        """A signed address lives a minute; one that died while storage was waited for is asked for once more."""
-        try:
-            return self._follow(path, max_bytes)
-        except _StorageRefusalError:
-            return self._follow(path, max_bytes)
+    def source_archive(self, commit: str, *, max_bytes: int) -> IO[bytes]:
+        """The files of a commit as GitHub packs them (tar and gzip), in a file of ours; the caller closes it.
 
-    def _follow(self, path: str, max_bytes: int) -> bytes:
+        Raises:
+            GitHubError: It cannot be had, or `GITHUB_TOO_LARGE`.
+        """
+        answer = self._download(f"tarball/{quote(commit, safe='')}", max_bytes=max_bytes, to_file=True)
+        if answer.file is None:
+            raise GitHubError(f"{answer.asked} brought no archive.", code="GITHUB_REFUSED", status=answer.status)
+        return answer.file
+
+    def _download(self, path: str, *, max_bytes: int, to_file: bool = False) -> ApiResponse:
+        """A signed address lives a minute; one that died while storage was waited for is asked for once more."""
+        limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes, "to_file": to_file}
+        try:
+            return self._follow(path, limits)
+        except _StorageRefusalError:
+            return self._follow(path, limits)
+
+    def _follow(self, path: str, limits: Mapping[str, Any]) -> ApiResponse:
         answer = self._send("GET", self._url(path), follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
             raise GitHubError(f"{answer.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
         signed = answer.headers["location"]
         for signature in signatures(signed):
             self._mask(signature)
-        limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes}
         try:
             # Without our token: storage refuses requests that carry one, and has no business knowing it.
-            return self._http.send(HttpRequest("GET", signed, {}, redirects=False, **limits)).body
+            return self._http.send(HttpRequest("GET", signed, {}, redirects=False, **limits))
         except GitHubError as exc:
             if exc.status == 403:
                 hint = "The signed address that GitHub gave for it was not accepted."
@@ -156,7 +168,10 @@ class Api:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
         for _ in range(MAX_HOPS):
             answer = self._http.send(HttpRequest(method, url, self._headers(), **more))
-            if not follow or answer.status not in MOVED or "location" not in answer.headers:
+            if answer.status not in MOVED or "location" not in answer.headers:
+                return answer
+            # What is found elsewhere (302) is the caller's; what moved for good or for now is asked for there.
+            if not follow and answer.status == FOUND:
                 return answer
             url = self._own(answer.headers["location"])
             more["params"] = None
@@ -233,9 +248,10 @@ def next_page(link: str) -> str | None:
 def signatures(url: str) -> tuple[str, ...]:
     """The secret part of a signed address, in the spellings a log may show."""
     try:
-        plain = parse_qs(urlsplit(url).query).get("sig", [])
+        query = parse_qs(urlsplit(url).query)
     except ValueError:
         return ()
+    plain = [*query.get("sig", []), *query.get("token", [])]
     return tuple(dict.fromkeys(form for sig in plain for form in (sig, quote(sig, safe=""), unquote(sig))))
 
 

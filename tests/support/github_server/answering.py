@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.github_server import graphql, rest, service, storage
+from tests.support.github_server import codeload, graphql, rest, service, storage
 from tests.support.github_server.contract import Operation, github_contract
 from tests.support.github_server.replies import RefusedError, Reply, missing_permission
 from tests.support.github_server.seen import Received
@@ -34,10 +34,14 @@ class Answering:
 
     def answer(self, request: Received) -> Reply:
         """The reply to a request without problems."""
-        if request.path.startswith(storage.PREFIX):
-            return self.server.storage.answer(request)
-        if request.path.startswith(service.PREFIX):
-            return self.server.service.answer(request)
+        beside = {
+            storage.PREFIX: self.server.storage.answer,
+            codeload.PREFIX: self.server.codeload.answer,
+            service.PREFIX: self.server.service.answer,
+        }
+        for prefix, answer in beside.items():
+            if request.path.startswith(prefix):
+                return answer(request)
         if "user-agent" not in request.headers:
             return Reply(403, b"Request forbidden by administrative rules.")
         if request.headers.get("authorization") != f"Bearer {self.server.token}":
@@ -48,7 +52,7 @@ class Answering:
 
     def _is_foreign(self, request: Received) -> bool:
         """Whether it is not of the REST API."""
-        return request.path.startswith((storage.PREFIX, service.PREFIX)) or self._is_graphql(request)
+        return request.path.startswith((storage.PREFIX, service.PREFIX, codeload.PREFIX)) or self._is_graphql(request)
 
     def _is_graphql(self, request: Received) -> bool:
         return request.target == self.server.graphql_url.removeprefix(self.server.url)

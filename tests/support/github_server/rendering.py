@@ -91,6 +91,14 @@ def commit(commit: Commit) -> dict[str, Any]:
     return made
 
 
+def git_commit(commit: Commit, tree: dict[str, str], message: str) -> dict[str, Any]:
+    who = {"name": "Dev", "email": "dev@example.com", "date": moment(commit.date)}
+    parents = [{**_parent(sha), "html_url": f"{SITE}/commit/{sha}"} for sha in commit.parents]
+    return specimen(
+        "git-commit", sha=commit.sha, tree=tree, message=message, author=who, committer=who, parents=parents
+    )
+
+
 def _parent(sha: str) -> dict[str, str]:
     return {"sha": sha, "url": f"https://example.invalid/commits/{sha}"}
 

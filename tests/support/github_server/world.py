@@ -157,6 +157,8 @@ class Repository:
     pulls: list[Pull] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     has_issues: bool = True
+    folder: Path | None = None
+    """The real repository whose commits were learnt, for files and archives."""
 
     def __post_init__(self) -> None:
         if self.fork_of:
@@ -185,6 +187,7 @@ class Repository:
 
     def learn(self, folder: Path) -> None:
         """Take over commits and branches of a real repository."""
+        self.folder = folder
         listed = _git(folder, "rev-list", "--all", "--topo-order", "--reverse", "--parents", "--timestamp")
         for line in listed.splitlines():
             timestamp, sha, *parents = line.split()
@@ -255,6 +258,13 @@ class Repository:
 
     def pull(self, number: int) -> Pull:
         return next(pull for pull in self.pulls if pull.number == number)
+
+    def git(self, *arguments: str) -> bytes | None:
+        """What git prints in the real repository; nothing where it fails, or there is none."""
+        if self.folder is None:
+            return None
+        done = subprocess.run(["git", "-C", str(self.folder), *arguments], check=False, capture_output=True)
+        return done.stdout if done.returncode == 0 else None
 
     def ancestors(self, tip: str) -> Iterator[Commit]:
         """A commit and all before it, newest first."""
