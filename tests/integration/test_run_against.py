@@ -200,3 +200,41 @@ def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
     assert sides["head", "completed"] == 3
     assert sides["base", "interrupted"] + sides["head", "interrupted"] == 2
     assert gone(project)
+
+
+def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(tmp_path: Path) -> None:
+    """What is stored counts on the side that it ran on: no trial is made twice, and no look is added."""
+    project = project_of(tmp_path, GREETS, SILENT)
+
+    def stuck(request: ApiRequest) -> Reply:
+        later = len(results(project)) >= 6 and not request.answer_tool
+        return hang() if later else model(request)
+
+    with (
+        ScriptedApi(stuck) as api,
+        started(project, "run", "--against", "HEAD~1", "--jobs", "2", api=api.url) as zelda_,
+    ):
+        wait_until(lambda: len([*project.results.glob("runs/*")]) >= 8)
+        os.kill(zelda_.pid, signal.SIGKILL)
+        ended(zelda_)
+    before = Counter((run["side"], run["look"]) for run in results(project))
+    assert before["head", 1] == 3
+    assert 0 < before["head", 2] + before["base", 2] < 9
+
+    code, output, batch = against(project, "--json", "--jobs", "4")
+    assert code == 1, output
+    completed = [run for run in results(project) if run["status"] == "completed"]
+    sides = Counter((run["side"], run["look"]) for run in completed)
+    assert sides == {("head", 1): 3, ("head", 2): 3, ("base", 2): 6}
+    assert len(batch["runs"]) + len(batch["baseRuns"]) == 12 - before.total()
+    # Asked once more, all is known.
+    code, output, batch = against(project, "--json")
+    assert (code, batch["runs"], batch["baseRuns"]) == (1, [], []), output
+
+
+def test_there_is_no_option_to_continue_since_asking_again_does(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+    code, output, _ = against(project, "--continue")
+    assert code == 2
+    assert "No such option" in output
+    assert results(project) == []

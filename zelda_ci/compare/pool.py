@@ -4,7 +4,7 @@ Everything that decides here is known before a trial is made (fingerprint, time)
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -16,7 +16,7 @@ from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import PoolSettings
+from zelda_ci.domain.trials import PoolSettings, Side
 
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
 CLOCK_DIFFERENCE = timedelta(minutes=5)
@@ -131,8 +131,9 @@ class TrialPool:
     ) -> StoredTrials:
         """What one developer has stored: trials of both states, told apart by their fingerprints alone.
 
-        Where head and base are the same state, as far as the suite can feel it, all are the base's: of itself a trial
-        is no evidence.
+        Trials of the base that ran beside those of this very head are no pool: they belong to looks that have begun,
+        and a pool that grew meanwhile would make other looks of them. Where head and base are the same state, as far
+        as the suite can feel it, all are the base's: of itself a trial is no evidence.
         """
         split = self.split(suite, Reference(base) if base else None, head, settings)
         trials = self.alike(suite, head)
@@ -140,12 +141,22 @@ class TrialPool:
         is_changed = base is None or base.outcome not in states or base.tree != head.tree
         same = (run for run in trials if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head))
         own = tuple(same) if is_changed else ()
-        taken = {id(run) for run in own}
+        beside = tuple(run for run in split.test if _is_beside(run, own))
+        taken = {id(run) for run in (*own, *beside)}
         return StoredTrials(
             head=own,
+            base=beside,
             pool=tuple(run for run in split.test if id(run) not in taken),
             hints=tuple(run for run in split.hints if id(run) not in taken),
         )
+
+
+def _is_beside(run: RunResult, heads: Sequence[RunResult]) -> bool:
+    """Whether a trial of the base ran in a comparison with these, or went on with one."""
+    if run.side is not Side.BASE or not heads:
+        return False
+    began = min(head.started_at for head in heads)
+    return run.started_at >= began or run.batch_id in {head.batch_id for head in heads}
 
 
 def _is_comparable(run: RunResult, reference: Reference, head: Fingerprint, settings: PoolSettings) -> bool:

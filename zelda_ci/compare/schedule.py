@@ -81,6 +81,8 @@ class Wanted:
     suite: str
     side: Side
     number: int
+    look: int = 1
+    """Which look of the suite it leads to, from 1: stored trials count for those before."""
 
 
 @dataclass(frozen=True)
@@ -175,15 +177,16 @@ def _obstacle(trials: SuiteTrials, looks: SuiteLooks) -> DoneReason | None:
 
 
 def _missing(trials: SuiteTrials, looks: SuiteLooks, look: Look) -> list[Wanted]:
-    head = _numbered(trials.suite, Side.HEAD, trials.head, look.head - len(looks.head))
-    base = _numbered(trials.suite, Side.BASE, trials.base, look.base - len(looks.base))
+    first = Wanted(trials.suite, Side.HEAD, 1, looks.made + 1)
+    head = _numbered(first, trials.head, look.head - len(looks.head))
+    base = _numbered(replace(first, side=Side.BASE), trials.base, look.base - len(looks.base))
     return list(interleaved([head, base]))
 
 
-def _numbered(suite: str, side: Side, made: Sequence[RunMetrics], wanted: int) -> list[Wanted]:
+def _numbered(first: Wanted, made: Sequence[RunMetrics], wanted: int) -> list[Wanted]:
     taken = {trial.run.trial for trial in made}
-    free = (number for number in count(1) if number not in taken)
-    return [Wanted(suite, side, number) for number in islice(free, max(0, wanted))]
+    free = (number for number in count(first.number) if number not in taken)
+    return [replace(first, number=number) for number in islice(free, max(0, wanted))]
 
 
 def _failed(trials: Sequence[RunMetrics]) -> int:

@@ -63,15 +63,13 @@ class _Arms:
 
     suite: ResolvedSuite
     state: SuiteTrials
-    look: int
     made: Counter[Side] = field(default_factory=Counter)
     """Trials of this invocation."""
     reason: str | None = None
 
     @classmethod
     def of(cls, suite: ResolvedSuite, stored: StoredTrials, *, has_base: bool) -> "_Arms":
-        """Before anything ran; looks of earlier invocations count on."""
-        looks = [run.look or 0 for run in (*stored.head, *stored.base)]
+        """Before anything ran in this invocation."""
         state = SuiteTrials(
             suite.name,
             head=tuple(map(read_metrics, stored.head)),
@@ -81,7 +79,7 @@ class _Arms:
             plan=plan_of(suite.trials),
             has_base=has_base,
         )
-        return cls(suite, state, max(looks, default=0))
+        return cls(suite, state)
 
     def take(self, result: RunResult) -> None:
         trial = read_metrics(result)
@@ -142,7 +140,6 @@ class AdaptiveRounds:
             self._purse.refuse(name, len(trials))
             self._end(name, BUDGET)
             return False
-        arms.look += 1
         if arms.made:
             self._emit(_more(arms, trials))
         return True
@@ -150,7 +147,7 @@ class AdaptiveRounds:
     def _run(self, trial: Wanted) -> PlannedRun:
         arms = self._arms[trial.suite]
         side = "-base" if trial.side is Side.BASE else ""
-        look = arms.look if isinstance(arms.state.plan, TrialPlan) else None
+        look = trial.look if isinstance(arms.state.plan, TrialPlan) else None
         label = f"{trial.suite}{side}-{trial.number}"
         return PlannedRun(
             arms.suite, trial.number, label, self._overruled.get(trial.suite, ()), side=trial.side, look=look

@@ -12,7 +12,7 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.trials import PoolSettings
+from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.storage import codec
 
 NOW = START + timedelta(days=1)
@@ -158,6 +158,25 @@ def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:
     found = trials.of_laptop("example", OWN, code, DEFAULTS)
     assert (names(found.head), names(found.pool), names(found.hints)) == (["old"], ["base"], [])
     assert trials.of_laptop("example", None, changed, DEFAULTS).head == found.head[:0] + trials.of("example", "changed")
+
+
+def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_no_pool() -> None:
+    changed, base = OWN.replace(outcome="changed"), {"side": Side.BASE}
+    hours = [START + timedelta(hours=number) for number in range(4)]
+    trials = pool(
+        [
+            trial("other comparison", hours[0], **base),
+            trial("beside", hours[1], **base, batch_id="same"),
+            trial("head", hours[2], changed, batch_id="same"),
+            trial("went on", hours[3], **base),
+            trial("the base alone", hours[3]),
+        ]
+    )
+    found = trials.of_laptop("example", OWN, changed, DEFAULTS)
+    assert (names(found.head), sorted(names(found.base))) == (["head"], ["beside", "went on"])
+    assert sorted(names(found.pool)) == ["other comparison", "the base alone"]
+    other = trials.of_laptop("example", OWN, OWN.replace(outcome="new"), DEFAULTS)
+    assert (len(other.pool), other.base) == (4, ())
 
 
 def test_a_summary_says_what_a_pool_rests_on() -> None:
