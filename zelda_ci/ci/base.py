@@ -113,9 +113,9 @@ async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fi
 
 
 def _missing(commit: str, why: str = "") -> ConfigError:
-    which = f"{commit[:7]} could not be read"
+    base = commit[:7]
     return ConfigError(
-        f"On a pull request, rights come from the commit that it is merged into, and {which}.{why}",
+        f"On a pull request, rights come from the commit that it is merged into, and {base} could not be read.{why}",
         hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
         code="BASE_UNREADABLE",
     )

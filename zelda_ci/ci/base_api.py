@@ -20,7 +20,7 @@ from zelda_ci.github.source_tree import (
     MAX_UNPACKED_BYTES,
     Signature,
     SourceCommit,
-    TreeEntry,
+    SourceEntry,
     contents,
     read_blob,
     read_commit,
@@ -56,7 +56,7 @@ async def supply(git: Git, api: Api, commit: str, wanted: Callable[[str], bool] 
 
 def _bring(
     api: Api, commit: str, repository: Path, wanted: Callable[[str], bool] | None
-) -> tuple[SourceCommit, Sequence[TreeEntry]]:
+) -> tuple[SourceCommit, Sequence[SourceEntry]]:
     source = read_commit(api, commit)
     entries = read_tree(api, source.tree.sha)
     left = {entry.sha: entry.size for entry in entries if entry.type == "blob" and (not wanted or wanted(entry.path))}
@@ -83,7 +83,7 @@ def _check_sizes(sizes: Mapping[str, int]) -> None:
         raise GitHubError(f"The commit's files have more than {limits}.", code="GITHUB_TOO_LARGE")
 
 
-async def _make_tree(git: Git, tree: str, entries: Sequence[TreeEntry]) -> None:
+async def _make_tree(git: Git, tree: str, entries: Sequence[SourceEntry]) -> None:
     """Make the folders, and see that they are those of the commit."""
     lines = "".join(f"{entry.mode} {entry.type} {entry.sha}\t{entry.path}\0" for entry in entries)
     indexed = git.within(git.cwd, GIT_DIR=str(git.cwd), GIT_INDEX_FILE=str(git.cwd / "index-of-api"))

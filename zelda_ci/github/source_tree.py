@@ -59,7 +59,7 @@ class SourceCommit(Described):
     committer: Signature = Signature()
 
 
-class TreeEntry(Described):
+class SourceEntry(Described):
     """A file, a link, a submodule or a folder, by its path from the top."""
 
     path: str
@@ -69,8 +69,8 @@ class TreeEntry(Described):
     size: int = 0
 
 
-class _Listing(Described):
-    tree: tuple[TreeEntry, ...] = Field(max_length=MAX_FILES * 2)
+class SourceListing(Described):
+    tree: tuple[SourceEntry, ...] = Field(max_length=MAX_FILES * 2)
     truncated: bool
 
 
@@ -84,13 +84,13 @@ def read_commit(api: Api, commit: str) -> SourceCommit:
     return understand(SourceCommit, api.get(f"git/commits/{commit}"))
 
 
-def read_tree(api: Api, tree: str) -> tuple[TreeEntry, ...]:
+def read_tree(api: Api, tree: str) -> tuple[SourceEntry, ...]:
     """All of a tree but its folders.
 
     Raises:
         GitHubError: `GITHUB_TOO_LARGE` where GitHub does not list all of it.
     """
-    listing = understand(_Listing, api.get(f"git/trees/{tree}", recursive="1"))
+    listing = understand(SourceListing, api.get(f"git/trees/{tree}", recursive="1"))
     files = tuple(entry for entry in listing.tree if entry.type != "tree")
     if listing.truncated or len(files) > MAX_FILES:
         raise GitHubError("The commit has more files than GitHub lists.", code="GITHUB_TOO_LARGE")
