@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.test_base_commit import refusal, tree
 from tests.support.github_clients import api_of
-from tests.support.github_server import GitHubServer, answered
+from tests.support.github_server import GitHubServer, answered, hang_up, truncated
 from tests.support.projects import Project, folder, repository
 from zelda_ci.ci import base_api
 from zelda_ci.ci.base import BaseSource, fetch_files, read_base
@@ -298,6 +298,13 @@ def test_a_repository_of_another_name_now_is_followed_with_the_token(tmp_path: P
     with api_of(github).source_archive(place.base, max_bytes=1 << 20) as archive:
         wanted = {source_tree.blob_name(b"old\n"): 4}
         assert list(source_tree.contents(archive, wanted)) == [(next(iter(wanted)), b"old\n")]
+
+
+def test_an_archive_of_which_half_arrives_is_asked_for_again(tmp_path: Path, github: GitHubServer) -> None:
+    place = Place(tmp_path, github, {"large.bin": os.urandom(300_000)})
+    github.script_failures([truncated(on="GET /codeload/*"), hang_up(on="GET /codeload/*")])
+    assert place.supplied().git("rev-parse", "main:large.bin") == place.upstream.git("rev-parse", "HEAD:large.bin")
+    assert len(github.calls("GET /codeload/")) == 3
 
 
 def test_the_address_of_an_archive_is_kept_out_of_the_log(tmp_path: Path, github: GitHubServer) -> None:

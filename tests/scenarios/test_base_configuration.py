@@ -157,6 +157,7 @@ def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
     with Stage(tmp_path, BASE) as stage:
         pull = stage.open_pull()
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        stage.github.permissions["contents"] = "none"
         done = stage.pull_request(pull, script)
         assert done.code == 2, done.printed
         (error,) = done.told("error")

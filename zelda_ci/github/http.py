@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import IO, Any, Self
@@ -204,18 +205,19 @@ def _whole(response: requests.Response, request: HttpRequest) -> "ApiResponse | 
     to_file = request.to_file and response.status_code == requests.codes.ok
     # A file of this attempt alone: one that was left behind may still be writing while the next one reads.
     body: IO[bytes] = tempfile.TemporaryFile(prefix="zelda-answer-") if to_file else io.BytesIO()  # noqa: SIM115
-    for chunk in response.iter_content(CHUNK):
-        body.write(chunk)
-        if body.tell() > request.max_bytes:
-            body.close()
-            why = f"it is larger than {request.max_bytes} bytes"
-            return _NoResponse(why, final=True, code="GITHUB_TOO_LARGE")
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    body.seek(0)
-    if to_file:
+    with ExitStack() as kept:
+        kept.enter_context(body)
+        for chunk in response.iter_content(CHUNK):
+            body.write(chunk)
+            if body.tell() > request.max_bytes:
+                why = f"it is larger than {request.max_bytes} bytes"
+                return _NoResponse(why, final=True, code="GITHUB_TOO_LARGE")
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        body.seek(0)
+        if not to_file:
+            return ApiResponse(response.status_code, headers, body.read(), request.asked)
+        kept.pop_all()
         return ApiResponse(response.status_code, headers, b"", request.asked, body)
-    with body:
-        return ApiResponse(response.status_code, headers, body.read(), request.asked)
 
 
 def assess(outcome: "ApiResponse | _NoResponse", request: HttpRequest, retry: GitHubRetry) -> tuple[GitHubError, bool]:

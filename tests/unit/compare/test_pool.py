@@ -161,7 +161,8 @@ def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:
 
 
 def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_no_pool() -> None:
-    changed, base = OWN.replace(outcome="changed"), {"side": Side.BASE}
+    changed = OWN.replace(outcome="changed")
+    base: dict[str, Any] = {"side": Side.BASE}
     hours = [START + timedelta(hours=number) for number in range(4)]
     trials = pool(
         [
