@@ -84,7 +84,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         for line in (*reasons(chosen.choices), *chosen.notes):
             case.log.say(sentence(line))
         if not chosen.names:
-            return selection.report_nothing(case, chosen)
+            return selection.report_nothing(replace(case, notes=notes), chosen)
         if chosen.notes:
             settings, notes = replace(settings, suites=chosen.names), (*notes, *chosen.notes)
     order = RunOrder(
@@ -205,7 +205,7 @@ def _with_rights(
     for note in overruled.notes:
         # A new suite is nothing to be warned of.
         severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
-        case.log.report(severity, note, title="Rights come from the base")
+        case.log.report(severity, note, title="Whose settings count")
     return overruled.project, overruled.findings, overruled.notes
 
 

@@ -7,15 +7,16 @@ Where git cannot fetch, GitHub's API is asked.
 import base64
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import anyio
 
 from zelda_ci.ci.base_api import supply
 from zelda_ci.config import trust
-from zelda_ci.config.discovery import DEFAULT_TEST_DIR
+from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
@@ -27,6 +28,7 @@ from zelda_ci.redact import Redactor, Secret
 from zelda_ci.workspace.git import Git, prepare
 
 MAX_NAMED = 20
+MAX_SUITES = 5_000
 FETCH_SECONDS = 300.0
 
 _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
@@ -131,6 +133,10 @@ async def _write_files(git: Git, commit: str, chosen: _Chosen, folder: Path) -> 
     texts = dict(_batch(contents.stdout))
     if contents.exit_code != 0 or contents.truncated or not texts.keys() >= set(blobs.values()):
         return False
+    for path in islice(_suites(listing.stdout), MAX_SUITES):
+        # What is in them does not matter: which suites the base has is known by their names.
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
     for path, blob in blobs.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -141,13 +147,22 @@ async def _write_files(git: Git, commit: str, chosen: _Chosen, folder: Path) -> 
 
 def _files(listing: bytes, chosen: _Chosen) -> Iterator[tuple[str, str]]:
     """Path and blob of every regular file that was chosen."""
+    yield from ((str(path), blob) for path, blob in _regular(listing) if chosen.has(path))
+
+
+def _suites(listing: bytes) -> Iterator[str]:
+    """Suites wherever they lie, and configurations: below one of those, suites are another project's."""
+    yield from (str(path) for path, _ in _regular(listing) if is_suite(path.name) or path.name == CONFIG_FILE)
+
+
+def _regular(listing: bytes) -> Iterator[tuple[PurePosixPath, str]]:
     for entry in listing.split(b"\0"):
         about, _, name = entry.partition(b"\t")
         mode, _, blob = about.partition(b" ")
         path = PurePosixPath(name.decode("utf-8", "surrogateescape"))
         safe = not {"..", ".git"} & set(path.parts) and not path.is_absolute()
-        if mode in _REGULAR and safe and chosen.has(path):
-            yield str(path), blob.split()[-1].decode()
+        if mode in _REGULAR and safe:
+            yield path, blob.split()[-1].decode()
 
 
 def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
@@ -279,6 +294,15 @@ def overrule(loaded: LoadedProject, top: Path, base: BaseSettings, redact: Redac
     return Overruled(settled.project, findings, tuple(_notes(settled, base.commit)))
 
 
+def _named(changes: Iterable[KeyChange]) -> str:
+    return _some(list(dict.fromkeys(f"{change.key} ({change.origin})" for change in changes)))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
+
+
 def _finding(change: KeyChange, redact: Redactor) -> SettingFinding:
     return SettingFinding(
         file=redact(change.origin.file or CONFIG_FILE), setting=redact(change.key), effect=change.effect
@@ -286,16 +310,16 @@ def _finding(change: KeyChange, redact: Redactor) -> SettingFinding:
 
 
 def _notes(settled: SettledProject, commit: str) -> Iterator[str]:
-    changes = [*settled.changes, *(change for each in settled.suites for change in each.changes)]
-    named = list(dict.fromkeys(f"{change.key} ({change.origin})" for change in changes))
-    if named:
-        more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+    if named := _named([*settled.changes, *(change for each in settled.suites for change in each.changes)]):
         yield (
             f"Settings that give rights are those of the base, {commit[:7]}; what the pull request says was not taken: "
-            f"{', '.join(named[:MAX_NAMED])}{more}"
+            f"{named}"
         )
+    if named := _named(change for each in settled.suites for change in each.verdict_changes):
+        yield f"The pull request changes how its own results are judged: {named}"
+    if gone := settled.gone:
+        yield f"The pull request removes suites, and nothing tests any more what they tested: {_some(gone)}"
     new = [each.suite.resolved.file for each in settled.suites if each.is_new]
     if new:
-        more = f" and {len(new) - MAX_NAMED} more" if len(new) > MAX_NAMED else ""
         are = "is new and has" if len(new) == 1 else "are new and have"
-        yield f"{', '.join(new[:MAX_NAMED])}{more} {are} the rights that the base's project gives"
+        yield f"{_some(new)} {are} the rights that the base's project gives"

@@ -110,7 +110,7 @@ async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> Chang
 def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
     """Say that no session runs; the check is green, and nothing is stored that could become a baseline."""
     case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-    text = render_nothing_to_run(chosen.notes, case.settings.run_all_label)
+    text = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
     publish.warn(case.log, publish.summarise(case.settings.context, text))
     publish.warn(case.log, publish.hand_over(case.settings.context, {"verdict": "skipped"}))
     publish.replace_comment(case, text)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.config import document
+from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.document import ConfigDocument
 from zelda_ci.config.loader import MappingNode
 from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve
@@ -40,6 +41,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "execution.disallowedTools": "would have given the session other tools",
     "isolation": "would have changed how session and commands are confined",
     "pool": "would have chosen the stored trials that it is compared with",
+    "trials": "would have chosen what is spent, and whether a regression can be proven at all",
 }
 # The lower of the two counts: a pull request may spend less, not more.
 LOWEST: Mapping[str, str] = {
@@ -49,7 +51,7 @@ LOWEST: Mapping[str, str] = {
 # What is tested, and by which measure; whoever reviews the suites decides about these.
 OF_THE_HEAD = frozenset(
     {
-        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "tags", "trials",
+        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "tags",
         "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
         "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "metrics", "efficiencyTargets", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "coverageThreshold", "testReport",
@@ -58,6 +60,8 @@ OF_THE_HEAD = frozenset(
         "gate",
     }
 )  # fmt: skip
+# Of these, those with which a pull request could hide what it makes worse: whoever reviews it is told.
+OF_THE_VERDICT = ("metrics", "undecided", "gate")
 NOT_TAKEN = "it was not taken from the pull request"
 
 
@@ -86,6 +90,8 @@ class BaseSettings:
     """By path in the repository."""
     problems: tuple[ConfigProblem, ...] = ()
     """What cannot be read of the settings that count."""
+    gone: tuple[str, ...] = ()
+    """Suites that only the base has, by path in the repository."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,8 @@ class SettledSuite:
     suite: LoadedSuite
     is_new: bool
     changes: tuple[KeyChange, ...]
+    verdict_changes: tuple[KeyChange, ...] = ()
+    """Of keys that say how it is judged, which are taken from the pull request."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,8 @@ class SettledProject:
     """In the order of the project's."""
     changes: tuple[KeyChange, ...]
     """Of keys that belong to no suite."""
+    gone: tuple[str, ...] = ()
+    """Files of suites that only the base has."""
 
 
 def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
@@ -139,12 +149,16 @@ def base_settings(folder: Path, top: Path, commit: str, wanted: Iterable[str]) -
     """
     root = find_root(folder)
     project, problems = _base_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
-    suites = {}
+    suites, wanted = {}, frozenset(wanted)
     for path in filter(lambda path: (top / path).exists(), wanted):
         suite, more = _base_document(top / path, path, SuiteConfig)
         suites[path] = suite.layer
         problems += more
-    return BaseSettings(commit, project.config, project.layer, suites, problems)
+    held = (os.path.relpath(file, top) for file in suite_files(root, str(project.config.test_dir)))
+    gone = sorted({Path(file).as_posix() for file in held} - wanted)
+    # Names need not be text.
+    shown = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in gone)
+    return BaseSettings(commit, project.config, project.layer, suites, problems, tuple(shown))
 
 
 def _base_document(
@@ -193,7 +207,7 @@ def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject
     )
     place = head.layer.origin("resultsDir") or base.layer.origin("resultsDir") or DEFAULT
     changes = (KeyChange("resultsDir", place),) if config.results_dir != wanted else ()
-    return SettledProject(settled, suites, changes)
+    return SettledProject(settled, suites, changes, base.gone)
 
 
 def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
@@ -217,13 +231,22 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
             changes.append(KeyChange(key.dotted, _place(key.dotted, head, trusted)))
             origins[key.dotted] = trusted.provenance[key.dotted]
     told = [change for change in changes if change.key != "judge.model"]
-    return SettledSuite(replace(head, resolved=suite, provenance=origins), own is None, tuple(told))
+    verdicts = tuple(_verdict_changes(head, trusted)) if own else ()
+    return SettledSuite(replace(head, resolved=suite, provenance=origins), own is None, tuple(told), verdicts)
 
 
 def _settings() -> Iterator[ConfigKey]:
     for key in keys(ResolvedSuite):
         if key.group is None and decision(key.dotted) in (OF_THE_BASE, LOWEST):
             yield key
+
+
+def _verdict_changes(head: LoadedSuite, base: LoadedSuite) -> Iterator[KeyChange]:
+    for key in keys(ResolvedSuite):
+        if key.group is None and key.dotted.partition(".")[0] in OF_THE_VERDICT:
+            value = attrgetter(".".join(key.attributes))
+            if value(head.resolved) != value(base.resolved):
+                yield KeyChange(key.dotted, _place(key.dotted, head, base))
 
 
 def _counting(key: str, wanted: Any, given: Any) -> Any:

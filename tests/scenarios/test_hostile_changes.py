@@ -1,0 +1,66 @@
+"""Pull requests whose authors would like their own regression not to be seen."""
+
+from pathlib import Path
+
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
+from tests.scenarios.stage import Stage
+from tests.scenarios.test_side_by_side import FILES, batch
+
+
+def test_a_budget_for_not_one_session_is_red_and_runs_nothing(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        assert stage.push(model, trials="3", jobs="3").code == 0
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        done = stage.pull_request(pull, model, trials='{"budgetUsd": 0.000001}')
+        assert done.code == 2, done.printed
+        assert batch(stage, done)["runs"] == []
+
+
+def test_a_budget_is_kept_by_sessions_in_parallel_although_nobody_knows_a_price(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        done = stage.pull_request(pull, model, trials='{"first": 6, "looks": [7], "budgetUsd": 0.000001}', jobs="6")
+        assert done.code == 2, done.printed
+        assert len(batch(stage, done)["runs"]) == 1
+
+
+def test_a_plan_that_can_prove_nothing_is_not_taken_from_the_pull_request(tmp_path: Path) -> None:
+    for number, plan in enumerate(("{first: 1, looks: [2]}", "{first: 3, looks: [6], budgetUsd: 1000}")):
+        with Stage(tmp_path / str(number), FILES) as stage:
+            pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE + f"trials: {plan}\n"})
+            done = stage.pull_request(pull, model, trials="", jobs="4", fail_on="regression")
+            assert done.code == 1, done.printed
+            assert "what the pull request says was not taken: trials (zelda/test-greeting.yaml:4)" in done.printed
+            assert len(batch(stage, done)["runs"]) == 6
+
+
+def test_suites_that_are_deleted_are_named_whether_anything_runs_or_not(tmp_path: Path) -> None:
+    other = {"zelda/other/test-other.yaml": SUITE.replace("Greet.", "Greet now.")}
+    with Stage(tmp_path, {**FILES, **other}) as stage:
+        (stage.upstream.path / "zelda/other/test-other.yaml").unlink()
+        pull = stage.open_pull({"CLAUDE.md": GREETS + "Be kind.\n"})
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="3")
+        told = (
+            "The pull request removes suites, and nothing tests any more what they tested: zelda/other/test-other.yaml"
+        )
+        assert done.code == 0, done.printed
+        assert told in done.printed
+        assert all("test-other.yaml" in each for each in (done.summary, stage.bodies()[0]))
+
+        (stage.upstream.path / "zelda/other/test-other.yaml").unlink()
+        pull = stage.open_pull({"README.md": "# Better\n"}, number=8)
+        done = stage.pull_request(pull, ())
+        assert done.outputs == {"verdict": "skipped"}, done.printed
+        assert told in done.printed
+        assert "test-other.yaml" in done.summary
+
+
+def test_what_says_how_a_pull_request_is_judged_is_told(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        lenient = SUITE + "gate: {failOn: [], paths: [src/**]}\nundecided: ignore\n"
+        pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": lenient})
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        assert done.code == 0, done.printed
+        told = "changes how its own results are judged: undecided (zelda/test-greeting.yaml:5), gate.failOn"
+        assert told in done.printed
+        assert "gate.failOn" in stage.bodies()[0]
