@@ -3,8 +3,8 @@
 import os
 import signal
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -136,6 +136,7 @@ class Batch:
         self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
         self._runs: list[SuiteRun] = []
         self._slots = anyio.CapacityLimiter(order.jobs)
+        self._first = anyio.Lock()
 
     async def run(self) -> BatchResult:
         """Carry it out, round by round."""
@@ -172,7 +173,7 @@ class Batch:
             turns.cancel_scope.cancel()
 
     async def _take_turn(self, run: SuiteRun) -> None:
-        async with self._slots:
+        async with self._slots, self._turn_in_the_dark():
             price = self._order.purse.begin(run.planned.suite.name)
             if price is None:
                 return
@@ -182,6 +183,16 @@ class Batch:
                 self._order.purse.settle(price, run.result)
                 if run.result:
                     self._order.rounds.take(run.result)
+
+    @asynccontextmanager
+    async def _turn_in_the_dark(self) -> AsyncIterator[None]:
+        """One at a time until somebody knows what a trial costs: together they could cost any multiple of the budget."""
+        async with AsyncExitStack() as held:
+            if self._order.purse.is_in_the_dark:
+                await held.enter_async_context(self._first)
+                if not self._order.purse.is_in_the_dark:
+                    await held.aclose()
+            yield
 
     def _result(self) -> BatchResult:
         finished = [run.result for run in self._runs if run.result]

@@ -55,7 +55,8 @@ def cost_of(run: RunResult) -> float:
 class Purse:
     """The budget of an invocation. What is under way may finish; nothing is begun that would not fit.
 
-    A trial whose price nobody knows is begun as long as something is left.
+    A trial whose price nobody knows is begun as long as something is left: whoever runs several at once waits for the
+    price of the first (`is_in_the_dark`).
     """
 
     budget_usd: float | None = None
@@ -94,6 +95,11 @@ class Purse:
             return False
         self._reserved += price
         return True
+
+    @property
+    def is_in_the_dark(self) -> bool:
+        """Whether money counts and nobody knows what any trial costs."""
+        return self.budget_usd is not None and not self.known and not self._paid
 
     def begin_round(self) -> None:
         """Forget what was reserved: all of it has run."""
