@@ -56,11 +56,17 @@ def hook(command: str) -> dict[str, str]:
         (hook('\\"$CLAUDE_PROJECT_DIR\\"/scripts/gen.sh --all'), {"scripts/gen.sh", "scripts"}),
         (hook("$(git rev-parse --show-toplevel)/scripts/gen.sh"), {"scripts/gen.sh", "scripts"}),
         (hook("make lint"), {"Makefile"}),
+        (mcp("node", "./src"), {"src"}),
+        (mcp("go", "run", "./pkg/mod"), {"pkg/mod"}),
+        ({".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'}, {"docs"}),
+        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, {"package.json"}),
         ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
         ({"tools/CLAUDE.md": "@../docs/b.md"}, {"docs/b.md"}),
         ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
         ({".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")}, {"scripts/gen.sh"}),
         ({".claude/commands/x.md": head("Run `python tools/server.py`.\n")}, {"tools/server.py"}),
+        ({".claude/commands/x.md": head("Now: !`cat docs/b.md`\n")}, {"docs/b.md"}),
+        ({".claude/skills/x/SKILL.md": head("```!\ncat docs/b.md\n```\n")}, {"docs/b.md"}),
         ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, set()),
         ({".claude/agents/x.md": head(name="x", skills="deploy")}, {".claude/skills/deploy"}),
         ({".claude/settings.json": '{"agent": "x"}'}, {".claude/agents"}),
@@ -82,6 +88,37 @@ def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
     found = changes(project)
     assert set(found.felt) == {"shared/skills", "docs/b.md"}
     assert [change.path for change in found.files] == ["shared/skills/x/SKILL.md"]
+
+
+HOOKS = '{"hooks": {"Stop": [{"hooks": [{"command": "tools/h.py"}]}]}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "links", "changed"),
+    [
+        ({"docs/guide.md": "@style.md\n"}, {"CLAUDE.md": "docs/guide.md"}, "docs/style.md"),
+        ({"shared/rules/a.md": "@../more.md\n"}, {".claude/rules": "../shared/rules"}, "shared/more.md"),
+        ({"shared/b.md": "x"}, {".claude/rules": "../shared", "shared/a.md": "../f/a.md"}, "f/a.md"),
+        ({"conf/settings.json": HOOKS}, {".claude": "conf"}, "tools/h.py"),
+        ({"shared/s/SKILL.md": head("Run `./tools/h.py`.\n")}, {".claude/skills/s": "../../shared/s"}, "tools/h.py"),
+        ({"real/x.md": "@y.md\n", "CLAUDE.md": "@docs/x.md\n"}, {"docs/x.md": "../real/x.md"}, "real/y.md"),
+        ({".claude-plugin/plugin.json": "{}", "skills/s/SKILL.md": "x"}, {"skills/s/r.md": "../../f/r.md"}, "f/r.md"),
+        ({".claude-plugin/plugin.json": "{}", "hooks/hooks.json": HOOKS}, {}, "tools/h.py"),
+        ({".claude-plugin/plugin.json": "{}", "skills/s/SKILL.md": "Run `./tools/h.py`"}, {}, "tools/h.py"),
+    ],
+)  # fmt: skip
+def test_what_steers_by_a_link_or_a_plugin_draws_in_what_it_would_at_its_place(
+    tmp_path: Path, files: Mapping[str, str], links: Mapping[str, str], changed: str
+) -> None:
+    project = repository(tmp_path, {"README.md": "x\n", **files, changed: "before\n"})
+    for name, target in links.items():
+        (project.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.path / name).symlink_to(target)
+    project.commit()
+    project.write({changed: "after\n"})
+    project.commit()
+    felt = changes(project).felt
+    assert any(f"{changed}/".startswith(f"{place}/") for place in felt), felt
 
 
 def test_heads_hold_the_first_line_where_it_is_the_description(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_side_by_side import FILES, batch
+from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
+from tests.support.steered import head
 
 
 def test_a_budget_for_not_one_session_is_red_and_runs_nothing(tmp_path: Path) -> None:
@@ -64,3 +66,24 @@ def test_what_says_how_a_pull_request_is_judged_is_told(tmp_path: Path) -> None:
         told = "changes how its own results are judged: undecided (zelda/test-greeting.yaml:5), gate.failOn"
         assert told in done.printed
         assert "gate.failOn" in stage.bodies()[0]
+
+
+DEPLOY = ".claude/skills/deploy/SKILL.md"
+
+
+def test_a_change_that_takes_back_what_the_base_did_since_its_last_results_runs(tmp_path: Path) -> None:
+    """Compared with the commit that has results, nothing has changed."""
+    old = head("Do it.\n", description="To deploy.")
+    files = {DEPLOY: old, "zelda/test-deploy.yaml": "prompt: Please deploy.\nmetrics: {toolUsage: false}\n"}
+
+    def deploys(request: ApiRequest) -> Reply:
+        has_called = any(message["role"] == "assistant" for message in request.messages)
+        return text("Done.") if has_called else tool_call("Skill", {"skill": "deploy"})
+
+    with Stage(tmp_path, files) as stage:
+        assert stage.push(deploys, trials="3", jobs="3").code == 0
+        stage.commit({DEPLOY: head("Do it well.\n", description="To deploy.")})
+        done = stage.pull_request(stage.open_pull({DEPLOY: old}), deploys)
+        assert done.code == 0, done.printed
+        assert f"Run: deploy: {DEPLOY} changed, and a trial called the skill deploy" in done.printed
+        assert len(batch(stage, done)["runs"]) == 1

@@ -12,7 +12,7 @@ from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
-from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, left_out, may_steer
+from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.run import RunResult
@@ -65,11 +65,13 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
         return ChosenSuites(choices, None)
     stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
     trials = stored.trials_of_base
-    # What has changed since the last commit with results counts, too: trials tell of that commit.
-    before = stored.origin.commit or base
-    changes = changes if before == base else _changes(case, source, before, prefix)
     known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
-    return ChosenSuites(choose(changes, known, project), stored)
+    choices = choose(changes, known, project)
+    if (before := stored.origin.commit or base) != base:
+        # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
+        # would hide what takes back a change that the base has made since.
+        choices = either(choices, choose(_changes(case, source, before, prefix), known, project))
+    return ChosenSuites(choices, stored)
 
 
 def _labels(case: CiContext) -> list[str]:

@@ -78,11 +78,15 @@ class SuiteEvidence:
 
     suite: ResolvedSuite
     files: frozenset[str]
-    """Its own, that of its prompt, and what its commands name; from the top of the repository."""
+    """Its own, that of its prompt, and files and folders that its commands name; from the top of the repository."""
     trials: tuple[RunResult, ...] = ()
     """Stored ones; those that do not count are passed over here."""
     today: Mapping[str, str] = field(default_factory=dict)
     """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is one of its own, or lies in a folder that is."""
+        return any(step in self.files for step in _steps(path))
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,11 @@ def choose(
     return tuple(
         _choice(it.suite.name, each, effects, loading, min_trials) for it, each in zip(suites, habits, strict=True)
     )
+
+
+def either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
+    """Of two choices about the same suites: a suite runs where any of them says so; trials say more than nothing."""
+    return tuple(max(pair, key=lambda choice: (choice.runs, choice.by_trials)) for pair in zip(one, other, strict=True))
 
 
 def nothing_changed(choices: Iterable[SuiteChoice]) -> bool:
@@ -320,11 +329,13 @@ def effects_of(
 ) -> Iterator[Effect]:
     """Whom a changed file concerns; nothing where it can change no result."""
     path = change.path
-    owners = frozenset(it.suite.name for it in suites if path in it.files)
+    owners = frozenset(it.suite.name for it in suites if it.owns(path))
+    # What lies beside the suites is one's own where it is named itself, and not by its folder.
+    is_own = any(path in it.files for it in suites)
     if owners:
         yield Effect(path, "suites", "the suite itself", suites=owners)
     # What a command names may steer everybody else, too.
-    if not (owners and path.startswith(f"{project.test_dir}/")) and (effect := _for_others(change, felt, project)):
+    if not (is_own and path.startswith(f"{project.test_dir}/")) and (effect := _for_others(change, felt, project)):
         yield effect
     if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
         yield Effect(path, "suites", "gate.paths", suites=chosen)
@@ -356,12 +367,28 @@ def _no_text(change: FileChange) -> str | None:
 
 
 def in_commands(suite: ResolvedSuite) -> Iterator[str]:
-    """Words of a suite's commands that may be files of the project: a script that checks the result is part of it."""
-    for command in (suite.setup_command, suite.build_command, suite.test_command):
-        for text in (command,) if isinstance(command, str) else command or ():
-            for word in re.split(r"[\s\"'`;|&()<>=]+", text):
-                if "." in word or "/" in word:
-                    yield posixpath.normpath(word)
+    """Words of a suite's commands that may be files or folders of the project: what checks the result is part of it.
+
+    What setup copies may have any name.
+    """
+    yield from _words(suite.setup_command)
+    for command in (suite.build_command, suite.test_command):
+        yield from (word for word in _words(command) if "." in word or "/" in word)
+
+
+def places_of(names: Iterable[str], folder: str) -> frozenset[str]:
+    """From a project's folder to the top of the repository; neither the project as a whole nor what lies outside."""
+    places = {posixpath.normpath(f"{folder}/{name}" if folder else name) for name in names if not name.startswith("/")}
+    return frozenset(place for place in places if place not in (".", "..") and not _is_above(place, folder))
+
+
+def _words(command: str | Sequence[str] | None) -> Iterator[str]:
+    for text in (command,) if isinstance(command, str) else command or ():
+        for word in re.split(r"[\s\"'`;|&()<>=]+", text):
+            # $PWD/fixtures/x is fixtures/x, and of fixtures/*.md the folder.
+            name, *pattern = re.split(r"[*?\[{$]", re.sub(r"^\$\{?\w+\}?/", "", word), maxsplit=1)
+            if name := name.rpartition("/")[0] if pattern else name:
+                yield posixpath.normpath(name)
 
 
 def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
@@ -371,9 +398,13 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
 
 
 def _drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+    return next((felt[step] for step in _steps(path) if step in felt), None)
+
+
+def _steps(path: str) -> Iterator[str]:
+    """A path, and each folder above it."""
     folders = path.split("/")
-    steps = ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
-    return next((felt[step] for step in steps if step in felt), None)
+    return ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
 
 
 def part_of(path: str, text: FileText, felt: Mapping[str, str], project: ProjectFiles) -> SteeringFile | None:

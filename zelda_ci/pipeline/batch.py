@@ -186,7 +186,7 @@ class Batch:
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:
-        """One at a time until somebody knows what a trial costs: together they could cost any multiple of the budget."""
+        """One at a time until a price is known: together they could cost any multiple of the budget."""
         async with AsyncExitStack() as held:
             if self._order.purse.is_in_the_dark:
                 await held.enter_async_context(self._first)

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from zelda_ci.compare.impact import (
@@ -131,11 +132,11 @@ async def draws(git: Git, files: Mapping[str, Blob], folder: str, gone: Mapping[
     )
     for path in files:
         if path in links and may_steer(path):
-            drawn.add(drawn.real(path), f"{path} leads there")
+            drawn.add_steering(drawn.real(path), f"{path} leads there")
         elif match := PLUGIN_FILE.fullmatch(path):
             for part in PLUGIN_PARTS:
-                drawn.add(posixpath.normpath(f"{match[1] or '.'}/{part}"), "part of a plugin")
-    waiting = {path for path, blob in files.items() if may_steer(path) and _is_file(blob)}
+                drawn.add_steering(posixpath.normpath(f"{match[1] or '.'}/{part}"), "part of a plugin")
+    waiting = {path for path, blob in files.items() if drawn.steers(path) and _is_file(blob)}
     for _ in range(MAX_IMPORT_DEPTH + 1):
         if len(waiting) > MAX_STEERING_FILES:
             raise _UnreadableSteeringError(f"more than {MAX_STEERING_FILES:,} files steer")
@@ -157,10 +158,32 @@ class _Drawn:
     links: Mapping[str, str]
     """Where each link leads, as it is written."""
     how: dict[str, str] = field(default_factory=dict)
+    steering: set[str] = field(default_factory=set)
+    """Files that steer although neither name nor place says so: a link or a plugin leads there."""
 
     def add(self, path: str, how: str) -> None:
         if path not in (".", "", self.folder):
             self.how.setdefault(path, how)
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """All of the tree, apart from its top."""
+        return frozenset(above for path in self.files for above in _above(path))
+
+    def add_steering(self, place: str, how: str) -> None:
+        """A file or folder whose files steer, wherever it lies; links in it lead on."""
+        places = [place]
+        for each in places:
+            self.add(each, how)
+            if each not in self.folders and each not in self.files:
+                continue
+            inside = [path for path in self.files if f"{path}/".startswith(f"{each}/")]
+            self.steering.update(path for path in inside if _READ_OF_STEERING.search(path))
+            further = {self.real(path) for path in inside if path in self.links}
+            places += [path for path in sorted(further) if path not in self.how and len(places) <= MAX_LINKS]
+
+    def steers(self, path: str) -> bool:
+        return may_steer(path) or path in self.steering
 
     def real(self, path: str) -> str:
         """A path without the links that are on its way."""
@@ -175,23 +198,27 @@ class _Drawn:
 
     def look_into(self, path: str, text: str) -> Iterator[str]:
         """Note what a file draws in; returns the imports that were not known yet."""
-        if path.endswith(".json") and may_steer(path):
+        if path.endswith(".json") and self.steers(path):
             for program in self._programs(path, text):
                 self.add(program, f"run by {path}")
                 if posixpath.basename(posixpath.dirname(program)) != CLAUDE:
                     self.add(posixpath.dirname(program), f"beside a program that {path} runs")
             return
-        if not path.endswith(".md") and may_steer(path):
+        if not path.endswith(".md") and self.steers(path):
             return
         for name in mentioned(text):
             file = self._existing(name, path)
             if file and file not in self.how:
                 self.add(file, f"imported by {path}")
                 yield file
-        if may_steer(path):
+        if self.steers(path):
             self._of_document(path, text)
 
     def _of_document(self, path: str, text: str) -> None:
+        for command in _RUN_AT_ONCE.finditer(text):
+            for word in _WORDS.split(command[1] or command[2]):
+                if file := self._existing(word, path):
+                    self.add(file, f"read by {path}")
         for script in _SCRIPT.finditer(text):
             for program in self._programs_called(script[1] or script[2], path):
                 self.add(program, f"run by {path}")
@@ -216,6 +243,9 @@ class _Drawn:
                 module = bare.replace(".", "/")
                 for candidate in (bare, f"{module}.py", f"{module}/__main__.py", *RUNNERS.get(bare, ())):
                     yield from self._programs_called(candidate, path)
+                # The folder of a plugin, or of a program that is built or found there.
+                if "/" in word and (folder := self._folder(bare, path)):
+                    self.add(folder, f"named by {path}")
 
     def _programs_called(self, name: str, caller: str) -> Iterator[str]:
         """The files that a name in a command may mean; a program's also where the command went elsewhere first."""
@@ -225,22 +255,36 @@ class _Drawn:
             yield from (file for file in self.files if f"/{file}".endswith(f"/{name}") and _is_file(self.files[file]))
 
     def _existing(self, name: str, importer: str) -> str | None:
-        """The file of the tree that a name means, from the importer's folder, the project's, or the top."""
-        if not name or name.startswith(("~", "/")):
-            return None
-        for base in (posixpath.dirname(importer), self.folder, ""):
-            path = self.real(posixpath.normpath(posixpath.join(base, name)))
-            if path in self.files and _is_file(self.files[path]):
-                return path
-        return None
+        """The file of the tree that a name means."""
+        places = self._places(name, importer)
+        return next((path for path in places if path in self.files and _is_file(self.files[path])), None)
+
+    def _folder(self, name: str, importer: str) -> str | None:
+        """The folder of the tree that a name means; not the top of the tree, nor the project."""
+        places = (path for path in self._places(name, importer) if path != self.folder)
+        return next((path for path in places if path in self.folders), None)
+
+    def _places(self, name: str, importer: str) -> Iterator[str]:
+        """Where a name may lead: from the importer's folder, the project's, or the top."""
+        if name and not name.startswith(("~", "/")):
+            for base in (posixpath.dirname(importer), self.folder, ""):
+                yield self.real(posixpath.normpath(posixpath.join(base, name)))
 
 
 _WORDS = re.compile(r"[\s\"'`;|&()<>=,:]+")
+# Of a skill or command, whose output is part of its text: !`git status`, and blocks that begin with ```!.
+_RUN_AT_ONCE = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_READ_OF_STEERING = re.compile(r"\.md$|(^|/)(hooks|settings|settings\.local|plugin|\.mcp|\.lsp)\.json$")
 _VARIABLE = re.compile(r"^\$\{?\w+\}?/")
 _SHELL = r"(?:python3?|node|deno(?: run)?|bun(?: run)?|tsx|ts-node|bash|sh|zsh|ruby|perl|php|pwsh|uv run|npx tsx)"
 _SCRIPT = re.compile(
     rf"(?:\b{_SHELL}(?: -{{1,2}}[\w-]+)* +|(?<![\w/])\./)([\w.@/-]+)|([\w.@/-]+\.(?:sh|bash|zsh|ps1))\b"
 )
+
+
+def _above(path: str) -> Iterator[str]:
+    folders = path.split("/")[:-1]
+    return ("/".join(folders[:length]) for length in range(1, len(folders) + 1))
 
 
 def _preloaded(document: MarkdownDocument) -> Iterator[str]:

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.impact import ProjectFiles, in_commands, is_meant
+from zelda_ci.compare.impact import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,
@@ -72,10 +72,10 @@ def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
     """With the files that a suite names itself: in its commands, and in `gate.paths`."""
     folder = tree.folder
     project = ProjectFiles(folder, config="", test_dir="")
-    own = frozenset(f"{folder}/{file}" if folder else file for file in in_commands(suite))
-    if not own and not suite.gate.paths:
+    own = SuiteEvidence(suite, places_of(in_commands(suite), folder))
+    if not own.files and not suite.gate.paths:
         return tree
-    named = named_files(file for file in tree.files if file.path in own or is_meant(file.path, suite, project))
+    named = named_files(file for file in tree.files if own.owns(file.path) or is_meant(file.path, suite, project))
     return replace(tree, named=named)
 
 

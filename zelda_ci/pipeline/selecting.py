@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci import metrics
-from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteChoice, SuiteEvidence, choose, in_commands
+from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteChoice, SuiteEvidence, choose, in_commands, places_of
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
@@ -48,7 +48,7 @@ def evidence(
         files = {it.file, *([prompt.file] if prompt and prompt.file else []), *in_commands(it)}
         own = tuple(run for run in trials if run.suite == it.name)
         judges = {EVALUATORS: digest(metrics.versions(it.metrics))}
-        known.append(SuiteEvidence(it, frozenset(_in(prefix, file) for file in files), own, platform | judges))
+        known.append(SuiteEvidence(it, places_of(files, prefix), own, platform | judges))
     return tuple(known)
 
 

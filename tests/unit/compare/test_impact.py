@@ -77,6 +77,23 @@ def test_what_every_suite_may_feel_runs_every_suite(path: str) -> None:
     assert runs(changed(path)) == ["example"]
 
 
+@pytest.mark.parametrize("path", ["CLAUDE.md", ".claude/settings.json", "zelda.config.yaml", "tools/drawn.py", "sub"])
+def test_what_a_suite_names_in_a_command_is_no_less_what_it_is_to_the_others(path: str) -> None:
+    """Otherwise a pull request could name CLAUDE.md in the command of one suite and have no other run."""
+    kind = FileText(kind="submodule") if path == "sub" else SAME
+    changes = ChangeSet((FileChange(path, kind, kind),), {"tools": "run by .mcp.json"})
+    names = SuiteEvidence(suite("other"), frozenset({"zelda/test-other.yaml", path}))
+    assert runs(changes, evidence(), names) == ["example", "other"]
+
+
+def test_a_folder_that_a_suite_names_is_its_own_and_what_lies_beside_suites_stays_everybodys() -> None:
+    names = SuiteEvidence(suite("other"), frozenset({"zelda/test-other.yaml", "fixtures", "zelda", "zelda/check.sh"}))
+    assert runs(changed("fixtures/deep/a.txt"), evidence(), names) == ["other"]
+    assert runs(changed("fixtures.txt"), evidence(), names) == []
+    assert runs(changed("zelda/check.sh"), evidence(), names) == ["other"]
+    assert runs(changed("zelda/shared.sh"), evidence(), names) == ["example", "other"]
+
+
 @pytest.mark.parametrize(
     "path", ["README.md", "lib/a.py", "docs/CLAUDE-notes.md", "zelda/test-gone.yaml", "zeldas/a.py"]
 )

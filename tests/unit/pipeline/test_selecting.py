@@ -1,0 +1,26 @@
+"""Which files are a suite's own."""
+
+import pytest
+
+from tests.builders import suite
+from zelda_ci.config.merge import DEFAULT, LoadedSuite
+from zelda_ci.pipeline.selecting import evidence
+
+
+@pytest.mark.parametrize(
+    ("prefix", "settings", "expected"),
+    [
+        ("", {"setup_command": "cp -r fixtures .claude"}, {"cp", "-r", "fixtures", ".claude"}),
+        ("", {"setup_command": 'cp fixtures/rules/*.md "$PWD/conf/x"'}, {"cp", "fixtures/rules", "conf/x"}),
+        ("", {"test_command": "pytest tests ./checks/ ."}, {"checks"}),
+        ("", {"test_command": ("sh", "/usr/bin/x.sh", "check.sh")}, {"check.sh"}),
+        ("apps/shop", {"test_command": "sh ../shared/check.sh .. ../../"}, {"apps/shared/check.sh"}),
+    ],
+)  # fmt: skip
+def test_words_of_commands_may_be_files_and_folders(
+    prefix: str, settings: dict[str, object], expected: set[str]
+) -> None:
+    resolved = suite("example", **settings)
+    (known,) = evidence([LoadedSuite(resolved, {"prompt": DEFAULT})], prefix, ())
+    own = f"{prefix}/{resolved.file}".lstrip("/")
+    assert known.files == {own, *expected}
