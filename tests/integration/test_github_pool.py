@@ -13,7 +13,16 @@ from tests.support.baselines import NAME, NOW, STORED_AT, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run, answered
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, read_stored, stored_for
-from zelda_ci.ci.baseline_search import MAX_EARLIER, MAX_FURTHER, POOL, PROVENANCE, RESULTS, Search, find_baseline
+from zelda_ci.ci.baseline_search import (
+    MAX_EARLIER,
+    MAX_FURTHER,
+    POOL,
+    PROVENANCE,
+    RESULTS,
+    Search,
+    find_baseline,
+    lost_attempts,
+)
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
@@ -302,3 +311,32 @@ def test_at_most_three_earlier_artifacts_are_read(world: World) -> None:
     before = len(world.github.calls("GET */zip"))
     assert found_before(world)[0] == ["r3", "r4", "r5"]
     assert len(world.github.calls("GET */zip")) - before == 1 + MAX_EARLIER
+
+
+def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: World) -> None:
+    """A branch with on: [push, pull_request] has one of each for every commit, and anybody may dispatch more."""
+    store(world.run(), trial("base"))
+    store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
+    for number in range(8):
+        event = ("push", "workflow_dispatch")[number % 2]
+        other = world.repository.add_run(world.own.head_sha, branch="feature", event=event)
+        store(other, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
+    assert found_before(world)[0] == ["first attempt"]
+
+
+def test_an_old_run_that_is_run_again_counts_what_newer_ones_have_stored(world: World) -> None:
+    """Two runs of one commit, as `opened` and `labeled` start them: the check is that of the last one to end."""
+    store(world.run(), trial("base"))
+    store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
+    newer = world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request")
+    store(newer, trial("newer", fingerprint=HEAD), lies={"pull_request": 7})
+    assert found_before(world)[0] == ["first attempt", "newer"]
+
+
+def test_attempts_whose_results_are_gone_are_told(world: World) -> None:
+    assert lost_attempts(case_of(world, attempt=1)) == ""
+    assert "deleted, have expired" in lost_attempts(case_of(world))
+    artifact = store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
+    assert lost_attempts(case_of(world)) == ""
+    artifact.expired = True
+    assert "deleted, have expired" in lost_attempts(case_of(world))

@@ -12,14 +12,14 @@ from zelda_ci.ci.baseline_search import (
     POOL,
     RESULTS,
     Opened,
-    OwnRun,
     Search,
     StoredBaseline,
     earlier_results,
     find_baseline,
+    own_run,
 )
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import BaselineTarget, number
+from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import (
     CLOCK_DIFFERENCE,
@@ -202,11 +202,9 @@ def earlier_trials(
     Raises:
         GitHubError: GitHub did not tell.
     """
-    pull_request = number(case.settings.event, "pull_request", "number")
-    if case.api is None or pull_request is None or not heads:
+    own = own_run(case)
+    if case.api is None or own is None or not heads:
         return ()
-    context = case.settings.context
-    own = OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)
     now, here = case.now(), {(run.batch_id, run.run_id): run for run in made}
     stored = [run for each in earlier_results(case.api, own, read_stored) for run in each.trials]
     found = {(run.batch_id, run.run_id): run for run in stored if _is_usable(run) and run.finished_at <= now}

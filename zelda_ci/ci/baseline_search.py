@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import number
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
 from zelda_ci.github import schemas
@@ -130,6 +132,9 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
 
 # Artifacts of earlier runs of one pull request that are read; each carries the trials of those before it.
 MAX_EARLIER = 3
+# That are looked at for it: a branch has artifacts of other events and pull requests, too, and more of them must not
+# push those of this one out of sight.
+MAX_EARLIER_TRIED = 30
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,15 @@ class OwnRun:
     repository_id: int
 
 
+def own_run(case: CiContext) -> OwnRun | None:
+    """Of a pull request; nothing for other events."""
+    pull_request = number(case.settings.event, "pull_request", "number")
+    if pull_request is None:
+        return None
+    context = case.settings.context
+    return OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)
+
+
 def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[T]:
     """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it.
 
@@ -153,12 +167,29 @@ def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[
     if run.head_repository is None or run.head_repository.id != own.repository_id or not run.head_branch:
         return []
     stored = candidates(api, own.artifact_name, run.head_branch, own.repository_id)
-    earlier = (each for each in stored if each.run.id <= own.run_id and not each.artifact.expired)
-    found = []
-    for candidate in islice(earlier, MAX_EARLIER):
+    # Also those of newer runs: who runs an old one again must not get rid of what came after it.
+    usable = (each for each in stored if not each.artifact.expired)
+    found: list[T] = []
+    for candidate in islice(usable, MAX_EARLIER_TRIED):
         with suppress(ArtifactError, StorageError):
             found.append(_earlier(api, candidate, run, own, read))
+        if len(found) == MAX_EARLIER:
+            break
     return found
+
+
+def lost_attempts(case: CiContext) -> str:
+    """A sentence where earlier attempts of this run have left nothing that could count; empty otherwise.
+
+    Raises:
+        GitHubError: GitHub did not tell.
+    """
+    own = own_run(case)
+    if case.api is None or own is None or own.attempt == 1:
+        return ""
+    path = f"actions/runs/{own.run_id}/artifacts"
+    listed = case.api.pages(path, key="artifacts", limit=1, name=own.artifact_name)
+    return words.ATTEMPTS_LOST if all(understand(Artifact, entry).expired for entry in listed) else ""
 
 
 def _earlier(api: Api, candidate: Candidate, own_run: WorkflowRun, own: OwnRun, read: Callable[[Opened], T]) -> T:

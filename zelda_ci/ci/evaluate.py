@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from zelda_ci.ci import baseline, nightly, publish
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
-from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL
+from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
@@ -64,6 +64,7 @@ def count_stored(
     remarks: tuple[str, ...] = ()
     try:
         stored = baseline.stored_for(case, found, planned, settings, case.decision.base)
+        remarks = tuple(filter(None, [lost_attempts(case)]))
     except GitHubError as problem:
         case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
         remarks = (words.EARLIER_UNKNOWN,)
@@ -130,6 +131,9 @@ def _ask_for_earlier(case: CiContext, result: CiResult) -> None:
     heads = baseline.heads_of(result.batch.runs)
     try:
         result.earlier = baseline.earlier_trials(case, heads, result.batch.runs)
+        if lost := lost_attempts(case):
+            result.notes.append(lost)
+            case.log.say(lost)
     except GitHubError as problem:
         result.notes.append(words.EARLIER_UNKNOWN)
         case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
