@@ -340,3 +340,13 @@ def test_attempts_whose_results_are_gone_are_told(world: World) -> None:
     assert lost_attempts(case_of(world)) == ""
     artifact.expired = True
     assert "deleted, have expired" in lost_attempts(case_of(world))
+
+
+def test_where_code_does_not_matter_a_commit_that_changes_code_adds_trials_too(world: World) -> None:
+    """Else a blank in the README would be enough for another throw of the dice."""
+    store(world.run(), trial("base"))
+    other = HEAD.replace(tree="another README")
+    store(world.own, trial("before", fingerprint=other), lies={"pull_request": 7})
+    assert found_before(world)[0] == []
+    given = (case_of(world), world.look(), {"example": HEAD}, {"example": PoolSettings(any_code=True)})
+    assert [run.run_id for run in stored_for(*given)["example"].head] == ["before"]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
-from tests.scenarios.stage import Stage
+from tests.scenarios.stage import BAD, GOOD, Stage
 from tests.scenarios.test_side_by_side import FILES, batch
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 from tests.support.steered import head
@@ -87,3 +87,24 @@ def test_a_change_that_takes_back_what_the_base_did_since_its_last_results_runs(
         assert done.code == 0, done.printed
         assert f"Run: deploy: {DEPLOY} changed, and a trial called the skill deploy" in done.printed
         assert len(batch(stage, done)["runs"]) == 1
+
+
+def test_deleting_what_an_attempt_stored_is_told(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        assert stage.pull_request(pull, BAD, run=run).code == 1
+        stage.github.repository.artifacts.remove(stage.stored[-1])
+        run.attempt = 2
+        done = stage.pull_request(pull, GOOD, run=run)
+        for told in (done.printed, done.summary, stage.bodies()[0]):
+            assert "results of its earlier attempts do not count" in told
+
+
+def test_a_base_without_zelda_runs_the_suites_of_the_head_beside_it(tmp_path: Path) -> None:
+    with Stage(tmp_path, {"CLAUDE.md": GREETS, "README.md": "# Shop\n"}) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        assert done.code == 1, done.printed
+        assert (done.outputs["verdict"], len(batch(stage, done)["baseRuns"])) == ("regressed", 6)

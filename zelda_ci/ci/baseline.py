@@ -28,6 +28,7 @@ from zelda_ci.compare.pool import (
     StoredTrials,
     TrialPool,
     is_beside,
+    is_usable,
     is_valid,
     pool_of,
     same_as,
@@ -37,7 +38,6 @@ from zelda_ci.compare.pool import (
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import PoolSettings, Side
@@ -187,7 +187,11 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
 
 
 def earlier_trials(
-    case: CiContext, heads: Mapping[str, Fingerprint], made: Iterable[RunResult] = (), base: str | None = None
+    case: CiContext,
+    heads: Mapping[str, Fingerprint],
+    settings: Mapping[str, PoolSettings],
+    made: Iterable[RunResult] = (),
+    base: str | None = None,
 ) -> tuple[RunResult, ...]:
     """The trials of earlier runs of this pull request with the head's fingerprint: they add up.
 
@@ -196,6 +200,7 @@ def earlier_trials(
     Args:
         case: The run.
         heads: By suite, the fingerprint of the head, or before there are trials the expected one.
+        settings: By suite.
         made: Trials of the run itself, which count anyway.
         base: The commit beside which the head runs: trials of it that ran beside those of the head count, too.
 
@@ -207,20 +212,17 @@ def earlier_trials(
         return ()
     now, here = case.now(), {(run.batch_id, run.run_id): run for run in made}
     stored = [run for each in earlier_results(case.api, own, read_stored) for run in each.trials]
-    found = {(run.batch_id, run.run_id): run for run in stored if _is_usable(run) and run.finished_at <= now}
+    found = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
     # What this run has made says, too, what a suite feels.
-    all_trials = _by_suite((found | {key: run for key, run in here.items() if _is_usable(run)}).values())
-    counted = [run for name, head in heads.items() for run in _counted_for(all_trials.get(name, ()), head, base)]
+    mine = _by_suite((found | {key: run for key, run in here.items() if is_usable(run)}).values())
+    own_state = ((mine.get(name, ()), head, base, settings[name].any_code) for name, head in heads.items())
+    counted = [run for each in own_state for run in _counted_for(*each)]
     return tuple(sorted((run for run in counted if (run.batch_id, run.run_id) not in here), key=_by_age))
 
 
-def _is_usable(run: RunResult) -> bool:
-    return is_valid(run) and run_outcome(run) is not Outcome.INCOMPLETE
-
-
-def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None) -> list[RunResult]:
+def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None, any_code: bool) -> list[RunResult]:  # noqa: FBT001
     """Of one suite's trials, those of the head, and those of the base that ran beside them."""
-    heads = same_as((run for run in trials if run.side is Side.HEAD), head)
+    heads = same_as((run for run in trials if run.side is Side.HEAD), head, any_code=any_code)
     bases = (run for run in trials if run.side is Side.BASE and base and run.source and run.source.commit == base)
     return [*heads, *(run for run in bases if run.fingerprint and is_beside(run.fingerprint, head))]
 
@@ -244,7 +246,7 @@ def stored_for(
     Raises:
         GitHubError: GitHub did not tell of earlier runs.
     """
-    earlier = _by_suite(earlier_trials(case, planned, base=base))
+    earlier = _by_suite(earlier_trials(case, planned, settings, base=base))
     found = {}
     for name, head in planned.items():
         split = stored.split(name, head, settings[name])

@@ -129,8 +129,9 @@ def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
 
 def _ask_for_earlier(case: CiContext, result: CiResult) -> None:
     heads = baseline.heads_of(result.batch.runs)
+    settings = {run.suite: run.config.pool for run in result.batch.runs}
     try:
-        result.earlier = baseline.earlier_trials(case, heads, result.batch.runs)
+        result.earlier = baseline.earlier_trials(case, heads, settings, result.batch.runs)
         if lost := lost_attempts(case):
             result.notes.append(lost)
             case.log.say(lost)

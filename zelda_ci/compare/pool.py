@@ -14,6 +14,7 @@ from zelda_ci.compare.alike import alike
 from zelda_ci.compare.impact import known_today
 from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import PoolSettings, Side
@@ -207,6 +208,11 @@ def is_valid(run: RunResult) -> bool:
     return run.fingerprint is not None and run.status not in INVALID
 
 
+def is_usable(run: RunResult) -> bool:
+    """Whether it was judged completely, too."""
+    return is_valid(run) and run_outcome(run) is not Outcome.INCOMPLETE
+
+
 def is_recent(run: RunResult, settings: PoolSettings, now: datetime) -> bool:
     """Whether a run is young enough, and not from the future."""
     age = now - run.finished_at
@@ -228,11 +234,12 @@ def _is_of_code_and_platform(own: Fingerprint, head: Fingerprint) -> bool:
     return own.tree == head.tree and is_of_platform(own, head)
 
 
-def same_as(trials: Iterable[RunResult], head: Fingerprint) -> list[RunResult]:
-    """Of the trials of one suite, those of the very state and platform of the head, as far as the suite can feel it."""
+def same_as(trials: Iterable[RunResult], head: Fingerprint, *, any_code: bool = False) -> list[RunResult]:
+    """Of a suite's trials, those of the head's very state and platform, as far as the suite can feel it or its code."""
     same = grouped(trials)
     found = [run for suite in same.suites for run in same.alike(suite, head)]
-    return [run for run in found if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head)]
+    is_same = is_of_platform if any_code else _is_of_code_and_platform
+    return [run for run in found if run.fingerprint and is_same(run.fingerprint, head)]
 
 
 def is_beside(own: Fingerprint, head: Fingerprint) -> bool:

@@ -21,6 +21,6 @@ def test_words_of_commands_may_be_files_and_folders(
     prefix: str, settings: dict[str, object], expected: set[str]
 ) -> None:
     resolved = suite("example", **settings)
-    (known,) = evidence([LoadedSuite(resolved, {"prompt": DEFAULT})], prefix, ())
+    (known,) = evidence([LoadedSuite(resolved, {"prompt": DEFAULT})], prefix, (), {})
     own = f"{prefix}/{resolved.file}".lstrip("/")
     assert known.files == {own, *expected}

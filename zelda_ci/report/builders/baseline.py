@@ -68,7 +68,7 @@ def not_run(known: Mapping[str, int]) -> str:
 
 ATTEMPTS_LOST = (
     "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
-    "or were never stored."
+    "or were never stored, as when a run is cancelled."
 )
 EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
 
