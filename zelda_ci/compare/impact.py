@@ -388,7 +388,7 @@ def _words(command: str | Sequence[str] | None) -> Iterator[str]:
             # $PWD/fixtures/x is fixtures/x, and of fixtures/*.md the folder.
             name, *pattern = re.split(r"[*?\[{$]", re.sub(r"^\$\{?\w+\}?/", "", word), maxsplit=1)
             if name := name.rpartition("/")[0] if pattern else name:
-                yield posixpath.normpath(name)
+                yield name
 
 
 def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
