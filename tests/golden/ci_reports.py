@@ -218,7 +218,18 @@ def before(number: int = 1, **fields: Any) -> list[RunResult]:
 
 
 def regression() -> CiReport:
-    """A rule was removed: one suite lost a criterion and a skill."""
+    """A rule was removed: one suite lost a criterion and a skill, in each of five trials."""
+    old, new = [], []
+    for n in range(1, 6):
+        spent: dict[str, Any] = {"cost": 0.18 + n / 100, "turns": 8 + n % 2, "number": n}
+        old += [trial("rest-endpoint", "PPP", minute=n, **spent), trial("receipt-tax", "PF", minute=n, **spent)]
+        lost = trial("rest-endpoint", "FPP", missed=["Skill(rest-conventions)"], minute=90 + n, **spent)
+        new += [lost, trial("receipt-tax", "PP", minute=90 + n, **spent)]
+    return report(old, new)
+
+
+def changed() -> CiReport:
+    """The same seen once on each side, which proves nothing."""
     after = [
         trial("rest-endpoint", "FPP", cost=0.24, turns=12, seconds=127, missed=["Skill(rest-conventions)"], minute=90),
         trial("receipt-tax", "PP", cost=0.29, turns=13, minute=92),
@@ -289,15 +300,16 @@ def written_by(attacker: str) -> CiReport:
         models=(attacker,),
         judge=JudgeUsage(requests=1, models={attacker: ModelUsage()}, notices=(safe(attacker),)),
     )
-    # On the same platform what became worse is proven, on another it is not.
-    worse = [
-        trial(f"same {attacker}", found, criteria=names, minute=minute, config=plain, models=(attacker,))
-        for minute, found in ((1, "PP"), (92, "FP"))
-    ]
+    # On the same platform what became worse in five trials is proven, on another it is not.
+    same: dict[str, Any] = {"criteria": names, "config": plain, "models": (attacker,)}
+    better, worse = (
+        [trial(f"same {attacker}", letters, n, minute=minute + n, **same) for n in range(1, 6)]
+        for minute, letters in ((1, "PP"), (92, "FP"))
+    )
     gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(attacker, attacker), judge=None)
     origin = FOUND.model_copy(update={"branch": attacker, "commit": attacker, "wanted": attacker, "sentence": attacker})
     evil = Links(run="javascript:alert(1)", artifact="https://x.example/) [y](http://z", commit="http://a b")
-    before, after = [old, worse[0]], [new, gone, worse[1]]
+    before, after = [old, *better], [new, gone, *worse]
     return report(before, after, baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker)
 
 
@@ -332,5 +344,5 @@ def cancelled() -> CiReport:
 
 REPORTS: dict[str, Callable[[], CiReport]] = {
     made.__name__.replace("_", "-"): made
-    for made in (regression, improvement, no_baseline, mixed, incomplete, failed, hostile, crowd, cancelled)
+    for made in (regression, changed, improvement, no_baseline, mixed, incomplete, failed, hostile, crowd, cancelled)
 }

@@ -17,13 +17,13 @@ from tests.builders import session
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
 from zelda_ci.compare.calibration import calibrate
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.deltas import SINGLE_TRIAL
+from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.comparison import NOISE, comparison_view
+from zelda_ci.report.builders.comparison import NOISE, NOT_PROVEN, comparison_view
 from zelda_ci.report.builders.history import calibration_view, history_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.markdown import render_comparison
@@ -217,7 +217,7 @@ def test_the_gate_that_passes_says_so() -> None:
 
 
 def test_the_view_knows_the_words_about_a_single_trial() -> None:
-    assert NOISE == SINGLE_TRIAL
+    assert (NOISE, NOT_PROVEN) == (SINGLE_TRIAL, ONE_TRIAL_PROVES_NOTHING)
 
 
 def test_every_expected_file_is_compared() -> None:

@@ -230,8 +230,8 @@ def test_points_are_told_from_per_cent(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store_pair(project, [fulfillment("PPPP"), correctness(80)], [fulfillment("PPPF"), correctness(60)])
     shown = lines_of(zelda(project, "compare").stdout)
-    assert "Requirement fulfillment 100.0 75.0 -25.0 points regressed" in shown
-    assert "criterion 4 pass fail -100 points regressed" in shown
+    assert "Requirement fulfillment 100.0 75.0 -25.0 points changed, not proven" in shown
+    assert "criterion 4 pass fail -100 points changed, not proven" in shown
 
 
 def test_where_mixed_sides_may_be_compared_the_option_is_named(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     result.json. `latest` is the newest batch, `latest~1` the one before; `latest:SUITE` and `latest:SUITE~1` count
     batches with this suite, and take only its runs.
 
-    Sessions vary: with one trial on a side, differences may be noise.
+    Sessions vary: with one trial on a side, a difference is changed, not proven, and the gate does not count it.
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")

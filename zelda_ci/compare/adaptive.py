@@ -45,6 +45,9 @@ NOT_RUN = "not run"
 MORE_WANTED = "more trials were wanted than were made"
 ONCE = "differs between any two sessions: compared over all suites, at the first look"
 
+# A difference that was seen, and is no call.
+UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
+
 Row = TypeVar("Row", MeasureDelta, CriterionDelta)
 
 
@@ -136,7 +139,9 @@ class _Judged:
         )
         suite = ask_suite(pair, self.calibration)
         untested = {
-            key: question if Measure(key.name) in SCORES else replace(question, method=None, tails=None, noise=0.0)
+            key: replace(question, is_fact=False)  # the schedule asks for more trials, which tell facts from chance
+            if Measure(key.name) in SCORES
+            else replace(question, method=None, tails=None, noise=0.0)
             for key, question in suite.measures.items()
         }
         return replace(suite, measures=untested)
@@ -152,15 +157,19 @@ class _Judged:
     def _settled(self, row: Row, is_tested: bool) -> Row:  # noqa: FBT001 - a column of a table
         if not self.trials.head:
             return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
-        if not is_tested:
-            return row if row.verdict is not Verdict.INCONCLUSIVE or row.change is None else _with(row, ONCE)
-        if row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
+        if is_tested and row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
             return row.replace(verdict=Verdict.UNCHANGED, reasons=(PASSES,))
-        if row.verdict is not Verdict.INCONCLUSIVE or row.change is None:
+        if row.verdict not in UNPROVEN or row.change is None:
             return row
+        return self._unproven(row) if is_tested else row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(ONCE,))
+
+    def _unproven(self, row: Row) -> Row:
         if self.done is DoneReason.AS_EXPECTED:
             return row.replace(verdict=Verdict.UNCHANGED, reasons=(EXPECTED,))
-        return _with(row, NOT_PROVEN if self.done else UNFINISHED)
+        if self.done is None:
+            return row.replace(reasons=(UNFINISHED,))
+        # Of one trial the verdict itself says that it proves nothing.
+        return row if row.verdict is Verdict.CHANGED else row.replace(reasons=(NOT_PROVEN,))
 
     def _verdict(self, found: SuiteComparison, rows: Sequence[MeasureDelta | CriterionDelta]) -> Verdict:
         gravest_row = gravest(row.verdict for row in rows)
@@ -187,11 +196,6 @@ class _Judged:
             hints=len(looks.hints),
             ended=self.done,
         )
-
-
-def _with(row: Row, reason: str) -> Row:
-    """Another reason in place of one about trials that are too few."""
-    return row.replace(reasons=(reason,))
 
 
 def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:

@@ -16,6 +16,7 @@ from zelda_ci.compare.questions import (
     ask_overall,
     ask_pass_rate,
     criterion_samples,
+    is_fact,
     measure_samples,
 )
 from zelda_ci.compare.sides import SuiteSide, sides
@@ -35,7 +36,7 @@ from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import RunResult
 
-GRAVITY = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
+GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
         QuestionKey(pair.suite, measure.value): replace(
             ask_number(MEASURES[measure].scale.tolerating(pair.tolerance.of(measure)), sample),
             noise=measure_noise(noise_floor, measure),
+            is_fact=is_fact(pair, measure),
         )
         for measure, sample in samples.items()
     }

@@ -86,6 +86,7 @@ def tail(scale: Scale, tails: Tails, *, worse: bool) -> OneSided:
 
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
+ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 CALIBRATED = "the calibration saw such changes between runs of one commit"
 TOO_NOISY = "the change may be noise: it is not significant with these trials"
 TOO_FEW = "the change may be noise: no change could be significant with so few trials"
@@ -116,25 +117,40 @@ def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tup
     if not sample.candidate:
         return Verdict.REMOVED, ()
     verdict, reasons = _significance(question, answer)
-    if sample.doubts and verdict in {Verdict.REGRESSED, Verdict.IMPROVED}:
+    if sample.doubts and verdict in {Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED}:
         return verdict if sample.mixed else Verdict.INCONCLUSIVE, (*sample.obstacles, *reasons, *sample.doubts)
     return verdict, (*sample.obstacles, *reasons)
 
 
 def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
+    if question.method == "threshold":
+        return _of_one_trial(question)
     change = question.sample.change
-    reasons = (SINGLE_TRIAL,) if question.method == "threshold" else ()
-    if abs(change) <= _threshold(question) * (1 + 1e-9):
-        return Verdict.UNCHANGED, reasons
-    if question.method == "threshold" and abs(change) < question.noise:
-        return Verdict.INCONCLUSIVE, (*reasons, CALIBRATED)
-    if question.method == "threshold" and question.scale.varies:
-        return Verdict.INCONCLUSIVE, reasons
-    worse = question.scale.is_worse(change)
-    adjusted = answer.worse if worse else answer.better
+    if not _matters(question):
+        return Verdict.UNCHANGED, ()
+    adjusted = answer.worse if question.scale.is_worse(change) else answer.better
     if adjusted is None or significant(adjusted):
-        return Verdict.REGRESSED if worse else Verdict.IMPROVED, reasons
+        return _direction(question), ()
     return Verdict.INCONCLUSIVE, (TOO_NOISY if _detectable(question, answer) is not None else TOO_FEW,)
+
+
+def _of_one_trial(question: Question) -> tuple[Verdict, tuple[str, ...]]:
+    """One trial on a side: whatever may come out otherwise in the next one is seen, and not proven."""
+    if not _matters(question):
+        return Verdict.UNCHANGED, (SINGLE_TRIAL,)
+    if abs(question.sample.change) < question.noise:
+        return Verdict.INCONCLUSIVE, (SINGLE_TRIAL, CALIBRATED)
+    if question.scale.varies:
+        return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
+    return (_direction(question), ()) if question.is_fact else (Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,))
+
+
+def _matters(question: Question) -> bool:
+    return abs(question.sample.change) > _threshold(question) * (1 + 1e-9)
+
+
+def _direction(question: Question) -> Verdict:
+    return Verdict.REGRESSED if question.scale.is_worse(question.sample.change) else Verdict.IMPROVED
 
 
 def _comparison(question: Question, answer: HypothesisResult, verdict: Verdict) -> dict[str, Any]:

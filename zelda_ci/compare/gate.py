@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
-from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, sides
+from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, mostly, sides
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -19,7 +19,6 @@ from zelda_ci.domain.comparison import (
     Regression,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
-from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 
@@ -93,7 +92,7 @@ def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]
 def _ends_at_limits(side: SuiteSide) -> Iterator[EndedAtLimit]:
     for status in sorted(LIMITS):
         trials = side.trials.statuses.get(status, 0)
-        if 2 * trials >= side.trials.valid:
+        if mostly(trials, side.trials.valid):
             yield EndedAtLimit(suite=side.suite, status=status, trials=trials, of=side.trials.valid)
 
 
@@ -114,13 +113,12 @@ def _failed_criteria(side: SuiteSide) -> Iterator[CriterionFailed]:
     for criterion in side.criteria:
         outcomes = side.outcomes(criterion)
         failed = outcomes.count(0.0)
-        if outcomes and 2 * failed >= len(outcomes):
+        if mostly(failed, len(outcomes)):
             yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, of=len(outcomes))
 
 
 def _failed_commands(side: SuiteSide) -> Iterator[CommandsFailed]:
     """A lower score that is enough says nothing of commands: one that fails is red beside any number."""
-    outcomes = [correctness_outcome(metrics.run.evaluations) for metrics in side.readings]
-    failed, counted = outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
-    if counted and 2 * failed >= counted:
+    failed, counted = side.commands
+    if mostly(failed, counted):
         yield CommandsFailed(suite=side.suite, trials=failed, of=counted)

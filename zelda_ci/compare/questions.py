@@ -9,7 +9,7 @@ from typing import Literal
 from zelda_ci.compare.compatibility import measure_obstacles, platform_change, session_obstacles
 from zelda_ci.compare.exact_tests import Tails, fisher_exact, permutation_test, sign_flip_test
 from zelda_ci.compare.multiplicity import significant
-from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measure_spec import PASS_RATE, Scale
 from zelda_ci.domain.measures import Measure
@@ -59,6 +59,8 @@ class Question:
     """Of the pairs of a sign-flip test."""
     noise: float = 0.0
     """Smaller changes happen between two single runs of one commit, as a calibration saw."""
+    is_fact: bool = False
+    """Whether a single trial is enough to call a change: commands failed that had passed, or tests are gone."""
 
     @property
     def floor(self) -> float:
@@ -158,6 +160,19 @@ class Pair:
         suites = tuple(dict.fromkeys(side.suite for side in self.present))
         different = (f"different suites: {', '.join(suites)}",) if len(suites) > 1 else ()
         return (*empty, *different, *session_obstacles(self.readings))
+
+
+def is_fact(pair: Pair, measure: Measure) -> bool:
+    """Whether a change of the measure needs no second trial: commands pass on one side only, or tests are gone.
+
+    Everything else may come out otherwise in the next trial of the same files.
+    """
+    if measure is Measure.TESTS:
+        return True
+    sides = [side.commands for side in pair.present]
+    if measure is not Measure.FUNCTIONAL_CORRECTNESS or not all(counted for _, counted in sides):
+        return False
+    return len({mostly(failed, counted) for failed, counted in sides}) > 1
 
 
 def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sample]:

@@ -17,7 +17,7 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.evaluation import read_details
 from zelda_ci.domain.measures import METRIC_OF, Measure, Metric
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
@@ -98,6 +98,11 @@ def deviation(values: Sequence[float]) -> float:
     return sqrt(fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
 
+def mostly(part: int, whole: int) -> bool:
+    """Whether at least half: how often something has to happen in trials to count as what usually happens."""
+    return whole > 0 and 2 * part >= whole
+
+
 def summarize(values: Sequence[float]) -> TrialStatistics | None:
     """Mean, range and spread; nothing without values."""
     if not values:
@@ -149,6 +154,12 @@ class SuiteSide:
             for name, outcome in reading.outcomes.items():
                 outcomes.setdefault(name, []).append(outcome)
         return outcomes
+
+    @cached_property
+    def commands(self) -> tuple[int, int]:
+        """Trials in which build, tests or coverage fell short, and trials in which they were measured."""
+        outcomes = [correctness_outcome(reading.run.evaluations) for reading in self.readings]
+        return outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
 
     @cached_property
     def tools_used(self) -> Counter[str]:

@@ -14,6 +14,8 @@ class Verdict(StrEnum):
     """What a comparison says about one measure or criterion."""
 
     REGRESSED = "regressed"
+    CHANGED = "changed"
+    """Beyond the threshold, but one trial on a side proves nothing: "changed, not proven" in reports."""
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
     INCONCLUSIVE = "inconclusive"
@@ -217,6 +219,8 @@ class Counts(Record):
     """Criteria and measures of all suites by verdict."""
 
     regressed: int = 0
+    changed: int = 0
+    """Seen, and not proven: a side has one trial."""
     improved: int = 0
     unchanged: int = 0
     inconclusive: int = 0
@@ -232,7 +236,7 @@ class Comparison(Record):
     """The gravest of all suites and of the overall numbers."""
     counts: Counts
     single_trial: bool
-    """True where some suite has one trial on a side, so that only thresholds decide."""
+    """True where some suite has one trial on a side: what differs there is `changed`, which proves nothing."""
     mixed: bool = False
     """True where sides that differ in more than the steering files were compared all the same."""
     family: FamilySize

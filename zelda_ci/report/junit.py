@@ -17,6 +17,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.ci_details import citation_place
+from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.usage import label, used
@@ -240,9 +241,10 @@ def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
     reasons = _regressions(suite.suite, report)
     if reasons:
         case.add_failure_info(sentence(reasons[0]), "\n".join(reasons), "regression")
-    elif suite.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
-        why = "; ".join(suite.reasons)
-        case.add_skipped_info(sentence(f"{suite.verdict.value}: {why}" if why else suite.verdict.value))
+    elif suite.verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
+        why = "; ".join(suite.reasons or (NOT_PROVEN,) * (suite.verdict is Verdict.CHANGED))
+        words = verdict_words(suite.verdict)
+        case.add_skipped_info(sentence(f"{words}: {why}" if why else words))
     return case
 
 

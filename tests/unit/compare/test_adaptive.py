@@ -80,9 +80,13 @@ def test_a_call_stands_when_later_trials_are_kinder():
 def test_a_difference_of_a_single_trial_is_never_a_regression():
     plan = TrialPlan(first=1, looks=(2,))
     found = compare_trials(plan, [SuiteTrials("alpha", head=made("F"), pool=made("P", label="old"))])
-    assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
-    assert "changed, not proven" in first(found).reasons[0]
+    assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.CHANGED)
+    assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
     assert regressions(found) == []
+    ended = compare_trials(
+        TrialPlan(first=1, looks=(1,)), [SuiteTrials("alpha", made("F"), pool=made("P", label="old"))]
+    )
+    assert (ended.verdict, first(ended).verdict) == (Verdict.CHANGED, Verdict.CHANGED)
 
 
 def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():

@@ -102,7 +102,7 @@ def test_a_single_trial_is_not_accused_of_what_the_calibration_saw_without_any_c
     shaky = calibration_of(judged("PP", "PF", "PP", "PF", "PP"))
     found = compare(judged("PP"), judged("FF", label="b"), calibrations={"alpha": shaky}).suites[0]
     steady, wavering = found.criteria
-    assert steady.verdict is Verdict.REGRESSED
+    assert steady.verdict is Verdict.CHANGED
     assert wavering.verdict is Verdict.INCONCLUSIVE
     assert wavering.reasons == (SINGLE_TRIAL, CALIBRATED)
     assert not wavering.gates

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, judged, run, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.deltas import SINGLE_TRIAL, TOO_FEW, TOO_NOISY
+from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import RunResult
@@ -16,6 +16,7 @@ from zelda_ci.domain.suite import GateSettings, ScoreLimits
 
 REGRESSED, IMPROVED, UNCHANGED = Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED
 INCONCLUSIVE, NEW, REMOVED = Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED
+CHANGED = Verdict.CHANGED
 
 
 def criterion(comparison, number=1, suite=0) -> Any:
@@ -37,21 +38,62 @@ def with_efficiency(*numbers, label="a", **config) -> list[RunResult]:
 # --- one trial ---------------------------------------------------------------------------------------------------
 
 
-def test_one_trial_is_judged_by_thresholds_and_says_that_it_may_be_noise():
+def test_a_difference_of_one_trial_is_changed_and_not_proven_and_says_what_would_prove_it():
     found = compare(judged("PPP"), judged("PFP", label="b"))
-    assert [delta.verdict for delta in found.suites[0].criteria] == [UNCHANGED, REGRESSED, UNCHANGED]
-    assert criterion(found, 2).reasons == (SINGLE_TRIAL,)
+    assert [delta.verdict for delta in found.suites[0].criteria] == [UNCHANGED, CHANGED, UNCHANGED]
+    assert criterion(found, 2).reasons == (ONE_TRIAL_PROVES_NOTHING,)
+    assert criterion(found, 1).reasons == (SINGLE_TRIAL,)
+    assert "`trials: adaptive`" in ONE_TRIAL_PROVES_NOTHING
     assert criterion(found, 2).method == "threshold"
+    assert criterion(found, 2).effect == "worse"
     assert criterion(found, 2).p_value is None
     assert criterion(found, 2).detectable is None
+    assert not criterion(found, 2).gates
     assert found.single_trial
-    assert found.verdict is REGRESSED
+    assert found.verdict is CHANGED
+    assert (found.counts.regressed, found.counts.changed) == (0, 2)
 
 
-def test_one_trial_against_ten_is_still_one_trial():
-    found = compare(judged(*["P"] * 10), judged("F", label="b"))
-    assert criterion(found).verdict is REGRESSED
+@pytest.mark.parametrize(("old", "new"), [(1, 1), (10, 1), (1, 10)])
+@pytest.mark.parametrize("letters", ["PF", "FP"])
+def test_one_trial_on_either_side_proves_no_change_in_either_direction(old, new, letters):
+    found = compare(judged(*[letters[0]] * old), judged(*[letters[1]] * new, label="b"))
+    assert criterion(found).verdict is CHANGED
     assert criterion(found).method == "threshold"
+    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
+    assert overall(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
+    assert found.counts.regressed == found.counts.improved == 0
+
+
+def scored(*results, label="a") -> list[RunResult]:
+    return trials(*([result] for result in results), label=label)
+
+
+@pytest.mark.parametrize("trials_of_other_side", [1, 5])
+def test_commands_that_passed_on_the_base_and_fail_on_the_head_are_a_fact_of_one_trial(trials_of_other_side):
+    passing, failing = correctness(100.0), correctness(60.0, passed=False)
+    fell = measure(
+        compare(scored(*[passing] * trials_of_other_side), scored(failing, label="b")), Measure.FUNCTIONAL_CORRECTNESS
+    )
+    assert (fell.verdict, fell.gates) == (REGRESSED, True)
+    rose = measure(
+        compare(scored(failing), scored(*[passing] * trials_of_other_side, label="b")), Measure.FUNCTIONAL_CORRECTNESS
+    )
+    assert rose.verdict is IMPROVED
+
+
+def test_commands_that_fail_on_both_sides_show_no_more_than_a_change():
+    found = compare(scored(correctness(80.0)), scored(correctness(40.0), label="b"))
+    fell = measure(found, Measure.FUNCTIONAL_CORRECTNESS)
+    assert (fell.verdict, fell.gates) == (CHANGED, False)
+
+
+def test_a_measure_that_one_trial_changed_does_not_count_as_a_regression_of_all_suites():
+    old = [*judged("PP", suite="a"), *judged("PP", suite="b")]
+    new = [*judged("PF", suite="a", label="n"), *judged("PP", suite="b", label="n")]
+    found = compare(old, new)
+    assert overall(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
+    assert found.verdict is CHANGED
 
 
 def test_resources_of_one_trial_are_shown_but_do_not_gate():
@@ -86,13 +128,15 @@ def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate
     found = compare(judged("PPP", gate=gate), judged("PPF", label="b", gate=gate))
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40
-    assert criterion(found, 3).verdict is REGRESSED
-    assert not criterion(found, 3).gates
+    assert criterion(found, 3).verdict is CHANGED
+    several = compare(judged(*["PPP"] * 10, gate=gate), judged(*["PPF"] * 10, label="b", gate=gate))
+    assert criterion(several, 3).verdict is REGRESSED
+    assert not criterion(several, 3).gates
 
 
 def test_a_tolerance_does_not_hide_a_rise():
     gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
-    found = compare(judged("PPF", gate=gate), judged("PPP", label="b", gate=gate))
+    found = compare(judged(*["PPF"] * 10, gate=gate), judged(*["PPP"] * 10, label="b", gate=gate))
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
 
 
@@ -190,7 +234,7 @@ def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate():
     old = judged("P", suite="a") + judged("P", suite="b")
     new = judged("F", suite="a", label="n") + judged("F", suite="b", label="n")
     row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
-    assert (row.verdict, row.method, row.gates) == (REGRESSED, "threshold", False)
+    assert (row.verdict, row.method, row.gates) == (CHANGED, "threshold", False)
 
 
 def test_uneven_trials_do_not_bias_the_overall_test():
@@ -289,7 +333,7 @@ def test_sessions_that_ended_at_a_limit_count_and_are_told_apart():
     found = compare(judged("P"), late)
     candidate: Any = found.suites[0].candidate
     assert candidate.statuses == {SessionStatus.TIMED_OUT: 1}
-    assert criterion(found).verdict is REGRESSED
+    assert criterion(found).verdict is CHANGED
 
 
 def test_nothing_against_nothing_is_an_empty_comparison():
@@ -317,7 +361,7 @@ def test_criteria_with_the_same_text_are_told_apart():
     old = trials([fulfillment("PP", twice)])
     new = trials([fulfillment("PF", twice)], label="b")
     found = {delta.criterion: delta.verdict for delta in compare(old, new).suites[0].criteria}
-    assert found == {"same": UNCHANGED, "same (2)": REGRESSED}
+    assert found == {"same": UNCHANGED, "same (2)": CHANGED}
 
 
 def test_tools_newly_used_and_newly_missed_are_named_with_their_trials():
@@ -392,6 +436,8 @@ def test_swapping_the_sides_swaps_regressed_and_improved(seed, n):
     there, back = compare(old, new), compare(new, old)
     assert (there.counts.regressed, there.counts.improved) == (back.counts.improved, back.counts.regressed)
     assert there.counts.inconclusive == back.counts.inconclusive
+    assert there.counts.changed == back.counts.changed
+    assert bool(there.counts.changed) == (n == 1)
 
 
 def test_a_side_against_itself_is_unchanged_everywhere():

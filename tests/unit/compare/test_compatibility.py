@@ -127,7 +127,8 @@ def test_new_and_removed_criteria_say_so_though_the_others_become_inconclusive()
 
 
 def test_allow_mixed_gives_deltas_and_verdicts_keeps_the_reasons_and_never_gates():
-    found = compare(trials(EVERYTHING), trials(WORSE, label="b", model="model-2"), allow_mixed=True)
+    old, new = trials(*[EVERYTHING] * 10), trials(*[WORSE] * 10, label="b", model="model-2")
+    found = compare(old, new, allow_mixed=True)
     row = next(delta for delta in found.suites[0].measures if delta.measure is Measure.REQUIREMENT_FULFILLMENT)
     assert (row.verdict, row.change, row.gates) == (Verdict.REGRESSED, -100, False)
     assert "different session models: model-1, model-2" in row.reasons
@@ -228,15 +229,16 @@ def test_a_result_of_older_days_says_nothing_of_isolation():
 
 def test_both_sides_replayed_can_be_compared():
     found = compare(judged("P", replayed=True), judged("F", label="b", replayed=True)).suites[0]
-    assert found.verdict is Verdict.REGRESSED
+    assert found.verdict is Verdict.CHANGED
     assert found.candidate
     assert found.candidate.replayed == 1
     assert "replay recorded sessions" in found.notes[0]
 
 
 def test_suites_that_cannot_be_compared_leave_the_others_alone():
-    old = judged("P", suite="a") + judged("P", suite="b")
-    new = judged("F", suite="a", label="n", prompt="Else.") + judged("F", suite="b", label="n")
+    passing, failing = ["P"] * 10, ["F"] * 10
+    old = judged(*passing, suite="a") + judged(*passing, suite="b")
+    new = judged(*failing, suite="a", label="n", prompt="Else.") + judged(*failing, suite="b", label="n")
     found = compare(old, new)
     assert [suite.verdict for suite in found.suites] == [Verdict.INCONCLUSIVE, Verdict.REGRESSED]
     assert [reason.suite for reason in gate(found, {}).reasons] == ["b", "b"]

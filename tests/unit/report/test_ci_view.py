@@ -46,7 +46,11 @@ def same(**fields: Any) -> CiReport:
     [
         (
             "regression",
-            f"3 regressions, 2 improvements in 4 suites, 1 evaluation failed; {BEHIND}; {NOISE}",
+            f"3 regressions, 2 improvements in 2 suites, 1 evaluation failed; {BEHIND}; 5 trials",
+        ),
+        (
+            "changed",
+            f"no regressions, 5 changed, not proven in 4 suites, 1 evaluation failed; {BEHIND}; {NOISE}",
         ),
         ("improvement", "no regressions, 2 improvements in 1 suite; baseline main@abc1234; 5 trials"),
         ("no-baseline", "1 of 2 suites passed, 2 evaluations failed; no baseline yet"),
@@ -113,16 +117,16 @@ def test_nothing_run_is_no_success() -> None:
 def test_suites_that_matter_most_come_first() -> None:
     assert rows(REPORTS["failed"]()) == {
         "receipt-tax": "regressed, failed",
-        "add-logging": "regressed, failed",
         "rest-endpoint": "error",
         "discount-codes": "error",
-        "Mean of all": "regressed",
+        "add-logging": "changed, not proven, failed",
+        "Mean of all": "",
     }
     assert list(rows(REPORTS["failed"]())) == [
         "receipt-tax",
-        "add-logging",
         "rest-endpoint",
         "discount-codes",
+        "add-logging",
         "Mean of all",
     ]
 
@@ -151,6 +155,10 @@ def test_regressions_are_marked_and_changes_have_arrows() -> None:
     shown = [(cell.text, cell.tone.value) for cell in line.cells]
     assert shown[2] == ("66.7 (\u25bc33.3)", "bad")
     assert shown[4] == ("100.0", "neutral")
+    line = ci_view(REPORTS["changed"]()).table.lines[0]
+    shown = [(cell.text, cell.tone.value) for cell in line.cells]
+    assert shown[1] == ("changed, not proven, failed", "warn")
+    assert shown[2] == ("66.7 (\u25bc33.3)", "neutral")
     assert shown[6] == ("$0.24 (\u25b233%)", "neutral")
     assert shown[7] == ("158k (\u25b21%)", "neutral")
     assert shown[8] == ("12 (\u25b23)", "neutral")
@@ -166,6 +174,8 @@ def test_an_unscored_metric_is_no_zero() -> None:
     [
         (same(), False, False),
         (REPORTS["regression"](), True, True),
+        (REPORTS["changed"](), True, True),
+        (REPORTS["changed"](), True, False),
         (REPORTS["improvement"](), True, False),
         (REPORTS["no-baseline"](), True, True),
         (same(interrupted=True), True, True),
@@ -197,7 +207,7 @@ def test_a_tool_that_is_newly_missed_is_a_change() -> None:
 
 def test_details_of_changed_criteria_have_both_sides_with_their_evidence() -> None:
     text = render_comment(ci_view(REPORTS["regression"]()))
-    assert "**regressed, pass \u2192 fail**: GET /orders/{id} answers 404" in text
+    assert "**regressed, 5 of 5 \u2192 0 of 5**: GET /orders/{id} answers 404" in text
     assert "Before PASS: It does what is asked. (src/routes/orders.py" in text
     assert "Now FAIL: The handler answers 500" in text
 
@@ -207,13 +217,19 @@ def test_annotations_are_ordered_and_at_their_files() -> None:
     assert [(one.level, one.file) for one in found if one.level != "error"] == [
         ("warning", "services/shop/zelda/test-rest-endpoint.yaml"),
         ("warning", "services/shop/zelda/test-discount-codes.yaml"),
+        ("warning", "services/shop/zelda/test-add-logging.yaml"),
         ("warning", "services/shop/zelda/test-discount-codes.yaml"),
         ("warning", "services/shop/zelda/test-rest-endpoint.yaml"),
     ]
     errors = [one for one in found if one.level == "error"]
-    assert len(errors) == 7
-    assert list(found[:7]) == errors
-    assert errors[0].title == "Zelda: regression in add-logging"
+    assert len(errors) == 5
+    assert list(found[:5]) == errors
+    assert errors[0].title == "Zelda: regression in receipt-tax"
+    (seen,) = (one for one in found if "not proven" in one.title)
+    assert seen.title == "Zelda: changed, not proven in add-logging"
+    assert seen.message.endswith(
+        "2 values changed: one trial on a side proves no change: set `trials: adaptive`, or more trials"
+    )
 
 
 def test_an_annotation_finds_the_line_of_its_criterion() -> None:

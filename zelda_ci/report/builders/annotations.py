@@ -13,7 +13,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.report.builders.ci_details import FIRM
 from zelda_ci.report.builders.ci_table import WORDS, by_suite
-from zelda_ci.report.builders.comparison import NOISE
+from zelda_ci.report.builders.comparison import NOISE, NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences
 from zelda_ci.report.model import NO_FILES
@@ -88,8 +88,8 @@ def _warnings(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
                 title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
                 yield SuiteAnnotation("warning", *places.at(run.suite), title, f"{problem.sentence} {problem.advice}")
     for compared in report.comparison.suites if report.comparison else ():
-        if compared.verdict is Verdict.INCONCLUSIVE and _is_doubtful(compared):
-            title = f"Zelda: inconclusive in {visible(compared.suite, 80)}"
+        if compared.verdict is Verdict.CHANGED or (compared.verdict is Verdict.INCONCLUSIVE and _is_doubtful(compared)):
+            title = f"Zelda: {verdict_words(compared.verdict)} in {visible(compared.suite, 80)}"
             yield SuiteAnnotation("warning", *places.at(compared.suite), title, _doubt(compared))
 
 
@@ -100,6 +100,9 @@ def _is_doubtful(suite: SuiteComparison) -> bool:
 
 
 def _doubt(suite: SuiteComparison) -> str:
+    if suite.verdict is Verdict.CHANGED:
+        seen = sum(delta.verdict is Verdict.CHANGED for delta in (*suite.criteria, *suite.measures))
+        return f"{numbers.format_count(seen, 'value')} changed: {NOT_PROVEN}"
     unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
     reasons = suite.reasons or tuple(reason for delta in unsure for reason in delta.reasons)
     why = "; ".join(dict.fromkeys(map(sentence, reasons)))

@@ -6,7 +6,7 @@ from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteDone, Sui
 from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.report.builders.comparison import verdict
+from zelda_ci.report.builders.comparison import verdict, verdict_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -87,10 +87,13 @@ def _trials(head: int, base: int) -> str:
 def headline(batch: BatchResult, comparison: Comparison, budget_usd: float | None = None) -> Cell:
     """The verdict in plain words, and what it rests on."""
     regressed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.REGRESSED]
+    changed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.CHANGED]
     unsure = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.INCONCLUSIVE]
     total = format_count(len(comparison.suites), "suite")
     if regressed:
         words, tone = f"worse in {len(regressed)} of {total}", Tone.BAD
+    elif changed:
+        words, tone = f"{verdict_words(Verdict.CHANGED)} in {len(changed)} of {total}", Tone.WARN
     elif unsure:
         words, tone = f"not enough evidence in {len(unsure)} of {total}", Tone.WARN
     else:
@@ -105,7 +108,7 @@ def arms_table(batch: BatchResult, comparison: Comparison) -> Table:
     """A row per suite; those that are worse first."""
     found = {suite.suite: suite for suite in comparison.suites}
     verdicts = {name: suite.verdict for name, suite in found.items()}
-    order = [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
+    order = [Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE]
     rank = {value: place for place, value in enumerate(order)}
     arms = sorted(batch.arms, key=lambda each: rank.get(verdicts.get(each.suite, Verdict.INCONCLUSIVE), len(rank)))
     return Table(COLUMNS, tuple(_row(each, found.get(each.suite)) for each in arms))

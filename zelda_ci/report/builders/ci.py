@@ -19,6 +19,7 @@ from zelda_ci.report.builders.ci_details import (
 )
 from zelda_ci.report.builders.ci_table import suite_table
 from zelda_ci.report.builders.ci_verdict import HASH, about_details, verdict_rows
+from zelda_ci.report.builders.comparison import NOT_PROVEN
 from zelda_ci.report.builders.nights import trend_details
 from zelda_ci.report.model import Cell, CiView, Details, Link, Priority, Row, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
@@ -82,6 +83,8 @@ def _remarks(report: CiReport) -> Iterator[Cell]:
         yield Cell(_capital(sentence(report.baseline.sentence)), Tone.WARN)
     if report.batch.interrupted:
         yield Cell("The run was cancelled. This is what had been done until then.", Tone.WARN)
+    if report.comparison and report.comparison.counts.changed:
+        yield Cell(_capital(NOT_PROVEN), Tone.WARN)
     for note in report.notes[:MAX_NOTES]:
         yield Cell(_capital(sentence(note)))
 

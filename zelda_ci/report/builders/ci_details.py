@@ -15,21 +15,23 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.measures import MEASURES, Metric
-from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.ci_table import WORDS, SuiteRuns, by_suite, trial_table
 from zelda_ci.report.builders.comparison import (
-    NOISE,
+    NOTABLE,
+    SHOWN_ONCE,
     VERDICTS,
     amount,
     changed,
+    count_words,
     criterion_table,
     measure_table,
     notes,
     remarks,
     tool_rows,
+    verdict_words,
 )
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.figures import equal_figures, figure_table
@@ -41,18 +43,21 @@ from zelda_ci.report.builders.summary import spread
 from zelda_ci.report.model import NO_FILES, Cell, Details, MetricRow, Priority, Problem, Row, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible
 
-GRAVITY = (Verdict.REGRESSED, Verdict.INCONCLUSIVE, Verdict.IMPROVED, Verdict.NEW, Verdict.REMOVED)
-NOUNS = {Verdict.REGRESSED: "regression", Verdict.IMPROVED: "improvement"}
-FIRM = frozenset(NOUNS)
+GRAVITY = (
+    Verdict.REGRESSED,
+    Verdict.CHANGED,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVED,
+    Verdict.NEW,
+    Verdict.REMOVED,
+)
+FIRM = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
 MAX_CRITERION_LENGTH = 300
 MAX_REASONING_LENGTH = 500
 MAX_QUOTE_LENGTH = 160
 MAX_CITATIONS = 2
 MAX_TOOLS = 10
 ARROW = " \u2192 "
-
-# Said once, in the first line.
-SHOWN_ONCE = frozenset({NOISE})
 
 
 def change_details(comparison: Comparison, runs: Sequence[RunResult]) -> Iterator[Details]:
@@ -62,8 +67,8 @@ def change_details(comparison: Comparison, runs: Sequence[RunResult]) -> Iterato
         rows = tuple(_rows(suite, ran.get(suite.suite))) if suite.candidate and suite.candidate.valid else ()
         if not rows:
             continue  # what broke is told of elsewhere, and what is not there has no details
-        firm = any(delta.verdict in FIRM for delta in (*suite.measures, *suite.criteria))
-        priority = Priority.CHANGED if firm or suite.tools.newly_missed else Priority.DOUBTFUL
+        is_changed = any(delta.verdict in FIRM | {Verdict.CHANGED} for delta in (*suite.measures, *suite.criteria))
+        priority = Priority.CHANGED if is_changed or suite.tools.newly_missed else Priority.DOUBTFUL
         yield Details(_title(suite), priority, (Section("", rows),))
 
 
@@ -75,7 +80,7 @@ def comparison_details(comparison: Comparison) -> Iterator[Details]:
         numbers_of = (measure_table(suite.measures, shown_reasons), criterion_table(suite.criteria, shown_reasons))
         tables = (*numbers_of, figure_table(suite.figures))
         priority = Priority.UNCHANGED if suite.verdict is Verdict.UNCHANGED else Priority.DOUBTFUL
-        title = f"{visible(suite.suite)}: all numbers and criteria, {suite.verdict.value}"
+        title = f"{visible(suite.suite)}: all numbers and criteria, {verdict_words(suite.verdict)}"
         about = (*(Row("", (remark,)) for remark in remarks(suite)), *equal_figures(suite.figures))
         sections = (Section("", about),)
         yield Details(title, priority, sections, tuple(table for table in tables if table.lines))
@@ -99,8 +104,8 @@ def _rank(suite: SuiteComparison) -> int:
 
 def _title(suite: SuiteComparison) -> str:
     verdicts = [delta.verdict for delta in (*suite.measures, *suite.criteria)]
-    counted = [format_count(verdicts.count(verdict), noun) for verdict, noun in NOUNS.items() if verdict in verdicts]
-    return f"{visible(suite.suite)}: {', '.join(counted) or suite.verdict.value}"
+    counted = [count_words(verdict, verdicts.count(verdict)) for verdict in NOTABLE if verdict in verdicts]
+    return f"{visible(suite.suite)}: {', '.join(counted) or verdict_words(suite.verdict)}"
 
 
 def _rows(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Row]:
@@ -140,7 +145,7 @@ def _sorted(rows: list[tuple[Verdict, Row]]) -> Iterator[Row]:
 
 def _criterion(delta: CriterionDelta, shown_reasons: frozenset[str]) -> tuple[Verdict, Row]:
     sides = ARROW.join(_passes(delta)) if delta.change is not None else ""
-    label = ", ".join(part for part in (delta.verdict.value, sides) if part)
+    label = ", ".join(part for part in (verdict_words(delta.verdict), sides) if part)
     lines = [*_judged("Before", delta.baseline_judgement), *_judged("Now", delta.candidate_judgement)]
     cells = (Cell(sentence(delta.criterion, MAX_CRITERION_LENGTH), VERDICTS[delta.verdict]),)
     return delta.verdict, Row(label, cells, (*lines, *notes(delta, shown_reasons)))
@@ -167,7 +172,7 @@ def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> tuple[Verdic
     if delta.change is not None:
         text = f"{text}, {changed(delta.measure, delta)}"
     return delta.verdict, Row(
-        delta.verdict.value, (Cell(text, VERDICTS[delta.verdict]),), tuple(notes(delta, shown_reasons))
+        verdict_words(delta.verdict), (Cell(text, VERDICTS[delta.verdict]),), tuple(notes(delta, shown_reasons))
     )
 
 
@@ -201,7 +206,7 @@ def unmet_details(runs: Sequence[RunResult], comparison: Comparison | None) -> I
         (suite.suite, delta.criterion)
         for suite in (comparison.suites if comparison else ())
         for delta in suite.criteria
-        if delta.verdict in {Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE}
+        if delta.verdict in FIRM | {Verdict.CHANGED, Verdict.INCONCLUSIVE}
     }
     rows = {
         (run.suite, str(judgement.criterion)): Row(

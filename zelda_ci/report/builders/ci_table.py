@@ -81,8 +81,15 @@ UP, DOWN = "\u25b2", "\u25bc"
 NOTHING = Cell("n/a", Tone.DIM)
 MAX_SUITE_NAME_LENGTH = 60
 
-RANKS = {Verdict.REGRESSED: 0, Verdict.INCONCLUSIVE: 2, Verdict.IMPROVED: 3, Verdict.NEW: 4, Verdict.REMOVED: 5}
-BROKEN_RANK, FAILED_RANK, CALM_RANK = 1, 6, 7
+RANKS = {
+    Verdict.REGRESSED: 0,
+    Verdict.CHANGED: 2,
+    Verdict.INCONCLUSIVE: 3,
+    Verdict.IMPROVED: 4,
+    Verdict.NEW: 5,
+    Verdict.REMOVED: 6,
+}
+BROKEN_RANK, FAILED_RANK, CALM_RANK = 1, 7, 8
 
 
 def suite_table(batch: BatchResult, comparison: Comparison | None) -> Table:

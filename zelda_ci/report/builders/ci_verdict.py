@@ -13,7 +13,7 @@ from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.baseline import pool_words
 from zelda_ci.report.builders.ci_table import by_suite
-from zelda_ci.report.builders.comparison import certainty
+from zelda_ci.report.builders.comparison import certainty, count_words
 from zelda_ci.report.builders.judged import judge_cost
 from zelda_ci.report.builders.usage import used
 from zelda_ci.report.model import Cell, Details, Priority, Row, Section, Tone
@@ -87,14 +87,16 @@ def _counted(comparison: Comparison) -> list[Cell]:
     together = sum(row.gates for row in comparison.overall)
     cells = []
     if counts.regressed:
-        cells.append(Cell(numbers.format_count(counts.regressed, "regression"), Tone.BAD))
+        cells.append(Cell(count_words(Verdict.REGRESSED, counts.regressed), Tone.BAD))
     elif together:
         cells.append(Cell(f"{numbers.format_count(together, 'regression')} of all suites together", Tone.BAD))
     else:
         cells.append(Cell("no regressions", Tone.GOOD))
+    if counts.changed:
+        cells.append(Cell(count_words(Verdict.CHANGED, counts.changed), Tone.WARN))
     if counts.improved:
-        cells.append(Cell(numbers.format_count(counts.improved, "improvement"), Tone.GOOD))
-    if counts.inconclusive and not (counts.regressed or counts.improved):
+        cells.append(Cell(count_words(Verdict.IMPROVED, counts.improved), Tone.GOOD))
+    if counts.inconclusive and not (counts.regressed or counts.changed or counts.improved):
         cells.append(Cell(f"{numbers.whole(counts.inconclusive)} inconclusive", Tone.WARN))
     return cells
 

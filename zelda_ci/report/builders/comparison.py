@@ -29,6 +29,7 @@ from zelda_ci.report.text import sentence, visible
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
+    Verdict.CHANGED: Tone.WARN,
     Verdict.IMPROVED: Tone.GOOD,
     Verdict.INCONCLUSIVE: Tone.WARN,
     Verdict.UNCHANGED: Tone.DIM,
@@ -57,7 +58,22 @@ def criterion_table(deltas: tuple[CriterionDelta, ...], shown_reasons: frozenset
 
 def verdict(value: Verdict) -> Cell:
     """In the colour of its meaning."""
-    return Cell(value.value, VERDICTS[value])
+    return Cell(verdict_words(value), VERDICTS[value])
+
+
+# What is counted by name, in this order.
+NOTABLE = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED)
+NOUNS = {Verdict.REGRESSED: "regression", Verdict.IMPROVED: "improvement"}
+
+
+def count_words(value: Verdict, count: int) -> str:
+    """`2 regressions`, `1 changed, not proven`."""
+    return format_count(count, NOUNS[value]) if value in NOUNS else f"{whole(count)} {verdict_words(value)}"
+
+
+def verdict_words(value: Verdict) -> str:
+    """As people read it."""
+    return "changed, not proven" if value is Verdict.CHANGED else value.value
 
 
 def amount(measure: Measure, value: float) -> str:
@@ -142,6 +158,9 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
 
 
 NOISE = "1 trial: differences may be noise"
+NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
+# What is said once for all rows of a report.
+SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
@@ -155,7 +174,7 @@ def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, 
     return ComparisonView(
         verdict(comparison.verdict),
         sides,
-        measure_table(comparison.overall if several else (), frozenset({NOISE})),
+        measure_table(comparison.overall if several else (), SHOWN_ONCE),
         tuple(map(_suite, comparison.suites)),
         Section("How sure this is", (*certainty(comparison), *_option(comparison))),
         Section("Gate", tuple(_gate(gate))),
@@ -164,7 +183,7 @@ def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, 
 
 def _suite(suite: SuiteComparison) -> SuiteComparisonView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
-    shown_reasons = frozenset({NOISE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
+    shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     return SuiteComparisonView(
         visible(suite.suite),
         verdict(suite.verdict),
@@ -231,7 +250,8 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     """What a comparison with so many trials can tell and what it cannot."""
     family = comparison.family
     if comparison.single_trial:
-        yield Row("Noise", (Cell(NOISE, Tone.WARN),))
+        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
+        yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:
         tested = f"{format_count(family.hypotheses, 'hypothesis', 'hypotheses')} corrected together"
         yield Row("Noise", (Cell(f"{tested}; a false alarm anywhere in at most 5% of comparisons of equal sides"),))
@@ -240,7 +260,8 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
         yield Row("Mixed", (Cell(mixed, Tone.WARN),))
     yield Row("Detectable", (Cell(_detectable(comparison)),))
     counts = comparison.counts.model_dump()
-    yield Row("Verdicts", tuple(Cell(f"{count} {word}") for word, count in counts.items() if count))
+    words = ((count, verdict_words(Verdict(name))) for name, count in counts.items())
+    yield Row("Verdicts", tuple(Cell(f"{count} {word}") for count, word in words if count))
 
 
 def _option(comparison: Comparison) -> Iterator[Row]:
