@@ -160,26 +160,52 @@ def test_stored_trials_of_the_base_are_compared_and_named_and_say_what_a_trial_c
         assert "by 3 stored trials" in done.printed
 
 
+def greets_nobody(request: ApiRequest) -> Reply:
+    """Today's model: it greets nobody, whatever it is told."""
+    if request.answer_tool or any(message["role"] == "assistant" for message in request.messages):
+        return model(request)
+    return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"})
+
+
+def store_of_another_model(stage: Stage) -> None:
+    """Trusted trials of the base that all passed, answered by the model of last week."""
+    assert stage.push(model, trials="3").code == 0
+    stored = stage.stored[-1]
+    results = json.loads(stored.files["zelda-results.json"])
+    for run in results["runs"]:
+        run["models"] = ["claude-of-last-week"]
+        run["fingerprint"]["parts"]["models"] = "claude-of-last-week"
+    stage.github.repository.artifacts.remove(stored)
+    stage.store(stage.tip, content=json.dumps(results).encode(), pool=stored.files["zelda-pool.json"])
+
+
 def test_a_platform_that_drifted_blames_nobody(tmp_path: Path) -> None:
-    """The stored trials were answered by another model; today's greets nobody, whatever it is told."""
-
-    def changed(request: ApiRequest) -> Reply:
-        if request.answer_tool or any(message["role"] == "assistant" for message in request.messages):
-            return model(request)
-        return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"})
-
+    """Neither compared with stored trials, nor by what fails in each trial: the base, run today, fails as well."""
     with Stage(tmp_path, FILES) as stage:
-        assert stage.push(model, trials="3").code == 0
-        stored = stage.stored[-1]
-        results = json.loads(stored.files["zelda-results.json"])
-        for run in results["runs"]:
-            run["models"] = ["claude-of-last-week"]
-            run["fingerprint"]["parts"]["models"] = "claude-of-last-week"
-        stage.github.repository.artifacts.remove(stored)
-        stage.store(stage.tip, content=json.dumps(results).encode(), pool=stored.files["zelda-pool.json"])
-        done = stage.pull_request(stage.open_pull(), changed, trials="adaptive", jobs="4", fail_on="regression")
+        store_of_another_model(stage)
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, greets_nobody, run=run, trials="adaptive", jobs="4")
         assert done.code == 0, done.printed
         (suite,) = comparison(stage, done)["suites"]
         assert (suite["verdict"], suite["sources"]["pool"], suite["sources"]["base"]) == ("unchanged", 0, 6)
-        assert done.outputs["regressions"] == "0"
+        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("unchanged", "0")
         assert "3 further trials of another platform or other code not compared" in done.printed
+        assert "not counted: greeting: " in done.printed
+        (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
+        assert "failed on the base, too" in title
+        assert "Fails on the base, too, so no reason to be red" in stage.bodies()[0]
+
+        # Nothing is left to run, and what ran before says the same.
+        run.attempt = 2
+        again = stage.pull_request(pull, [], run=run, trials="adaptive", jobs="4")
+        assert again.code == 0, again.printed
+        assert "failed on the base, too" in again.summary
+
+
+def test_what_fails_by_itself_is_red_where_no_base_ran_beside_it(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        store_of_another_model(stage)
+        done = stage.pull_request(stage.open_pull(), greets_nobody, trials="3", jobs="4")
+        assert done.code == 1, done.printed
+        assert "on the base, too" not in stage.bodies()[0]

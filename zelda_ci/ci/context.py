@@ -84,7 +84,8 @@ class CiResult:
         """With the baseline where there is one, without it from the runs alone."""
         if self.compared:
             return self.compared.gate
-        return gate(self.batch.replace(runs=self.head), recorded_settings(self.head))
+        bases = (*self.earlier_base, *self.batch.base_runs)
+        return gate(self.batch.replace(runs=self.head, base_runs=bases), recorded_settings(self.head))
 
     @property
     def comparison(self) -> Comparison | None:

@@ -1,6 +1,6 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import assert_never
 
 from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, mostly, sides
@@ -27,7 +27,8 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
     """Every reason to turn the check red.
 
     Args:
-        judged: A comparison is asked for regressions, a batch for evaluations that failed on their own.
+        judged: A comparison is asked for regressions, a batch for evaluations that failed on their own. What failed
+            in the same way on the base, which ran beside the batch, is no reason.
         settings: By suite; a suite without settings has the defaults.
     """
     match judged:
@@ -35,9 +36,16 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
             return GateResult(reasons=tuple(_regressions(judged, settings)))
         case BatchResult():
             unpaid = (NotRun(suite=each.suite, trials=each.unpaid, made=each.head) for each in judged.unpaid)
-            return GateResult(reasons=(*unpaid, *_not_judged(judged.runs), *_evaluations(judged.runs, settings)))
+            reasons, on_base = _beside_base(judged, settings)
+            return GateResult(reasons=(*unpaid, *_not_judged(judged.runs), *reasons), on_base=on_base)
         case _:
             assert_never(judged)
+
+
+def joined(*results: GateResult) -> GateResult:
+    """All findings of several."""
+    reasons = (reason for result in results for reason in result.reasons)
+    return GateResult(reasons=tuple(reasons), on_base=tuple(reason for result in results for reason in result.on_base))
 
 
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
@@ -76,6 +84,51 @@ def _not_judged(runs: Iterable[RunResult]) -> Iterator[NotJudged]:
             reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
             reason = next(reasons, "not judged")
             yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
+
+
+def _beside_base(
+    batch: BatchResult, settings: Mapping[str, GateSettings]
+) -> tuple[tuple[GateReason, ...], tuple[GateReason, ...]]:
+    """What failed on the head alone, and what failed on the base, too, by the same rules in the same job."""
+    heads, bases = sides(batch.runs), sides(batch.base_runs)
+    known = {_cause(reason) for reason in _evaluations(batch.base_runs, settings)}
+    alone: list[GateReason] = []
+    on_base: list[GateReason] = []
+    for reason in _evaluations(batch.runs, settings):
+        is_same = _cause(reason) in known and _is_comparable(reason, heads, bases)
+        (on_base if is_same else alone).append(reason)
+    return tuple(alone), tuple(on_base)
+
+
+def _cause(reason: GateReason) -> Hashable:
+    """What failed, however often."""
+    match reason:
+        case CriterionFailed():
+            what: Hashable = reason.criterion
+        case EndedAtLimit():
+            what = reason.status
+        case BelowMinimum():
+            # A score that is missing says nothing of the platform.
+            what = (reason.measure, None if reason.mean is None else reason.minimum)
+        case _:
+            what = None
+    return (type(reason), reason.suite, what)
+
+
+def _is_comparable(reason: GateReason, heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> bool:
+    """Whether the same command or score fell short on both sides; criteria and limits are the same by name."""
+    if isinstance(reason, BelowMinimum):
+        return reason.mean is not None
+    if not isinstance(reason, CommandsFailed):
+        return True
+    head, base = heads[reason.suite], bases[reason.suite]
+    known = {name for name, failed in base.commands_short.items() if mostly(failed, base.commands[1])}
+    return _commands(head) == _commands(base) and set(head.commands_short) <= known
+
+
+def _commands(side: SuiteSide) -> set[Hashable]:
+    configs = (reading.run.config for reading in side.readings)
+    return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
 
 
 def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:

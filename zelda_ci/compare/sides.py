@@ -1,7 +1,7 @@
 """One suite on one side: the metrics of its valid trials, and their statistics."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum, sqrt
@@ -162,6 +162,11 @@ class SuiteSide:
         return outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
 
     @cached_property
+    def commands_short(self) -> Counter[str]:
+        """In how many trials each of build, tests and coverage fell short."""
+        return Counter(name for reading in self.readings for name in _fell_short(reading))
+
+    @cached_property
     def tools_used(self) -> Counter[str]:
         """In how many trials each tool was called."""
         return Counter(tool for reading in self.readings for tool in reading.tools_used)
@@ -170,6 +175,18 @@ class SuiteSide:
     def tools_missed(self) -> Counter[str]:
         """In how many trials each tool was missed."""
         return Counter(tool for reading in self.readings for tool in reading.tools_missed)
+
+
+def _fell_short(reading: RunMetrics) -> Iterator[str]:
+    if correctness_outcome(reading.run.evaluations) is not Outcome.FAILED:
+        return
+    details = reading.correctness
+    named = {"build": details.build, "tests": details.test} if details else {}
+    failed = {name for name, command in named.items() if command and command.exit_code != 0}
+    if details and details.tests and details.tests.failed + details.tests.errored:
+        failed.add("tests")
+    # Where no command failed, something else about them did: coverage, or what an older result does not name.
+    yield from failed or {"coverage"}
 
 
 def sides(runs: Iterable[RunResult]) -> dict[str, SuiteSide]:

@@ -319,6 +319,8 @@ class GateResult(Record):
     """What the gate says: red with reasons, green without."""
 
     reasons: tuple[GateReason, ...] = ()
+    on_base: tuple[GateReason, ...] = ()
+    """What fails on the base, too, which ran side by side: listed, and no reason."""
 
     @property
     def exit_code(self) -> Literal[0, 1, 2]:

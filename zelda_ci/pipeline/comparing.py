@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.calibration import calibrate
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.gate import gate, joined, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
@@ -70,8 +70,8 @@ def compare_sides(
     known = calibrations.read(suites)
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites, calibrations=known)
     settings = recorded_settings(runs)
-    reasons = (*gate(comparison, settings).reasons, *gate(batch_of(runs), settings).reasons)
-    return Compared(comparison, GateResult(reasons=reasons), _broken(runs))
+    found = joined(gate(comparison, settings), gate(batch_of(runs), settings))
+    return Compared(comparison, found, _broken(runs))
 
 
 def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
@@ -95,8 +95,10 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibra
     comparison = compare_trials(TrialPlan(), suites, calibrations=calibrations.read(set(names)))
     heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
     settings = recorded_settings(heads)
-    reasons = (*gate(comparison, settings).reasons, *gate(batch.replace(runs=heads), settings).reasons)
-    return Compared(comparison, GateResult(reasons=reasons), _broken(heads))
+    # Those of the base that ran beside earlier trials of this head count as these trials do.
+    bases = (*(run for name in names for run in stored.get(name, StoredTrials()).base), *batch.base_runs)
+    found = joined(gate(comparison, settings), gate(batch.replace(runs=heads, base_runs=bases), settings))
+    return Compared(comparison, found, _broken(heads))
 
 
 def _trials(name: str, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:

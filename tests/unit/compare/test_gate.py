@@ -4,13 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.compare.runs import START, correctness, fulfillment, judged, tool_usage, trials, unscored
+from tests.golden.batches import command
+from tests.unit.compare.runs import START, correctness, evaluation, fulfillment, judged, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.gate import gate_sentence
 
 
@@ -182,3 +186,106 @@ def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone()
     assert missed_minimums(judged("PP", gate=strict)).exit_code == 0
     lax = GateSettings(fail_on=("regression",), min_score=strict.min_score)
     assert missed_minimums(judged("FF", gate=lax)).exit_code == 0
+
+
+# --- what fails on the base, too -----------------------------------------------------------------------------------
+
+
+def beside(heads, bases) -> BatchResult:
+    """A batch whose base ran side by side with it."""
+    sides = [run.model_copy(update={"side": Side.BASE, "run_id": f"base-{run.run_id}"}) for run in bases]
+    return batch(heads).replace(base_runs=tuple(sides))
+
+
+def both(heads, bases, **settings) -> tuple[list[str], list[str]]:
+    """The reasons to be red, and what is no reason since it is the same on the base."""
+    found = gate(beside(heads, bases), {"alpha": GateSettings(**settings)})
+    return [gate_sentence(reason) for reason in found.reasons], [gate_sentence(reason) for reason in found.on_base]
+
+
+def test_a_criterion_that_fails_on_the_base_too_is_listed_and_no_reason_to_be_red():
+    heads, bases = judged("PF", "PF", "PF"), judged("PF", "PF", "PP")
+    sentence = "alpha: criterion 'criterion 2' failed in 3 of 3 trials"
+    assert both(heads, bases) == ([], [sentence])
+    assert gate(beside(heads, bases), {}).exit_code == 0
+    assert sentences(batch(heads)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    "bases",
+    [
+        judged("PF", "PP", "PP"),
+        judged("FP", "FP", "FP"),
+        judged("P", "P"),
+        judged("PF", "PF", status=SessionStatus.FAILED),
+        judged("PF", "PF", suite="beta"),
+        trials([fulfillment("PF", ["criterion 1", "another"])]),
+    ],
+    ids=["mostly passes", "another fails", "lacks it", "broke", "another suite", "another text"],
+)
+def test_a_criterion_that_does_not_fail_on_the_base_by_the_same_majority_is_red(bases):
+    reasons, on_base = both(judged("PF", "PF"), bases)
+    assert (reasons, on_base) == (["alpha: criterion 'criterion 2' failed in 2 of 2 trials"], [])
+
+
+def test_of_several_criteria_each_is_asked_for_by_itself():
+    reasons, on_base = both(judged("FF", "FF"), judged("PF", "PF"))
+    assert reasons == ["alpha: criterion 'criterion 1' failed in 2 of 2 trials"]
+    assert on_base == ["alpha: criterion 'criterion 2' failed in 2 of 2 trials"]
+
+
+def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():
+    heads, bases = judged(*["F"] * 20), judged(*["F"] * 10, *["P"] * 10, label="old")
+    assert gate(compare(bases, heads), {}).exit_code == 1
+    assert both(heads, bases)[0] == []
+
+
+def fell_short(build: int, test: int | None) -> EvalResult:
+    details = CorrectnessDetails(
+        passed=False,
+        build=command("make", build),
+        test=None if test is None else command("make test", test),
+    )
+    return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "is_red"),
+    [
+        (fell_short(0, 1), fell_short(0, 1), False),
+        (fell_short(1, None), fell_short(1, None), False),
+        (fell_short(1, None), fell_short(0, 1), True),
+        (fell_short(0, 1), fell_short(1, None), True),
+        (fell_short(0, 1), correctness(), True),
+        (correctness(50.0), correctness(40.0), False),
+    ],
+)
+def test_a_command_that_fails_on_the_base_too_is_no_reason_to_be_red_and_another_one_is(head, base, is_red):
+    reasons, on_base = both(trials([head], [head]), trials([base], [base]))
+    assert (len(reasons), len(on_base)) == ((1, 0) if is_red else (0, 1))
+
+
+def test_a_changed_test_command_is_another_command():
+    heads, bases = trials([fell_short(0, 1)], test_command="make test"), trials([fell_short(0, 1)], test_command="ci")
+    assert both(heads, bases) == ([FELL_SHORT], [])
+
+
+def test_limits_and_required_scores_that_the_base_does_not_keep_either_are_no_reason_to_be_red():
+    late = trials([fulfillment("P")], status=SessionStatus.TIMED_OUT)
+    assert both(late, late) == ([], ["alpha: the session ran out of time in the only trial"])
+    other = trials([fulfillment("P")], status=SessionStatus.MAX_TURNS)
+    assert both(late, other) == (["alpha: the session ran out of time in the only trial"], [])
+    wanted = {"min_score": ScoreLimits(requirement_fulfillment=80)}
+    low = "alpha: requirement fulfillment is 50.0, below the required 80.0"
+    assert both(judged("PF"), judged("FP"), **wanted) == ([], [low])
+    assert both(judged("PF"), judged("PP"), **wanted) == ([low], [])
+
+
+def test_what_has_no_score_is_red_on_whatever_side_it_is_missing():
+    none = trials([unscored(Metric.TOOL_USAGE)])
+    reasons, on_base = both(none, none, min_score=ScoreLimits(tool_usage=70))
+    assert (len(reasons), on_base) == (1, [])
+
+
+def test_what_was_not_judged_stays_incomplete_whatever_the_base_shows():
+    assert gate(beside(judged("P?"), judged("P?")), {}).exit_code == 2

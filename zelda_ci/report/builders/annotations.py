@@ -15,7 +15,7 @@ from zelda_ci.report.builders.ci_details import FIRM
 from zelda_ci.report.builders.ci_table import WORDS, by_suite
 from zelda_ci.report.builders.comparison import NOISE, NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.gate import gate_sentence, gate_sentences
+from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, on_base_sentences
 from zelda_ci.report.model import NO_FILES
 from zelda_ci.report.text import sentence, visible
 
@@ -129,6 +129,8 @@ def log_lines(report: CiReport) -> Iterator[str]:
     yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
     for text in gate_sentences(report.gate):
         yield f"gate: {text}"
+    for text in on_base_sentences(report.gate):
+        yield f"not counted: {text}"
 
 
 def closing_line(report: CiReport, exit_code: int) -> str:

@@ -190,6 +190,10 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
         ]
         title = f"Why the check is red: {numbers.format_count(len(rows), 'reason')}"
         yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),), open=True)
+    if gate.on_base:
+        rows = [Row(reason.kind, (Cell(sentence(gate_sentence(reason)), Tone.WARN),)) for reason in gate.on_base]
+        title = f"Fails on the base, too, so no reason to be red: {numbers.whole(len(rows))}"
+        yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
 
 
 def broken_details(runs: Sequence[RunResult]) -> Iterator[Details]:

@@ -31,6 +31,11 @@ def gate_sentences(gate: GateResult) -> list[str]:
     return [sentence(gate_sentence(reason)) for reason in gate.reasons]
 
 
+def on_base_sentences(gate: GateResult) -> list[str]:
+    """What fails on the base, too, a line each."""
+    return [f"{sentence(gate_sentence(reason))}; it fails on the base, too" for reason in gate.on_base]
+
+
 def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:
     """One reason, beginning with its suite; not escaped yet.
 
