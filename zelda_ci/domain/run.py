@@ -134,6 +134,8 @@ class BatchResult(Record):
     """How far each suite came, where trials were added as they were needed or a budget was kept."""
     base: BaseSide | None = None
     """The commit that runs beside the head; absent where none was asked for."""
+    budget_usd: float | None = None
+    """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
     unusable_projects: dict[str, SafeText] | None = None
     """Of several projects, those that could not be run, and why; absent where all could."""
 

@@ -206,6 +206,7 @@ class Batch:
             base_runs=_of_side(finished, Side.BASE),
             arms=self._order.rounds.ends(),
             base=self._order.base,
+            budget_usd=self._order.purse.budget_usd,
         )
 
 

@@ -14,17 +14,21 @@ from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta,
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport, SettingFinding, TreeChange
-from zelda_ci.report.builders.annotations import annotations
+from zelda_ci.report.builders.annotations import annotations, log_lines
+from zelda_ci.report.builders.arms import headline
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.ci_table import suite_table, trial_table
+from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment, render_summary
 
 GREEN = GateResult()
 BEHIND = "baseline main@abc1234, 3 commits behind, 2 days old"
 CUT = "cancelled before everything had run"
-NOISE = "1 trial, differences may be noise"
+NOISE = "1 trial against 1, differences may be noise"
+ON = "Claude Code 2.1.186, claude-sonnet-5-5"
 BROKEN: dict[str, Any] = {
     "status": SessionStatus.FAILED,
     "failure": Failure(code="CLI_KILLED", message=safe("It was killed.")),
@@ -42,30 +46,68 @@ def same(**fields: Any) -> CiReport:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "findings", "trials", "rest"),
     [
         (
             "regression",
-            f"3 regressions, 2 improvements in 2 suites, 1 evaluation failed; {BEHIND}; 5 trials",
+            "3 regressions, 2 improvements in 2 suites, 1 evaluation failed",
+            f"{BEHIND}; 5 trials against 5",
+            f"{ON}; $2.00 with the judge",
         ),
         (
             "changed",
-            f"no regressions, 5 changed, not proven in 4 suites, 1 evaluation failed; {BEHIND}; {NOISE}",
+            "no regressions, 5 changed, not proven in 4 suites, 1 evaluation failed",
+            f"{BEHIND}; {NOISE}",
+            f"{ON}; $0.80 with the judge",
         ),
-        ("improvement", "no regressions, 2 improvements in 1 suite; baseline main@abc1234; 5 trials"),
-        ("no-baseline", "1 of 2 suites passed, 2 evaluations failed; no baseline yet"),
+        (
+            "improvement",
+            "no regressions, 2 improvements in 1 suite",
+            "baseline main@abc1234; 5 trials against 5",
+            f"{ON}; $1.00 with the judge",
+        ),
+        (
+            "no-baseline",
+            "1 of 2 suites passed, 2 evaluations failed",
+            "no baseline yet",
+            f"{ON}; $0.40 with the judge",
+        ),
         (
             "mixed",
-            f"no regressions, 12 inconclusive in 3 suites, 2 evaluations failed; {BEHIND}; 1 to 3 trials",
+            "no regressions, 12 inconclusive in 3 suites, 2 evaluations failed",
+            f"{BEHIND}; 1 to 3 trials against 1 to 3",
+            "Claude Code 2.1.186, claude-opus-5, claude-sonnet-5-5; $1.00 with the judge",
         ),
         (
             "cancelled",
-            f"{CUT}; no regressions, 11 inconclusive in 2 suites; 1 run interrupted; {BEHIND}; {NOISE}",
+            f"{CUT}; no regressions, 11 inconclusive in 2 suites; 1 run interrupted",
+            f"{BEHIND}; {NOISE}",
+            f"{ON}; $0.38 with the judge",
         ),
     ],
 )
-def test_the_first_line_says_it_all(name: str, sentence: str) -> None:
-    assert ci_view(REPORTS[name]()).sentence == sentence
+def test_the_first_line_says_it_all(name: str, findings: str, trials: str, rest: str) -> None:
+    """The verdict, what was compared, trials of both sides, the platform and the money."""
+    assert ci_view(REPORTS[name]()).sentence == f"{findings}; {trials}; {rest}"
+
+
+def test_the_first_line_tells_the_money_of_both_sides_and_of_how_much() -> None:
+    told = same()
+    bases = tuple(run.model_copy(update={"side": Side.BASE, "run_id": f"b-{run.run_id}"}) for run in told.batch.runs)
+    of_both = told.batch.replace(base_runs=bases, budget_usd=8.0)
+    alone, both = told.batch.cost_usd, of_both.cost_usd
+    assert both == pytest.approx(2 * alone)
+    view = ci_view(replace(told, batch=of_both))
+    assert view.sentence.endswith(f"; ${both:.2f} of $8.00 with the judge")
+    (about,) = (entry for entry in view.details if entry.title.startswith("About this run"))
+    (cost,) = (row for row in about.sections[0].rows if row.label == "Cost of this run")
+    assert cost.cells[1].text == f"judge ${0.021 * 8:.4f}"
+
+
+def test_the_first_line_says_that_a_replay_costs_nothing_and_how_many_models_answered() -> None:
+    runs = [trial("add-logging", "P", n, models=(f"model-{n}",), replayed=True) for n in range(1, 6)]
+    sentence = ci_view(report((), runs)).sentence
+    assert sentence.endswith("; Claude Code 2.1.186, model-1, model-2, 3 more models; replayed, nothing was spent")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +125,7 @@ def test_the_first_line_says_it_all(name: str, sentence: str) -> None:
 def test_the_first_line_says_why_nothing_was_compared(state: BaselineState, words: str) -> None:
     origin = BaselineOrigin(state=state, sentence="the reason in full")
     view = ci_view(report((), [trial("add-logging", "P")], baseline=origin))
-    assert view.sentence == f"1 of 1 suite passed; {words}"
+    assert view.sentence == f"1 of 1 suite passed; {words}; {ON}; $0.20 with the judge"
     told = [remark.text for remark in view.remarks]
     assert told == ([] if state is BaselineState.OFF else ["The reason in full."])
 
@@ -308,3 +350,32 @@ def test_isolation_is_told_where_results_have_it() -> None:
         "the checkout was not the same after a run as before: 3 differences",
     ]
     assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).details[-1].sections[0].rows}
+
+
+def test_the_verdict_of_two_arms_tells_what_is_not_proven_and_the_money_of_the_budget() -> None:
+    told = REPORTS["changed"]()
+    assert told.comparison
+    cell = headline(told.batch.replace(budget_usd=8.0), told.comparison)
+    assert (cell.text, cell.tone.value) == (
+        "changed, not proven in 2 of 4 suites · 4 sessions · $0.80 of $8.00",
+        "warn",
+    )
+    assert headline(told.batch, told.comparison).text.endswith(" · $0.80")
+
+
+def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red() -> None:
+    why = CommandsFailed(suite="add-logging", trials=3, of=3)
+    told = same(gate=GateResult(on_base=(why,)))
+    view = ci_view(told)
+    assert not view.failed
+    assert view.sentence.startswith("no regressions in 4 suites, 1 failed on the base, too; ")
+    (entry,) = (entry for entry in view.details if "on the base, too" in entry.title)
+    assert (
+        "add-logging: build, tests or coverage fell short in 3 of 3 trials" in entry.sections[0].rows[0].cells[0].text
+    )
+    (line,) = (line for line in log_lines(told) if "not counted" in line)
+    assert line.endswith("fell short in 3 of 3 trials; it fails on the base, too")
+    assert not [one for one in annotations(told) if one.level == "error"]
+    assert told.comparison
+    shown = comparison_view(told.comparison, told.gate, baseline="a", candidate="b").gate.rows
+    assert [row.label for row in shown] == ["Passed", "Not counted"]

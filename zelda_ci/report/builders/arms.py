@@ -84,7 +84,7 @@ def _trials(head: int, base: int) -> str:
     return f"{head} + {base} trials" if base else format_count(head, "trial")
 
 
-def headline(batch: BatchResult, comparison: Comparison, budget_usd: float | None = None) -> Cell:
+def headline(batch: BatchResult, comparison: Comparison) -> Cell:
     """The verdict in plain words, and what it rests on."""
     regressed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.REGRESSED]
     changed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.CHANGED]
@@ -100,8 +100,13 @@ def headline(batch: BatchResult, comparison: Comparison, budget_usd: float | Non
         words, tone = f"nothing got worse in {total}", Tone.GOOD
     sessions = len(batch.runs) + len(batch.base_runs)
     base = f", side by side with {batch.base.commit[:12]}" if batch.base and batch.base.commit else ""
-    of = f" of {brief_money(budget_usd)}" if budget_usd else ""
-    return Cell(f"{words}{base} · {format_count(sessions, 'session')} · {brief_money(batch.cost_usd)}{of}", tone)
+    return Cell(f"{words}{base} · {format_count(sessions, 'session')} · {spent(batch)}", tone)
+
+
+def spent(batch: BatchResult) -> str:
+    """`$6.10 of $8.00`: of sessions and judges of both sides."""
+    of = f" of {brief_money(batch.budget_usd)}" if batch.budget_usd else ""
+    return f"{brief_money(batch.cost_usd)}{of}"
 
 
 def arms_table(batch: BatchResult, comparison: Comparison) -> Table:

@@ -11,6 +11,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.workspace import IsolationReport
+from zelda_ci.report.builders.arms import spent
 from zelda_ci.report.builders.baseline import pool_words
 from zelda_ci.report.builders.ci_table import by_suite
 from zelda_ci.report.builders.comparison import certainty, count_words
@@ -43,6 +44,9 @@ def verdict_rows(report: CiReport) -> Iterator[Row]:
     yield _against(report)
     if report.comparison:
         yield _certainty(report.comparison)
+    if report.batch.runs or report.batch.base_runs:
+        platform = _platform(report.batch)
+        yield from (row for row in (platform, _money(report.batch)) if row.cells)
 
 
 def commit_name(branch: str | None, commit: str | None) -> str:
@@ -78,6 +82,8 @@ def _findings(report: CiReport) -> Iterator[Cell]:
         yield Cell(f"{last.text} in {numbers.format_count(suites, 'suite')}", last.tone)
     if failed:
         yield Cell(f"{numbers.format_count(failed, 'evaluation')} failed", Tone.BAD)
+    if same := len(report.gate.on_base):
+        yield Cell(f"{numbers.whole(same)} failed on the base, too", Tone.WARN)
 
 
 def _counted(comparison: Comparison) -> list[Cell]:
@@ -140,14 +146,38 @@ def _baseline(origin: BaselineOrigin, now: datetime) -> Iterator[Cell]:
 
 
 def _certainty(comparison: Comparison) -> Row:
-    if comparison.single_trial:
-        return Row("", (Cell("1 trial", Tone.WARN), Cell("differences may be noise", Tone.WARN)))
     sizes = [suite.candidate.valid for suite in comparison.suites if suite.candidate and suite.candidate.valid]
     if not sizes:
         return Row("", (Cell("no valid run", Tone.BAD),))
     beside = [suite.sources.base for suite in comparison.suites if suite.sources and suite.sources.base]
-    extra = (Cell(f"{_span(beside)} of the base side by side"),) if beside else ()
-    return Row("", (Cell(_span(sizes)), *extra))
+    stored = [suite.baseline.valid for suite in comparison.suites if suite.baseline and suite.baseline.valid]
+    if beside:
+        return Row("", (Cell(_span(sizes)), Cell(f"{_span(beside)} of the base side by side")))
+    against = f" against {_range(stored)}" if stored else ""
+    if comparison.single_trial:
+        return Row("", (Cell(f"{_span(sizes)}{against}", Tone.WARN), Cell("differences may be noise", Tone.WARN)))
+    return Row("", (Cell(f"{_span(sizes)}{against}"),))
+
+
+MAX_MODELS = 2
+
+
+def _platform(batch: BatchResult) -> Row:
+    """What the sessions ran on: another one may give other results for the same files."""
+    runs = (*batch.runs, *batch.base_runs)
+    versions = sorted({run.versions.cli for run in runs if run.versions.cli})
+    models = sorted({model for run in runs for model in run.models})
+    more = len(models) - MAX_MODELS
+    names = [*(visible(name, 60) for name in models[:MAX_MODELS]), *([f"{more} more models"] if more > 0 else [])]
+    return Row("", (*(Cell(f"Claude Code {visible(version, 40)}") for version in versions), *map(Cell, names)))
+
+
+def _money(batch: BatchResult) -> Row:
+    """Of all sessions and judges, those of the base too."""
+    if all(run.replayed for run in (*batch.runs, *batch.base_runs)):
+        return Row("", (Cell("replayed, nothing was spent"),))
+    judged = any(run.judge for run in (*batch.runs, *batch.base_runs))
+    return Row("", (Cell(f"{spent(batch)}{' with the judge' if judged else ''}"),))
 
 
 MAX_NAMES = 5
@@ -198,17 +228,18 @@ def _trials(report: CiReport) -> Iterator[Row]:
 
 
 def _span(sizes: Collection[int]) -> str:
+    return numbers.format_count(max(sizes), "trial") if len(set(sizes)) == 1 else f"{_range(sizes)} trials"
+
+
+def _range(sizes: Collection[int]) -> str:
     least, most = min(sizes), max(sizes)
-    return (
-        numbers.format_count(most, "trial")
-        if least == most
-        else f"{numbers.whole(least)} to {numbers.whole(most)} trials"
-    )
+    return numbers.whole(most) if least == most else f"{numbers.whole(least)} to {numbers.whole(most)}"
 
 
 def _cost(batch: BatchResult) -> Iterator[Row]:
-    uses = [use for run in batch.runs if (use := used(run))]
-    judges = [run.judge for run in batch.runs if run.judge]
+    runs = (*batch.runs, *batch.base_runs)
+    uses = [use for run in runs if (use := used(run))]
+    judges = [run.judge for run in runs if run.judge]
     cells = []
     if uses:
         cost, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
