@@ -29,7 +29,13 @@ EXPECTED_SCORE = 0.05
 
 # Scores that are tested at a look. That of the criteria is their mean and costs them little beside themselves; numbers
 # that every session has other values of are tested once, over all suites.
-SCORES = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.FUNCTIONAL_CORRECTNESS: 1.0, Measure.TOOL_USAGE: 0.1}
+# Tests that are gone cannot fail, so how many ran is tested beside them.
+SCORES = {
+    Measure.REQUIREMENT_FULFILLMENT: 0.05,
+    Measure.FUNCTIONAL_CORRECTNESS: 1.0,
+    Measure.TOOL_USAGE: 0.1,
+    Measure.TESTS: 0.1,
+}
 
 
 def valid(trials: Iterable[RunMetrics]) -> tuple[RunMetrics, ...]:
@@ -106,9 +112,15 @@ class SeenTrials:
         """
         passes = (*self.criteria.values(), self.score(Measure.FUNCTIONAL_CORRECTNESS))
         usage = self.score(Measure.TOOL_USAGE)
+        if self._lost_tests():
+            return False
         return all(_is_expected(sample, first=first) for sample in passes) and not (
             usage.baseline and usage.candidate and _chance_of_scores(usage) <= EXPECTED_SCORE
         )
+
+    def _lost_tests(self) -> bool:
+        counts = self.score(Measure.TESTS)
+        return counts.answerable and exceeds(Question(MEASURES[Measure.TESTS].scale, counts))
 
 
 def _is_expected(sample: Sample, *, first: bool) -> bool:

@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.compare.adaptive import MIXED, SURE, PullRequest, Truth, simulate
-from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
+from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, trials
 from tests.unit.compare.simulation import bounds
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
-from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.trials import DoneReason, FixedTrials, TrialPlan
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
+from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
 
 PLAN = TrialPlan()
 
@@ -87,6 +89,31 @@ def test_a_difference_of_a_single_trial_is_never_a_regression():
         TrialPlan(first=1, looks=(1,)), [SuiteTrials("alpha", made("F"), pool=made("P", label="old"))]
     )
     assert (ended.verdict, first(ended).verdict) == (Verdict.CHANGED, Verdict.CHANGED)
+
+
+def with_tests(*counts: int, label: str = "a") -> tuple[RunMetrics, ...]:
+    """Trials whose tests all passed, so many of them."""
+
+    def result(count: int) -> EvalResult:
+        runner = RunnerCounts(format="pytest", source="summary", passed=count)
+        details = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
+        return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, 100.0)
+
+    return tuple(map(read_metrics, trials(*([result(count)] for count in counts), label=label)))
+
+
+def test_tests_that_are_gone_lead_to_more_trials_and_are_a_regression_once_proven():
+    known = SuiteTrials("alpha", head=with_tests(1, 1, 1), pool=with_tests(50, 51, 50, label="old"))
+    step = next_trials(PLAN, [known])
+    assert {wanted.side for wanted in step.wanted} == {Side.HEAD, Side.BASE}
+    proven = replace(known, head=with_tests(*[1] * 10), base=with_tests(*[50] * 10, label="base"), pool=())
+    found = compare_trials(PLAN, [proven])
+    assert (found.verdict, regressions(found)) == (Verdict.REGRESSED, ["regression"])
+
+
+def test_as_many_tests_as_sessions_usually_write_are_as_expected():
+    known = SuiteTrials("alpha", head=with_tests(12, 15, 9), pool=with_tests(16, 12, 14, label="old"))
+    assert next_trials(PLAN, [known]).done == {"alpha": DoneReason.AS_EXPECTED}
 
 
 def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
