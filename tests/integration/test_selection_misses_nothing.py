@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -298,14 +298,17 @@ class Bench:
 
     def pooled(self, after: str) -> set[str]:
         """Suites of which the stored trials count for this commit, too."""
-        before, now = (self.digests(commit) for commit in (self.repo.first, after))
-        found = set()
+        now, found = self.digests(after), set()
         for habit in HABITS:
-            own, wanted = (of_trial(suite(habit.name), tree) for tree in (before, now))
+            own, wanted = (of_trial(suite(habit.name), tree) for tree in (self.before, now))
             trials = [run.replace(fingerprint=own) for run in self.trials[habit.name]]
             if grouped(trials).alike(habit.name, wanted):
                 found.add(habit.name)
         return found
+
+    @cached_property
+    def before(self) -> TreeDigests:
+        return self.digests(self.repo.first)
 
     def digests(self, commit: str) -> TreeDigests:
         entries = self.repo.project.git("ls-tree", "-r", commit).splitlines()

@@ -258,7 +258,8 @@ def test_trials_of_another_claude_code_system_or_judge_tell_nothing_of_today(par
     assert choice.runs
     assert "only 0 of the 3 stored trials" in choice.reason
     assert "3 more broke off, or are of other settings, judges, models or Claude Code" in choice.reason
-    mixed = evidence(*[told(n, **({part: "new"} if n < 2 else {})) for n in range(4)])
+    new: dict[str, Any] = {part: "new"}
+    mixed = evidence(*[told(n, **(new if n < 2 else {})) for n in range(4)])
     assert runs(changed(DEPLOY), replace(mixed, today=TODAY)) == ["example"]
     # A change that nobody can feel runs nothing all the same.
     assert runs(changed("README.md"), other) == []
