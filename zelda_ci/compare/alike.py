@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from zelda_ci.compare.evidence import Habits, counted
 from zelda_ci.compare.impact import (
     MIN_TRIALS,
     Effect,
     FileChange,
     FileText,
-    Habits,
     ProjectFiles,
     concerned,
-    counted,
     effects_of,
 )
 from zelda_ci.domain.fingerprint import PLATFORM, STEERING, Fingerprint, SteeringState

@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from zelda_ci.compare.alike import alike
-from zelda_ci.compare.impact import known_today
+from zelda_ci.compare.evidence import known_today
 from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome

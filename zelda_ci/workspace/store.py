@@ -217,6 +217,22 @@ async def _submodules(git: Git) -> list[str]:
     return [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")]
 
 
+@dataclass(frozen=True)
+class TestedFiles:
+    """What was tested, and where its contents can be read."""
+
+    __test__ = False  # not a pytest class
+
+    files: Sequence[TreeFile]
+    """Without suites and configuration."""
+    whole: Sequence[TreeFile]
+    """What build and test commands find, where that is more."""
+    git: Git
+    """In a repository that has all contents."""
+    folder: str
+    """The project's, from the top; empty at the top."""
+
+
 async def files_of(lent: Store | None, plumbing: Git) -> list[TreeFile]:
     """All files of its commit, submodules as one, from a repository that no session can write."""
     if lent is None:

@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
-from zelda_ci.domain.fingerprint import TreeFile
 from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
@@ -57,22 +56,6 @@ NO_CACHE = "ZELDA_NO_CACHE"
 SETUPS = "setups"
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
-
-
-@dataclass(frozen=True)
-class TestedFiles:
-    """What was tested, and where its contents can be read."""
-
-    __test__ = False  # not a pytest class
-
-    files: Sequence[TreeFile]
-    """Without suites and configuration."""
-    whole: Sequence[TreeFile]
-    """What build and test commands find, where that is more."""
-    git: Git
-    """In a repository that has all contents."""
-    folder: str
-    """The project's, from the top; empty at the top."""
 
 
 class Workspaces:
@@ -241,7 +224,7 @@ class Workspaces:
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, checkout, lent, whole, self._plumbing)
 
-    async def tested_files(self, workspace: Workspace) -> TestedFiles:
+    async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran.
 
         Raises:
@@ -252,7 +235,7 @@ class Workspaces:
         with explained():
             files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
         git = self._plumbing.within(start.store.folder, GIT_DIR=str(start.store.folder))
-        return TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
+        return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
 
     async def watch(self) -> WatchedCheckout:
         """The state of the developer's own tree and repository, to be compared with a later one."""
