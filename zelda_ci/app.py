@@ -71,12 +71,7 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     Raises:
         ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
     """
-    chosen = selected(loaded, order, settings)
-    suites = [suite.resolved for suite in chosen]
-    _tell_notices(loaded, emit)
-    tell_setup(chosen, emit)
-    _heed_weakness(suites, order, settings, emit)
-    ground = _ground(loaded, order, suites, settings, emit)
+    chosen, suites, ground = _begun(loaded, order, settings, emit)
     tools = _tools(loaded, order, suites, settings, emit, ground)
     checker = None
     if order.check and not order.replay and not _skips_checks(settings):
@@ -125,12 +120,7 @@ def check(
     Raises:
         ZeldaError: The order cannot be used, or the project not be run here at all.
     """
-    chosen = selected(loaded, order, settings)
-    suites = [suite.resolved for suite in chosen]
-    _tell_notices(loaded, emit)
-    tell_setup(chosen, emit)
-    _heed_weakness(suites, order, settings, emit)
-    ground = _ground(loaded, order, suites, settings, emit)
+    chosen, suites, ground = _begun(loaded, order, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
     judge = proxy_or_problem(lambda: access.judge_mode(order.record, order.replay, suites, settings), ground.redact)
     checker = Checker(chosen, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
@@ -140,9 +130,17 @@ def check(
         raise _first(group) from group
 
 
-def _tell_notices(loaded: LoadedProject, emit: Emit) -> None:
+def _begun(
+    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit
+) -> tuple[list[LoadedSuite], list[ResolvedSuite], Ground]:
+    """What was ordered, as loaded and as it runs, and where; everything worth a warning has been said."""
+    chosen = selected(loaded, order, settings)
+    suites = [suite.resolved for suite in chosen]
     for notice in loaded.notices:
         emit(Warned(notice))
+    tell_setup(chosen, emit)
+    _heed_weakness(suites, order, settings, emit)
+    return chosen, suites, _ground(loaded, order, suites, settings, emit)
 
 
 def _skips_checks(settings: EnvironmentSettings) -> bool:
