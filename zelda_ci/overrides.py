@@ -12,9 +12,11 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from zelda_ci.config.messages import shown
-from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names
-from zelda_ci.config.validation import requirement
+from zelda_ci.config import loader
+from zelda_ci.config.loader import MappingNode, value_of
+from zelda_ci.config.messages import Rejected, shown
+from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names, unknown
+from zelda_ci.config.validation import OUR_OWN, requirement
 from zelda_ci.domain.base import Record, Setting
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialSetting
@@ -97,7 +99,8 @@ class Overrides:
             option="--trials",
             input="trials",
             commands=("run",),
-            help="Run each suite this often, a number, or adaptive; overrides the suite.",
+            help="Trials of each suite: a number, adaptive, or a plan such as '{first: 3, looks: [6, 10, 16]}'; "
+            "overrides the suite. Without --against, adaptive and plans are one trial.",
         ),
     ] = None
     max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
@@ -261,12 +264,12 @@ def parsed(row: Override, text: str) -> Any:
 
 
 def _group(text: str) -> Any:
-    """A group of keys, which are given as JSON; the text itself where it is none."""
+    """A group of keys, spelled as in the files; the text itself where it is none."""
     try:
-        values = json.loads(text)
-    except ValueError:
+        node, problems = loader.parse(text, "")
+    except Rejected:
         return text
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return value_of(node) if isinstance(node, MappingNode) and not problems else text
 
 
 def _problem(row: Override, given: Given[Any]) -> str | None:
@@ -277,13 +280,29 @@ def _problem(row: Override, given: Given[Any]) -> str | None:
         row.model.model_validate(values, strict=True, by_alias=True, by_name=False)
     except ValidationError as exc:
         # Of the alternatives of a type, the one that came furthest is what the user meant.
-        deepest = max(exc.errors(), key=lambda error: len(error["loc"]))
-        wanted = requirement(row.schema, deepest) + (f", or {row.none} alone" if row.none else "")
+        deepest = max(exc.errors(), key=lambda error: (len(error["loc"]), error["type"] in OUR_OWN))
+        wanted = _wanted(row, given.value, deepest) + (f", or {row.none} alone" if row.none else "")
         # A variable may hold a secret that was meant for another.
         value = "" if given.kind == "variable" else f" is {_shown(given.value)}, which"
-        return f"{given}{value} cannot be used: it {wanted}."
+        return f"{given}{value} cannot be used: {wanted}."
     return None
 
 
+def _wanted(row: Override, value: Any, error: Any) -> str:
+    """What is wanted of the value, or of the key in it that is wrong."""
+    path = row.place.path
+    for step in error["loc"][len(path) :] if isinstance(value, dict) else ():
+        inside = value.get(step) if isinstance(value, dict) else None
+        if inside is not None:
+            path, value = (*path, step), inside
+    if error["type"] == "extra_forbidden":
+        return unknown(path[-1], path[:-1], ProjectConfig)
+    inner = ".".join(path[len(row.place.path) :])
+    return f"{inner or 'it'} {requirement(fragment(row.model, path), error)}"
+
+
 def _shown(value: Any) -> str:
-    return ascii(shown(Redactor()(", ".join(value) if isinstance(value, tuple) else str(value))))
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, dict):  # as one would write it
+        text = json.dumps(value, default=str).replace('"', "")
+    return ascii(shown(Redactor()(text)))

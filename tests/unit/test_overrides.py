@@ -50,7 +50,27 @@ PLANS: dict[str, TrialPlan | FixedTrials] = {
     "adaptive": TrialPlan(),
     "7": FixedTrials(trials=7),
     '{"first": 2, "looks": [4, 8], "budgetUsd": 5}': TrialPlan(first=2, looks=(4, 8), budget_usd=5),
+    "{first: 2, looks: [4, 8], budgetUsd: 5}": TrialPlan(first=2, looks=(4, 8), budget_usd=5),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{first: 0}", "'{first: 0}', which cannot be used: first must be a whole number from 1 to 1000."),
+        ("{frist: 3}", "'{frist: 3}', which cannot be used: frist is not a known key (did you mean first?)."),
+        ("{looks: []}", "which cannot be used: looks must be a list of 1 to 10 whole numbers from 1 to 1000."),
+        ("{first: 9, looks: [6, 8]}", "it must have a look above first: first is 9, and the last look 8."),
+        ("{budgetUsd: .nan}", "budgetUsd must be a number above 0."),
+        ("{first: 3", "or a group of keys such as {first: 3, looks: [6, 10, 16]}."),
+        ("{first: 3}\n---\n{first: 4}", "or a group of keys such as {first: 3, looks: [6, 10, 16]}."),
+    ],
+)
+def test_what_is_wrong_in_a_plan_is_named_by_its_key(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        apply(SUITE, read("input", {"trials": text}.get))
+    assert caught.value.message.startswith("The input trials is ")
+    assert caught.value.message.endswith(sentence)
 
 
 def test_the_judge_is_one_whichever_spelling_the_suite_used() -> None:
@@ -69,7 +89,7 @@ def test_the_nearest_way_of_giving_wins_and_each_value_keeps_its_origin() -> Non
     )
 
 
-WHOLE = "be a whole number from 1 to 1000 or adaptive or a group of keys"
+WHOLE = "be a whole number from 1 to 1000 or adaptive or a group of keys such as {first: 3, looks: [6, 10, 16]}"
 ADDRESS = "be an http:// or https:// address without user name, query and fragment"
 KINDS = "be a list of items, each regression or evaluation, or never alone"
 WRONG: list[tuple[str, Given[Any], str]] = [

@@ -213,8 +213,7 @@ def unknown(name: str, level: tuple[str, ...], model: type[Config]) -> str:
         return f"{shown(name)} is not a known key here: it belongs {_places(same)}"
     if any(key.path == (name,) for key in keys(_other(model))):
         return f"{name} is not a known key here: it belongs in {_FILES[_other(model)]}"
-    near = nearest(name, [key.name for key in here]) or _nearest_anywhere(name, model)
-    if near:
+    if near := nearest(name, [key.name for key in here]) or _nearest_anywhere(name, model):
         return f"{shown(name)} is not a known key (did you mean {near}?)"
     return f"{shown(name) or 'an empty word'} is not a known key{_choice(here, level)}"
 
@@ -285,7 +284,10 @@ def fragment(model: type[BaseModel], path: tuple[int | str, ...]) -> dict[str, A
 def expected(schema: dict[str, Any]) -> str:
     """What a value must be, to be read after "must be"."""
     words = [_one(alternative) for alternative in alternatives_of(schema)]
-    return (", or " if has_free_names(schema) else " or ").join(dict.fromkeys(words))
+    if has_free_names(schema):
+        return ", or ".join(dict.fromkeys(words))
+    groups = (str(each) for each in schema.get("examples", ()) if isinstance(each, dict))
+    return " such as ".join([" or ".join(dict.fromkeys(words)), *groups]).replace("'", "")
 
 
 def choices(schema: dict[str, Any]) -> list[str]:
@@ -304,8 +306,7 @@ def type_names(schema: dict[str, Any]) -> set[str]:
 
 
 def _one(schema: dict[str, Any]) -> str:
-    named = choices(schema)
-    if named:
+    if named := choices(schema):
         return f"one of {', '.join(named)}" if len(named) > 2 else " or ".join(named)
     match schema.get("type"):
         case "boolean":
@@ -313,7 +314,8 @@ def _one(schema: dict[str, Any]) -> str:
         case "integer" | "number" as kind:
             return f"{_NUMBERS[kind]}{_range(schema)}"
         case "array":
-            return f"a list of {_items(schema['items'])}"
+            count = f"{schema.get('minItems', 0)} to {schema['maxItems']} " if "maxItems" in schema else ""
+            return f"a list of {count}{_items(schema['items'])}"
         case "string":
             return _PATTERNS[schema.get("pattern", suite.NOT_BLANK)]
         case _:
@@ -331,9 +333,7 @@ def _range(schema: dict[str, Any]) -> str:
     low, above, high = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
     if above is not None:
         return f" above {above:g}" + (f", at most {high:g}" if high is not None else "")
-    if low is not None:
-        return f" from {low:g} to {high:g}" if high is not None else f", at least {low:g}"
-    return ""
+    return "" if low is None else f", at least {low:g}" if high is None else f" from {low:g} to {high:g}"
 
 
 def _inside(schema: dict[str, Any], step: int | str, model: type[BaseModel]) -> dict[str, Any]:

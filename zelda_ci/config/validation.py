@@ -82,7 +82,7 @@ def refused_variables(layers: Iterable[Layer]) -> Iterator[ConfigProblem]:
 
 
 # Errors of our own validators: their message is a sentence already.
-_OUR_OWN = (
+OUR_OWN = (
     "model_credential",
     "outside",
     "git",
@@ -92,12 +92,13 @@ _OUR_OWN = (
     "credential",
     "program_folder",
     "not_rising",
+    "no_look",
 )
 
 
 def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], error: Any) -> str:
     """What is wrong with the value at a path."""
-    if error["type"] in _OUR_OWN:
+    if error["type"] in OUR_OWN:
         return f"{_name(path)} {error['msg']}"
     if error["loc"][-1:] == ("[key]",):
         group = fragment(model, path[:-1])
@@ -108,7 +109,7 @@ def explain_value(path: tuple[int | str, ...], node: Node, model: type[Config], 
 
 def requirement(schema: dict[str, Any], error: Any) -> str:
     """What a value must be."""
-    return str(error["msg"]) if error["type"] in _OUR_OWN else f"must be {expected(schema)}"
+    return str(error["msg"]) if error["type"] in OUR_OWN else f"must be {expected(schema)}"
 
 
 def _name(path: tuple[int | str, ...]) -> str:
@@ -121,6 +122,8 @@ def _but(node: Node, schema: dict[str, Any]) -> str:
     """What it is instead, and how to mend it."""
     types = type_names(schema)
     match node:
+        case SequenceNode() if "array" in types:
+            return f", not {len(node.items)}"
         case SequenceNode():
             return ", not a list"
         case MappingNode() if "string" in types:

@@ -286,7 +286,7 @@ class SharedSettings(Record):
         description="How often each suite runs: a number; or adaptive, which runs more trials, side by side with the "
         "base, only where a suite does not go as expected. Keys of its own: first trials of the head, looks (trials of "
         "the head after which the sides are compared), budgetUsd.",
-        examples=[{"first": 3, "looks": [6, 10, 16], "budgetUsd": 8}],
+        examples=[{"first": 3, "looks": [6, 10, 16]}],
     )
     execution: ExecutionSettings = Field(
         default_factory=ExecutionSettings, description="How the Claude Code session is run."

@@ -1,9 +1,9 @@
 """How often suites run: a number of trials, or a plan that adds trials where they are needed."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain.base import Record, Setting
@@ -38,6 +38,14 @@ class TrialPlan(Setting):
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         None, description="Cost in US dollars, judge included, after which no further trial is begun."
     )
+
+    @model_validator(mode="after")
+    def _compares(self) -> Self:
+        """With the first trials alone, no suite would ever run beside the base."""
+        if self.first >= self.looks[-1]:
+            message = "must have a look above first: first is {first}, and the last look {last}"
+            raise PydanticCustomError("no_look", message, {"first": self.first, "last": self.looks[-1]})
+        return self
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -10,6 +10,9 @@ from zelda_ci.config.project import load
 from zelda_ci.config.schema import ProjectConfig
 from zelda_ci.errors import ConfigError
 
+PLAN = "a group of keys such as {first: 3, looks: [6, 10, 16]}"
+TRIALS = f"trials must be a whole number from 1 to 1000 or adaptive or {PLAN}"
+
 
 def names(root: Path) -> list[str]:
     return [suite.resolved.name for suite in load(root).suites]
@@ -80,9 +83,9 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         load(tmp_path)
     assert caught.value.message.splitlines() == [
         "7 problems in the configuration:",
-        "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 1.5",
+        f"zelda.config.yaml:1:9: {TRIALS}, not 1.5",
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
-        "zelda/test-a.yaml:2:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 0",
+        f"zelda/test-a.yaml:2:9: {TRIALS}, not 0",
         (
             "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the "
             "environment variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead"
@@ -184,7 +187,7 @@ def test_a_right_folder_of_suites_counts_though_other_keys_are_wrong(tmp_path):
     (tmp_path / "e2e/test-a.yaml").write_text("promt: x\nprompt: x\n")
     assert problems(tmp_path) == [
         "e2e/test-a.yaml:1:1: promt is not a known key (did you mean prompt?)",
-        "zelda.config.yaml:2:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys, not 0",
+        f"zelda.config.yaml:2:9: {TRIALS}, not 0",
     ]
 
 

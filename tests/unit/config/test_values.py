@@ -5,7 +5,8 @@ import pytest
 from tests.unit.config.folder import about_config, about_suite, only_suite
 
 TURNS = "execution.maxTurns must be a whole number from 1 to 10000"
-TRIALS = "trials must be a whole number from 1 to 1000 or adaptive or a group of keys"
+PLAN = "a group of keys such as {first: 3, looks: [6, 10, 16]}"
+TRIALS = f"trials must be a whole number from 1 to 1000 or adaptive or {PLAN}"
 LOOKS = "trials.looks must be"
 SECONDS = "execution.timeoutSeconds must be a number above 0, at most 604800"
 CRITERION = "item 1 of acceptanceCriteria must be text"
@@ -54,7 +55,11 @@ def test_a_number_of_absurd_length_is_cut_short(tmp_path):
         ("{fist: 2}", "1:10: fist is not a known key (did you mean first?)"),
         ("{looks: [6, 3]}", f"1:17: {LOOKS} numbers that rise"),
         ("{looks: [3, 3]}", f"1:17: {LOOKS} numbers that rise"),
-        ("{looks: 5}", f"1:17: {LOOKS} a list of whole numbers from 1 to 1000, not 5"),
+        ("{looks: 5}", f"1:17: {LOOKS} a list of 1 to 10 whole numbers from 1 to 1000, not 5"),
+        ("{looks: []}", f"1:17: {LOOKS} a list of 1 to 10 whole numbers from 1 to 1000, not 0"),
+        (f"{{looks: {[*range(4, 15)]}}}", f"1:17: {LOOKS} a list of 1 to 10 whole numbers from 1 to 1000, not 11"),
+        ("{first: 9, looks: [6, 8]}", "1:9: trials must have a look above first: first is 9, and the last look 8"),
+        ("{first: 16}", "1:9: trials must have a look above first: first is 16, and the last look 16"),
         ("{looks: [3.5]}", "1:18: item 1 of trials.looks must be a whole number from 1 to 1000, not 3.5"),
         ("{budgetUsd: -1}", "1:21: trials.budgetUsd must be a number above 0, not -1"),
     ],
