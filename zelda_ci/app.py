@@ -101,9 +101,9 @@ def fingerprints(
 
 
 def with_stored(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> RunOrder:
-    """With the trials of both commits that are stored here, where there is a base; errors as for `check`."""
+    """With the trials of both commits that are stored here, where there is a base; errors as for `run`."""
     history = RunHistory(loaded.results_dir)
-    if order.against is None or order.replay or not history.overview().runs:
+    if order.against is None or order.replay:
         return order
     suites = ordered(loaded, order, settings)
     ground = _ground(loaded, order, suites, settings, emit)

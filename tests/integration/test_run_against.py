@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -77,7 +78,8 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert sides["head"] == sides["base"] == 6
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
-    assert "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side" in output
+    why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 4)"
+    assert why in output
     assert "6 + 6 trials: a regression is proven" in output
     assert "worse in 1 of 1 suite" in output
     # Side by side: the base did not wait until the head was through.
@@ -126,11 +128,14 @@ def test_suites_and_settings_are_those_of_the_head_on_both_sides(tmp_path: Path)
     assert {run["config"]["prompt"] for run in both if run["suite"] == "old"} == {"Greet us."}
 
 
-@pytest.mark.parametrize("ref", ["nowhere", "HEAD~7", "--all"])
-def test_a_base_that_is_not_there_stops_everything_before_it_costs(tmp_path: Path, ref: str) -> None:
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("ref", ["nowhere", "HEAD~7", "--all", ""])
+def test_a_base_that_is_not_there_stops_everything_before_it_costs(
+    tmp_path: Path, ref: str, more: tuple[str, ...]
+) -> None:
     project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
     with ScriptedApi([]) as api:
-        done = zelda(project, "run", f"--against={ref}", api=api.url)
+        done = zelda(project, "run", f"--against={ref}", *more, api=api.url)
     assert done.returncode == 2
     assert "There is no commit" in done.stderr
     assert not api.requests
@@ -175,10 +180,36 @@ def test_a_dry_run_costs_nothing_and_says_the_most_that_it_could(tmp_path: Path)
     assert first.returncode == 1, first.stdout
     assert "Plan: 2 sessions; what they cost is not known before the first" in first.stdout
     assert done.returncode == 0, done.stderr
-    assert "Plan: 6 to at most 64 sessions, about $" in done.stdout
+    assert "Plan: 4 to at most 62 sessions, about $" in done.stdout
     assert "by 2 stored trials" in done.stdout
     assert "Without a stored trial, so not in these sums: never" in done.stdout
     assert len(results(project)) == 2
+
+
+def test_a_plan_counts_the_trials_that_are_stored(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n")
+    with ScriptedApi(model) as api:
+        first = zelda(project, "run", "--trials", "2", api=api.url)
+        assert first.returncode == 0, first.stdout
+    planned = zelda(project, "run", "--against", "HEAD~1", "--dry-run", "--json")
+    assert planned.returncode == 0, planned.stderr
+    forecast = json.loads(planned.stdout)
+    (suite,) = forecast["suites"]
+    assert (suite["fewest"], suite["most"]) == (forecast["fewest"], forecast["most"]) == (1, 30)
+    assert forecast["mostUsd"] == pytest.approx(30 * suite["price"]["most"])
+    code, output, _ = against(project)
+    assert code == 0, output
+    assert "Plan: 1 to at most 30 sessions" in output
+    done = zelda(project, "run", "--against", "HEAD~1", "--dry-run")
+    assert "Plan: no session; the trials that are stored decide" in done.stdout
+
+
+@pytest.mark.parametrize("amount", ["nan", "inf", "0", "-1"])
+def test_a_budget_that_is_no_amount_is_refused(tmp_path: Path, amount: str) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    done = zelda(project, "run", "--budget-usd", amount, "--dry-run")
+    assert done.returncode == 2
+    assert "Invalid value for '--budget-usd'" in done.stderr
 
 
 def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
@@ -199,6 +230,8 @@ def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
     sides = Counter((run["side"], run["status"]) for run in results(project))
     assert sides["head", "completed"] == 3
     assert sides["base", "interrupted"] + sides["head", "interrupted"] == 2
+    assert "interrupted after 5 sessions: not compared; the same command goes on with those that are whole" in output
+    assert re.search(r"greeting +not compared +4 +1 +interrupted", output)
     assert gone(project)
 
 

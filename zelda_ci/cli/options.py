@@ -1,5 +1,6 @@
 """Options that several commands share, and their types."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,9 +89,20 @@ def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
         case "integer":
             return click.IntRange(least, most)
         case "number":
-            return click.FloatRange(least, most)
+            return Amount(least, most)
         case _:
             return click.STRING
+
+
+class Amount(click.FloatRange):
+    """A number in a range; `nan` and `inf` are none, and would be above every limit."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it; a usage error says what is wrong."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no amount.", param, ctx)
+        return number
 
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -36,7 +36,7 @@ from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.annotations import annotations
-from zelda_ci.report.builders.arms import arms_table, headline
+from zelda_ci.report.builders.arms import arms_table, cut_short, headline
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, on_base_sentences
 from zelda_ci.report.builders.run import VERDICTS
@@ -214,6 +214,8 @@ class RunReport:
             files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
             self._suites.print_rest(console, batch.runs)
             print_closing(console, report_view(batch, files, minimums), self._reporting.detail)
+            if batch.base and batch.arms:
+                print_arms(console, cut_short(batch), arms_table(batch))
         code = max(batch_outcome(batch).exit_code, minimums.exit_code)
         self._code = max(self._code, code)
         return code

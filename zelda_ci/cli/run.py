@@ -44,14 +44,19 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--against",
     metavar="REF",
-    help="Run side by side with this commit, branch, tag or HEAD~1, and compare; more trials run where needed.",
+    help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
+    "look worse, more of both, side by side.",
 )
 @click.option(
     "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Amount(min=0, min_open=True),
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would run and what it may cost, from stored trials.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
+)
 @options.overrides("run")
 @options.unsafe
 @options.no_check
@@ -97,7 +102,7 @@ def run(  # noqa: PLR0913 - its options
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
-    against_ref = BaseOrder(against) if against else None
+    against_ref = None if against is None else BaseOrder(against)
     order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     several = len(chosen.projects) + len(chosen.unusable) > 1
@@ -106,7 +111,7 @@ def run(  # noqa: PLR0913 - its options
         running.refuse(root, problem)
     since = None if run_all else changed_since
     if dry_run:
-        return _foretell(orders, settings, running, since)
+        return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
     _run_each(orders, settings, running, since)
     return running.finish()
 
@@ -116,14 +121,18 @@ def _foretell(
     settings: EnvironmentSettings,
     running: RunReport,
     changed_since: str | None,
+    *,
+    as_json: bool,
 ) -> int:
     """What would run, without the suites that cannot feel what has changed, and what it may cost."""
     plans = []
     for asked in orders:
         for loaded, order in running.narrowed(*asked, settings, changed_since):
+            with running.progress(loaded) as emit:
+                counted = app.with_stored(loaded, order, settings, emit)
             suites = app.ordered(loaded, order, settings)
-            plans.append((loaded, foretell(order, suites, loaded.results_dir)))
-    return report.foretell(plans)
+            plans.append((loaded, foretell(counted, suites, loaded.results_dir)))
+    return report.foretell(plans, as_json=as_json)
 
 
 def _run_each(

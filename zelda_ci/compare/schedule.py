@@ -1,11 +1,13 @@
 """Which trials to run next, by what the trials so far show. Pure: state in, next trials out."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from zelda_ci.compare.compatibility import platform_change, platform_of, session_obstacles
 from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of, valid
+from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.sides import INVALID, RunMetrics, read_metrics
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan, plan_of
@@ -113,6 +115,37 @@ def next_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> NextTrials:
         else:
             wanted.append(_missing(trials, looks, step))
     return NextTrials(tuple(interleaved(wanted)), done)
+
+
+def of_stored(suite: str, plan: Plan, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
+    """What is known of a suite before anything has run."""
+    return SuiteTrials(
+        suite,
+        head=tuple(map(read_metrics, stored.head)),
+        base=tuple(map(read_metrics, stored.base)),
+        pool=tuple(map(read_metrics, stored.pool)),
+        hints=tuple(map(read_metrics, stored.hints)),
+        plan=plan,
+        has_base=has_base,
+    )
+
+
+def trials_to_come(plan: Plan, suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:
+    """By suite, the fewest and the most trials that will run, if none fails."""
+    answer = next_trials(plan, suites)
+    fewest = Counter(trial.suite for trial in answer.wanted)
+    return {
+        trials.suite: (fewest[trials.suite], 0 if trials.suite in answer.done else _most(trials, trials.plan or plan))
+        for trials in suites
+    }
+
+
+def _most(trials: SuiteTrials, plan: Plan) -> int:
+    """Up to the last look. Before the head has run, it may turn out that no stored trial is of its platform."""
+    head, base = len(valid(trials.head)), len(valid(trials.base))
+    pool = len(valid(on_this_platform(trials, plan).pool)) if head else 0
+    last = looks_of(plan, pool, has_base=trials.has_base)[-1]
+    return max(0, last.head - head) + max(0, last.base - base)
 
 
 def on_this_platform(suite: SuiteTrials, plan: Plan) -> SuiteTrials:

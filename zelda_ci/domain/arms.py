@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import computed_field
+
 from zelda_ci.domain.base import Record
 from zelda_ci.redact import SafeText
 
@@ -33,19 +35,23 @@ class Forecast(Record):
     suites: tuple[SuiteForecast, ...]
     budget_usd: float | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def fewest(self) -> int:
         return sum(suite.fewest for suite in self.suites)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def most(self) -> int:
         return sum(suite.most for suite in self.suites)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def usual_usd(self) -> float:
         """The fewest sessions at their usual price, as far as prices are known."""
         return sum(suite.fewest * suite.price.usual for suite in self.suites if suite.price)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def most_usd(self) -> float:
         """All sessions, each as dear as the dearest that is stored, as far as prices are known."""
@@ -90,6 +96,10 @@ class MoreTrials:
     base: int
     made: int
     """Trials of the head that were looked at."""
+    look: int
+    """The one to come, from 1."""
+    looks: int
+    """At most."""
     missed: tuple[tuple[str, int, int], ...] = ()
     """Criteria that the head did not always meet: how often not, of how many trials."""
 

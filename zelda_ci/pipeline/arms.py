@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials
+from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials, of_stored
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms, SuiteDone
 from zelda_ci.domain.run import RunResult
@@ -70,16 +70,7 @@ class _Arms:
     @classmethod
     def of(cls, suite: ResolvedSuite, stored: StoredTrials, *, has_base: bool) -> "_Arms":
         """Before anything ran in this invocation."""
-        state = SuiteTrials(
-            suite.name,
-            head=tuple(map(read_metrics, stored.head)),
-            base=tuple(map(read_metrics, stored.base)),
-            pool=tuple(map(read_metrics, stored.pool)),
-            hints=tuple(map(read_metrics, stored.hints)),
-            plan=plan_of(suite.trials),
-            has_base=has_base,
-        )
-        return cls(suite, state)
+        return cls(suite, of_stored(suite.name, plan_of(suite.trials), stored, has_base=has_base))
 
     def take(self, result: RunResult) -> None:
         trial = read_metrics(result)
@@ -186,5 +177,7 @@ def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:
         head=sides[Side.HEAD],
         base=sides[Side.BASE],
         made=len(arms.state.head),
+        look=trials[0].look,
+        looks=len(plan.counts) if isinstance(plan := arms.state.plan, TrialPlan) else 1,
         missed=tuple((name, count, judged[name]) for name, count in missed.most_common()),
     )

@@ -124,8 +124,9 @@ async def stored_of_both(
     """By suite, the trials of two commits that one developer has stored; `sides` are those of head and base.
 
     Raises:
-        ZeldaError: There can be no workspace, or the runs cannot be listed.
+        ZeldaError: There is no such commit, there can be no workspace, or the runs cannot be listed.
     """
+    await sides[1].inspect()
     settings = {suite.name: suite.pool for suite in suites}
     pool = await anyio.to_thread.run_sync(stored_pool, history, settings, datetime.now(UTC))
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]

@@ -61,7 +61,8 @@ class RunOrder:
 def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:
     """What a run of what was ordered may cost, before anything is started."""
     known = money.known_prices(results_dir, order.stored)
-    return money.forecast(suites, known, sides=2 if order.against else 0, budget_usd=order.budget_usd)
+    sides = 2 if order.against else 0
+    return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,7 @@ class Invocation:
         if sides:
             stored, overruled = order.stored, order.overruled
             rounds = AdaptiveRounds(self.suites, emit, purse, stored, overruled=overruled, has_base=has_base)
-        forecast = money.forecast(self.suites, self.known_prices, sides=sides, budget_usd=budget)
+        forecast = money.forecast(self.suites, self.known_prices, sides=sides, budget_usd=budget, stored=order.stored)
         return BatchOrder(rounds, purse, order.jobs, None if order.replay else forecast, base)
 
     def _runs_beside(self) -> bool:

@@ -7,12 +7,13 @@ from pathlib import Path
 from statistics import median
 
 from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.compare.schedule import of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
 
@@ -128,7 +129,12 @@ class Purse:
 
 
 def forecast(
-    suites: Sequence[ResolvedSuite], known: Mapping[str, TrialPrice], *, sides: int, budget_usd: float | None
+    suites: Sequence[ResolvedSuite],
+    known: Mapping[str, TrialPrice],
+    *,
+    sides: int,
+    budget_usd: float | None,
+    stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
     """The plan: of each suite the fewest and the most sessions, and what they cost.
 
@@ -137,22 +143,27 @@ def forecast(
         known: By suite, what a trial costs.
         sides: How many run as often as it takes to compare them: both, the head alone, or none.
         budget_usd: Of the whole; otherwise what the suites say.
+        stored: By suite, trials that need not be run again.
     """
-    return Forecast(
-        suites=tuple(_of_suite(suite, known.get(suite.name), sides) for suite in suites),
-        budget_usd=budget_usd or budget(suites),
+    rows = _trials_to_run(suites, sides, stored or {}).items()
+    found = (
+        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name)) for name, (fewest, most) in rows
     )
+    return Forecast(suites=tuple(found), budget_usd=budget_usd or budget(suites))
 
 
-def _of_suite(suite: ResolvedSuite, price: TrialPrice | None, sides: int) -> SuiteForecast:
-    plan = plan_of(suite.trials)
+def _trials_to_run(
+    suites: Sequence[ResolvedSuite], sides: int, stored: Mapping[str, StoredTrials]
+) -> dict[str, tuple[int, int]]:
+    """By suite, the fewest and the most."""
     if not sides:
-        fewest = most = trials_alone(suite.trials)
-    elif isinstance(plan, FixedTrials):
-        fewest = most = sides * plan.trials
-    else:
-        fewest, most = plan.first, sides * plan.counts[-1]
-    return SuiteForecast(suite=suite.name, fewest=fewest, most=most, price=price)
+        alone = {suite.name: trials_alone(suite.trials) for suite in suites}
+        return {name: (trials, trials) for name, trials in alone.items()}
+    states = [
+        of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=sides > 1)
+        for suite in suites
+    ]
+    return trials_to_come(TrialPlan(), states)
 
 
 def budget(suites: Sequence[ResolvedSuite]) -> float | None:

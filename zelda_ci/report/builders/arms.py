@@ -30,12 +30,14 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     fewest, most = forecast.fewest, forecast.most
     count = format_count(most, "session") if fewest == most else f"{fewest} to at most {format_count(most, 'session')}"
     trials = sum(suite.price.trials for suite in forecast.suites if suite.price)
-    if trials:
+    if not most and forecast.suites:
+        yield "Plan: no session; the trials that are stored decide"
+    elif trials:
         usual, highest = brief_money(forecast.usual_usd), brief_money(forecast.most_usd)
         yield f"Plan: {count}, about {usual} and at most {highest} by {format_count(trials, 'stored trial')}"
     else:
         yield f"Plan: {count}; what they cost is not known before the first"
-    if trials and forecast.unpriced:
+    if most and trials and forecast.unpriced:
         yield f"Without a stored trial, so not in these sums: {_named(forecast.unpriced)}"
     if forecast.budget_usd is not None:
         yield f"Budget: {brief_money(forecast.budget_usd)}, judges included; nothing is begun that does not fit"
@@ -72,7 +74,7 @@ def more_trials(event: MoreTrials) -> str:
     causes = [f"{sentence(name, 80)!r} failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
     why = "; ".join(causes) or f"not decided after {format_count(event.made, 'trial')}"
     sides = [f"{count} of the {side}" for side, count in (("head", event.head), ("base", event.base)) if count]
-    return f"{why}: {' and '.join(sides)} more, side by side"
+    return f"{why}: {' and '.join(sides)} more, side by side (look {event.look} of at most {event.looks})"
 
 
 def suite_done(event: SuiteDone) -> str:
@@ -109,9 +111,15 @@ def spent(batch: BatchResult) -> str:
     return f"{brief_money(batch.cost_usd)}{of}"
 
 
-def arms_table(batch: BatchResult, comparison: Comparison) -> Table:
-    """A row per suite; those that are worse first."""
-    found = {suite.suite: suite for suite in comparison.suites}
+def cut_short(batch: BatchResult) -> Cell:
+    """In place of a verdict, where the user ended it."""
+    ran = format_count(len(batch.runs) + len(batch.base_runs), "session")
+    return Cell(f"interrupted after {ran}: not compared; the same command goes on with those that are whole", Tone.WARN)
+
+
+def arms_table(batch: BatchResult, comparison: Comparison | None = None) -> Table:
+    """A row per suite; those that are worse first. Without a comparison, how far each came."""
+    found = {suite.suite: suite for suite in comparison.suites} if comparison else {}
     verdicts = {name: suite.verdict for name, suite in found.items()}
     order = [Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE]
     rank = {value: place for place, value in enumerate(order)}
@@ -130,7 +138,7 @@ def _row(arms: SuiteArms, found: SuiteComparison | None) -> TableRow:
         why += f": {format_count(arms.unpaid, 'trial')} not run"
     cells = (
         Cell(visible(arms.suite)),
-        verdict(found.verdict) if found else Cell("not run", Tone.WARN),
+        verdict(found.verdict) if found else Cell("not compared" if head or base else "not run", Tone.WARN),
         Cell(str(head)),
         Cell(str(base) if base else "", Tone.DIM),
         Cell(why, Tone.DIM),

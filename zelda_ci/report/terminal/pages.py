@@ -210,15 +210,16 @@ def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None
     page.show()
 
 
-def print_arms(console: Console, headline: Cell, table: Table, gate: Section) -> None:
-    """Print how two arms ended: the verdict, a row per suite, and what the gate says."""
+def print_arms(console: Console, headline: Cell, table: Table, gate: Section | None = None) -> None:
+    """Print how two arms ended: the verdict, a row per suite, and what the gate says of those that were compared."""
     page = Page(console)
     page.blank()
     page.beside(Text(" "), (headline,))
     page.blank()
     print_table(page, table, indent=4)
-    print_title(page, gate.title)
-    print_rows(page, gate.rows, indent=4)
+    if gate:
+        print_title(page, gate.title)
+        print_rows(page, gate.rows, indent=4)
     page.show()
 
 
