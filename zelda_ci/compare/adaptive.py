@@ -15,7 +15,7 @@ from zelda_ci.compare.comparison import (
     tested_row,
 )
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, tail
-from zelda_ci.compare.looks import SCORES, SuiteLooks, valid
+from zelda_ci.compare.looks import SCORES, SuiteLooks
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
 from zelda_ci.compare.power import trials_for_pass_rates
 from zelda_ci.compare.questions import Pair, Question, Sample, ask_overall
@@ -127,9 +127,8 @@ class _Judged:
 
     def _asked(self) -> SuiteQuestions:
         """What was tested, and the other numbers to be shown."""
-        trials = self.trials
-        stored = valid(trials.pool) + valid(trials.base)
-        old = stored or valid(trials.hints) or trials.base or trials.pool
+        trials, looks = self.trials, self.looks
+        old = looks.pool + looks.base or looks.hints or trials.base or trials.pool
         pair = Pair(
             trials.suite,
             suite_side(trials.suite, old) if old else None,

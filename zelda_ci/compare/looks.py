@@ -4,16 +4,17 @@ Suite s of S owns the share ALPHA / S of the error, look k of it the weight w_k,
 before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TypeVar
 
+from zelda_ci.compare.compatibility import platform_of
 from zelda_ci.compare.deltas import QuestionKey, tail
 from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
-from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate
+from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate, passes
 from zelda_ci.compare.sides import INVALID, RunMetrics
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.trials import FixedTrials, Plan
@@ -38,10 +39,40 @@ SCORES = {
 }
 
 
-def valid(trials: Iterable[RunMetrics]) -> tuple[RunMetrics, ...]:
-    """Those that count, the oldest first; one that is given twice counts once."""
-    unique = {trial.run.run_id: trial for trial in trials if trial.run.status not in INVALID}
-    return tuple(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
+class TrialGroup(tuple[RunMetrics, ...]):  # noqa: SLOT001 - what was read is kept
+    """Trials that are looked at together, and what they show: read once, however often the schedule is asked."""
+
+    @cached_property
+    def valid(self) -> "TrialGroup":
+        """Those that count, the oldest first; one that is given twice counts once."""
+        unique = {trial.run.run_id: trial for trial in self if trial.run.status not in INVALID}
+        return TrialGroup(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
+
+    @cached_property
+    def outcomes(self) -> dict[str, tuple[float, ...]]:
+        """Of each criterion, in the trials in which it counts."""
+        found = [trial.outcomes for trial in self]
+        names: set[str] = set().union(*found)
+        return {name: tuple([outcomes[name] for outcomes in found if name in outcomes]) for name in sorted(names)}
+
+    @cached_property
+    def scores(self) -> dict[Measure, tuple[float, ...]]:
+        """Of each score that is tested at a look, the values of the trials that have it."""
+        found = [trial.values for trial in self]
+        return {measure: tuple([values[measure] for values in found if measure in values]) for measure in SCORES}
+
+    @cached_property
+    def by_platform(self) -> tuple[tuple[RunMetrics, ...], ...]:
+        """Those of each platform."""
+        found: dict[Hashable, list[RunMetrics]] = {}
+        for trial in self:
+            found.setdefault(platform_of(trial), []).append(trial)
+        return tuple(map(tuple, found.values()))
+
+
+def grouped(trials: tuple[RunMetrics, ...]) -> TrialGroup:
+    """As a group; one that is a group already keeps what it has read."""
+    return trials if isinstance(trials, TrialGroup) else TrialGroup(trials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +110,20 @@ class SeenTrials:
     """The trials that one look is made on."""
 
     suite: str
-    base: tuple[RunMetrics, ...]
-    head: tuple[RunMetrics, ...]
+    base: tuple[TrialGroup, ...]
+    """Stored ones, and those of this job."""
+    head: TrialGroup
 
     @cached_property
     def criteria(self) -> dict[str, Sample]:
         """Of each criterion the outcomes on both sides; a side may lack it."""
-        old, new = _outcomes(self.base), _outcomes(self.head)
-        return {
-            name: Sample(tuple(old.get(name, ())), tuple(new.get(name, ()))) for name in (*new, *(old.keys() - new))
-        }
+        new, old = self.head.outcomes, [group.outcomes for group in self.base]
+        names = dict.fromkeys(chain(new, *old))
+        return {name: Sample(joined(each.get(name, ()) for each in old), new.get(name, ())) for name in names}
 
     def score(self, measure: Measure) -> Sample:
         """Of a score the values on both sides."""
-        return Sample(_values(self.base, measure), _values(self.head, measure))
+        return Sample(joined(group.scores[measure] for group in self.base), self.head.scores[measure])
 
     @cached_property
     def questions(self) -> dict[QuestionKey, Question]:
@@ -136,21 +167,16 @@ def _is_expected(sample: Sample, *, first: bool) -> bool:
 
 def _chance_of_passes(sample: Sample) -> float:
     a, b = sample.baseline, sample.candidate
-    return fisher_exact(sum(map(bool, a)), len(a), sum(map(bool, b)), len(b)).lower.p
+    return fisher_exact(passes(a), len(a), passes(b), len(b)).lower.p
 
 
 def _chance_of_scores(sample: Sample) -> float:
     return permutation_test(sample.baseline, sample.candidate).lower.p
 
 
-def _outcomes(trials: Iterable[RunMetrics]) -> dict[str, list[float]]:
-    found = [trial.outcomes for trial in trials]
-    names: set[str] = set().union(*found)
-    return {name: [outcomes[name] for outcomes in found if name in outcomes] for name in sorted(names)}
-
-
-def _values(trials: Iterable[RunMetrics], measure: Measure) -> tuple[float, ...]:
-    return tuple(trial.values[measure] for trial in trials if measure in trial.values)
+def joined(parts: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+    """One after the other."""
+    return tuple(chain.from_iterable(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +216,10 @@ class SuiteLooks:
 
     suite: str
     looks: tuple[Look, ...]
-    head: tuple[RunMetrics, ...]
-    base: tuple[RunMetrics, ...]
-    pool: tuple[RunMetrics, ...]
-    hints: tuple[RunMetrics, ...]
+    head: TrialGroup
+    base: TrialGroup
+    pool: TrialGroup
+    hints: TrialGroup
     share: float
     """Of the whole error."""
 
@@ -207,7 +233,7 @@ class SuiteLooks:
     def seen(self) -> tuple[SeenTrials, ...]:
         """What may be tested at each look that is made."""
         return tuple(
-            SeenTrials(self.suite, (*self.pool, *self.base[: look.base]), self.head[: look.head])
+            SeenTrials(self.suite, (self.pool, TrialGroup(self.base[: look.base])), TrialGroup(self.head[: look.head]))
             for look in self.looks[: self.made]
         )
 
@@ -215,7 +241,7 @@ class SuiteLooks:
         """At the first look, trials of other platforms and other code say what to expect, too."""
         known = self.seen[index]
         if index == 0 and self.hints:
-            known = replace(known, base=(*self.hints, *known.base))
+            known = replace(known, base=(self.hints, *known.base))
         return known.as_expected(first=index == 0)
 
     @cached_property

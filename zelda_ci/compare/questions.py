@@ -78,8 +78,13 @@ def ask_pass_rate(sample: Sample) -> Question:
     if sample.trials == 1:
         return Question(PASS_RATE, sample, "threshold")
     a, b = sample.baseline, sample.candidate
-    tails = fisher_exact(sum(map(bool, a)), len(a), sum(map(bool, b)), len(b))
+    tails = fisher_exact(passes(a), len(a), passes(b), len(b))
     return Question(PASS_RATE, sample, "fisherExact", tails)
+
+
+def passes(outcomes: tuple[float, ...]) -> int:
+    """How many of the numbers, 0 or 100, are not 0."""
+    return len(outcomes) - outcomes.count(0.0)
 
 
 def ask_number(scale: Scale, sample: Sample) -> Question:

@@ -1,12 +1,12 @@
 """Which trials to run next, by what the trials so far show. Pure: state in, next trials out."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
-from zelda_ci.compare.compatibility import platform_change, platform_of, session_obstacles
-from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of, valid
+from zelda_ci.compare.compatibility import platform_change, session_obstacles
+from zelda_ci.compare.looks import Look, SuiteLooks, TrialGroup, grouped, interleaved, looks_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.sides import INVALID, RunMetrics, read_metrics
 from zelda_ci.domain.run import RunResult
@@ -20,7 +20,8 @@ MAX_FAILED = 3
 class SuiteTrials:
     """What is known of one suite; the trials of each kind are in any order, failed ones included.
 
-    `read_metrics` makes the elements from results; read each result once, since this is asked after every round.
+    `read_metrics` makes the elements from results; read each result once, since this is asked after every round. What
+    the trials show is read once as well, and kept by `dataclasses.replace`.
     """
 
     suite: str
@@ -36,6 +37,16 @@ class SuiteTrials:
     """The suite's own, where it differs from that of the job."""
     has_base: bool = True
     """Whether trials of the base can be run: the base has the suite, and its files can be had."""
+
+    def __post_init__(self) -> None:
+        for kind in ("head", "base", "pool", "hints"):
+            object.__setattr__(self, kind, grouped(getattr(self, kind)))
+
+    @property
+    def valid(self) -> dict[str, TrialGroup]:
+        """Trials of each kind that count."""
+        kinds = {"head": self.head, "base": self.base, "pool": self.pool, "hints": self.hints}
+        return {kind: grouped(trials).valid for kind, trials in kinds.items()}
 
 
 def suite_trials(
@@ -95,7 +106,7 @@ class NextTrials:
     done: dict[str, DoneReason] = field(default_factory=dict)
 
 
-def next_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> NextTrials:
+def next_trials(plan: Plan, suites: Sequence[SuiteTrials], about: Collection[str] | None = None) -> NextTrials:
     """The trials that lead every suite to its next look, or say why it needs none.
 
     May be asked at any time; trials under way are asked for again, under the same numbers. Whoever runs out of money
@@ -104,11 +115,14 @@ def next_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> NextTrials:
     Args:
         plan: Of the job; a suite may have its own.
         suites: All suites of the comparison, those without any trials too: each has its share of the error.
+        about: Those that are asked about; all where nothing is said.
     """
     suites = [on_this_platform(suite, plan) for suite in suites]
     wanted: list[list[Wanted]] = []
     done: dict[str, DoneReason] = {}
     for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True):
+        if about is not None and trials.suite not in about:
+            continue
         step = _step(trials, looks, trials.plan or plan)
         if isinstance(step, DoneReason):
             done[trials.suite] = step
@@ -142,8 +156,8 @@ def trials_to_come(plan: Plan, suites: Sequence[SuiteTrials]) -> dict[str, tuple
 
 def _most(trials: SuiteTrials, plan: Plan) -> int:
     """Up to the last look. Before the head has run, it may turn out that no stored trial is of its platform."""
-    head, base = len(valid(trials.head)), len(valid(trials.base))
-    pool = len(valid(on_this_platform(trials, plan).pool)) if head else 0
+    head, base = len(trials.valid["head"]), len(trials.valid["base"])
+    pool = len(on_this_platform(trials, plan).valid["pool"]) if head else 0
     last = looks_of(plan, pool, has_base=trials.has_base)[-1]
     return max(0, last.head - head) + max(0, last.base - base)
 
@@ -155,11 +169,9 @@ def on_this_platform(suite: SuiteTrials, plan: Plan) -> SuiteTrials:
     """
     own = suite.plan or plan
     first = own.first if isinstance(own, TrialPlan) else own.trials
-    today = valid(suite.head)[:first]
-    by_platform: dict[Hashable, list[RunMetrics]] = {}
-    for trial in suite.pool if today else ():
-        by_platform.setdefault(platform_of(trial), []).append(trial)
-    others = [trial for trials in by_platform.values() if platform_change(trials, today) for trial in trials]
+    today = suite.valid["head"][:first]
+    platforms = grouped(suite.pool).by_platform if today else ()
+    others = [trial for trials in platforms if platform_change(trials[:1], today) for trial in trials]
     if not others:
         return suite
     left = {id(trial) for trial in others}
@@ -174,16 +186,9 @@ def looks_of_all(plan: Plan, suites: Sequence[SuiteTrials]) -> list[SuiteLooks]:
 
 
 def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
-    pool = valid(suite.pool)
-    return SuiteLooks(
-        suite=suite.suite,
-        looks=looks_of(plan, len(pool), has_base=suite.has_base),
-        head=valid(suite.head),
-        base=valid(suite.base),
-        pool=pool,
-        hints=valid(suite.hints),
-        share=share,
-    )
+    counted = suite.valid
+    looks = looks_of(plan, len(counted["pool"]), has_base=suite.has_base)
+    return SuiteLooks(suite=suite.suite, looks=looks, share=share, **counted)
 
 
 def _step(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> Look | DoneReason:
