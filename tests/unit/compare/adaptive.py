@@ -102,6 +102,11 @@ class Tally:
     """Per suite, in the mean."""
 
 
+def is_red(plan: Plan, request: PullRequest, asked: Mapping[str, DoneReason]) -> bool:
+    """Whether these suites are red, for the schedule and for the comparison."""
+    return DoneReason.REGRESSED in asked.values() and compare_trials(plan, request.suites).verdict is Verdict.REGRESSED
+
+
 def simulate(
     truth: Truth,
     suites: int,
@@ -109,16 +114,20 @@ def simulate(
     fallen_to: float | None = None,
     plan: Plan = PLAN,
     seed: int = 16,
+    *,
+    reruns: int = 0,
 ) -> Tally:
-    """Red: any suite regressed; of those in which something fell, the first one."""
+    """Red: any suite regressed, in every attempt; where something fell, that suite."""
     chance = random.Random(seed)
     red, sessions = [], []
     for _ in range(comparisons):
         request = PullRequest(chance, truth, suites, fallen_to)
         done = request.run(plan)
         asked = done if fallen_to is None else {"suite-0": done["suite-0"]}
-        red.append(
-            DoneReason.REGRESSED in asked.values() and compare_trials(plan, request.suites).verdict is Verdict.REGRESSED
-        )
+        verdicts = [is_red(plan, request, asked)]
+        for _ in range(reruns):
+            again = request.run(plan)
+            verdicts.append(is_red(plan, request, {name: again[name] for name in asked}))
+        red.append(all(verdicts))
         sessions.append(request.sessions / suites)
     return Tally(tuple(red), fmean(sessions))
