@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,28 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     # Side by side: the base did not wait until the head was through.
     later = sorted((run for run in stored if run["look"] == 2), key=lambda run: run["startedAt"])
     assert {run["side"] for run in later[:4]} == {"head", "base"}
+
+
+def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path) -> None:
+    """One session of the other suite ends only once the first suite runs with the files of the base."""
+    slow = SUITE.replace("Greet.", "Greet slowly.")
+    project = project_of(tmp_path, GREETS, SILENT, **{"zelda/test-slow.yaml": slow})
+    went_on, held = threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def waiting(request: ApiRequest) -> Reply:
+        body = json.dumps(request.body)
+        if not request.answer_tool and "Greet slowly." in body and not held.is_set():
+            held.set()
+            in_time.append(went_on.wait(100))
+        elif not request.answer_tool and "Greet." in body and "Always say hello" in body:
+            went_on.set()
+        return model(request)
+
+    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", '{"looks": [6]}', script=waiting)
+    assert in_time == [True], output
+    assert code == 1, output
+    assert {arms["suite"]: arms["reason"] for arms in batch["arms"]} == {"greeting": "regressed", "slow": "regressed"}
 
 
 def test_who_asks_again_goes_on_with_the_trials_that_are_stored(tmp_path: Path) -> None:

@@ -103,8 +103,9 @@ class _Grouped:
                 self._together = len(event.runs)
                 self._open.enter_context(self._log.group("Runs"))
             case RoundStarted() if self._jobs > 1:
-                self._together = len(event.runs)
-                self._open.enter_context(self._log.group("More runs"))
+                if not self._together:
+                    self._open.enter_context(self._log.group("More runs"))
+                self._together += len(event.runs)
             case RunFinished():
                 self._together = max(0, self._together - 1)
                 if not self._together:

@@ -1,7 +1,7 @@
 """Two arms, head and base, side by side: which trials run next, until every suite is decided or the money is gone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,13 +21,13 @@ BUDGET, INTERRUPTED = "budget", "interrupted"
 
 
 class Rounds(Protocol):
-    """What runs in rounds: all runs of one are over before the next is asked for."""
+    """What runs in rounds, each suite in its own: asked again whenever a run is over."""
 
     def next(self) -> Sequence[PlannedRun]:
-        """The next round; empty at the end."""
+        """What else may run now; empty where that depends on what is under way, and at the end."""
 
-    def take(self, result: RunResult) -> None:
-        """Note a run that is over."""
+    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
+        """Note a run that is over, or that did not take place."""
 
     def ends(self) -> tuple[SuiteArms, ...]:
         """How far each suite came."""
@@ -45,8 +45,9 @@ class FixedRounds:
         plan, self.plan = self.plan, ()
         return plan
 
-    def take(self, result: RunResult) -> None:
-        self.finished.append(result)
+    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
+        if result:
+            self.finished.append(result)
 
     def ends(self) -> tuple[SuiteArms, ...]:
         """Only suites for which the money did not suffice: of the others everybody knows."""
@@ -65,6 +66,8 @@ class _Arms:
     state: SuiteTrials
     made: Counter[Side] = field(default_factory=Counter)
     """Trials of this invocation."""
+    under_way: int = 0
+    """Trials that are planned and not over."""
     reason: str | None = None
 
     @classmethod
@@ -82,7 +85,10 @@ class _Arms:
 
 
 class AdaptiveRounds:
-    """Asks the schedule after each round; a suite whose next look the budget does not allow gets no further trial."""
+    """Asks the schedule about each suite whose round is over, whatever the others do: suites are decided by themselves.
+
+    A suite whose next look the budget does not allow gets no further trial.
+    """
 
     def __init__(
         self,
@@ -101,18 +107,18 @@ class AdaptiveRounds:
         self._overruled = overruled
 
     def next(self) -> Sequence[PlannedRun]:
-        """The trials that lead every suite to its next look."""
-        answer = self._asked()
+        """The trials that lead suites to their next look, of those that have made the last one."""
+        idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
+        answer = self._asked(idle) if idle else NextTrials()
         for name, reason in answer.done.items():
             self._end(name, reason.value)
         return self._planned(answer.wanted)
 
-    def _asked(self) -> NextTrials:
-        # All of them, also those that are done: each has its share of the error.
-        return next_trials(TrialPlan(), [arms.state for arms in self._arms.values()])
+    def _asked(self, names: Collection[str]) -> NextTrials:
+        # All of them are handed over, also those that are done: each has its share of the error.
+        return next_trials(TrialPlan(), [arms.state for arms in self._arms.values()], names)
 
     def _planned(self, wanted: Sequence[Wanted]) -> list[PlannedRun]:
-        self._purse.begin_round()
         by_suite: dict[str, list[Wanted]] = defaultdict(list)
         for trial in wanted:
             by_suite[trial.suite].append(trial)
@@ -123,14 +129,14 @@ class AdaptiveRounds:
 
     def _begin(self, arms: _Arms, trials: Sequence[Wanted]) -> bool:
         name = arms.suite.name
-        if arms.reason is None and name in self._purse.unpaid:
+        if name in self._purse.unpaid:
             self._end(name, BUDGET)
-        if arms.reason is not None:
             return False
         if not self._purse.reserve([name] * len(trials)):
             self._purse.refuse(name, len(trials))
             self._end(name, BUDGET)
             return False
+        arms.under_way = len(trials)
         if arms.made:
             self._emit(_more(arms, trials))
         return True
@@ -144,9 +150,12 @@ class AdaptiveRounds:
             arms.suite, trial.number, label, self._overruled.get(trial.suite, ()), side=trial.side, look=look
         )
 
-    def take(self, result: RunResult) -> None:
-        """Note a trial that is over."""
-        self._arms[result.suite].take(result)
+    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
+        """Note a trial that is over, or that there was no money for."""
+        arms = self._arms[planned.suite.name]
+        arms.under_way -= 1
+        if result:
+            arms.take(result)
 
     def _end(self, name: str, reason: str) -> None:
         arms = self._arms[name]

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from zelda_ci.domain.arms import BaseSide, Forecast
 from zelda_ci.domain.evaluation import EvalContext
@@ -137,52 +138,53 @@ class Batch:
         self._runs: list[SuiteRun] = []
         self._slots = anyio.CapacityLimiter(order.jobs)
         self._first = anyio.Lock()
+        self._has_begun = False
 
     async def run(self) -> BatchResult:
-        """Carry it out, round by round."""
+        """Carry it out: whatever may run is waiting for a slot, and each run that ends may bring more."""
         async with anyio.create_task_group() as group:
             group.start_soon(_hurry, self._interruption.urgent, self._runs)
-            while not self._interruption.asked.is_set():
-                runs = self._begin_round()
-                if not runs:
-                    break
-                await self._round(runs)
+            async with anyio.create_task_group() as turns:
+                turns.start_soon(self._interruption.cancel, turns.cancel_scope)
+                async with anyio.create_task_group() as under_way:
+                    self._begin(under_way)
+                turns.cancel_scope.cancel()
             group.cancel_scope.cancel()
         return self._result()
 
-    def _begin_round(self) -> list[SuiteRun]:
-        first = not self._runs
+    def _begin(self, under_way: TaskGroup) -> None:
+        if not self._interruption.asked.is_set():
+            for run in self._next_runs():
+                under_way.start_soon(self._take_turn, run, under_way)
+
+    def _next_runs(self) -> list[SuiteRun]:
         planned = self._order.rounds.next()
         labels = tuple(each.label for each in planned)
         expected = tuple(self._arms[each.side].expected_seconds.get(each.suite.name) for each in planned)
-        if first:
+        if not self._has_begun:
             isolation = self._arms[Side.HEAD].isolation
             self._emit(BatchStarted(labels, self._order.jobs, isolation, expected, self._order.forecast))
         elif planned:
             self._emit(RoundStarted(labels, expected))
+        self._has_begun = True
         runs = [SuiteRun(each, self._id, self._arms[each.side], self._emit) for each in planned]
         self._runs += runs
         return runs
 
-    async def _round(self, runs: Sequence[SuiteRun]) -> None:
-        async with anyio.create_task_group() as turns:
-            turns.start_soon(self._interruption.cancel, turns.cancel_scope)
-            async with anyio.create_task_group() as under_way:
-                for run in runs:
-                    under_way.start_soon(self._take_turn, run)
-            turns.cancel_scope.cancel()
-
-    async def _take_turn(self, run: SuiteRun) -> None:
+    async def _take_turn(self, run: SuiteRun, under_way: TaskGroup) -> None:
         async with self._slots, self._turn_in_the_dark():
-            price = self._order.purse.begin(run.planned.suite.name)
-            if price is None:
-                return
-            try:
+            await self._perform(run)
+        self._begin(under_way)
+
+    async def _perform(self, run: SuiteRun) -> None:
+        price = self._order.purse.begin(run.planned.suite.name)
+        try:
+            if price is not None:
                 await run.perform()
-            finally:
+        finally:
+            if price is not None:
                 self._order.purse.settle(price, run.result)
-                if run.result:
-                    self._order.rounds.take(run.result)
+            self._order.rounds.take(run.planned, run.result)
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:

@@ -1,6 +1,6 @@
 """Money: what trials cost by those that are stored, and a budget that is kept."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +65,8 @@ class Purse:
     spent_usd: float = 0.0
     unpaid: dict[str, int] = field(default_factory=dict)
     """By suite, trials that were not begun."""
-    _reserved: float = 0.0
+    _reserved: Counter[str] = field(default_factory=Counter)
+    """By suite, trials that are planned and not begun."""
     _paid: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     _under_way: list[float] = field(default_factory=list)
 
@@ -87,14 +88,14 @@ class Purse:
         return committed < self.budget_usd and committed + sum(map(self.price, suites)) <= self.budget_usd
 
     def reserve(self, suites: Sequence[str]) -> bool:
-        """Whether these fit beside what was reserved since the last round; they are reserved then."""
+        """Whether these fit beside what is reserved and under way; they are reserved then, until they begin."""
         if self.budget_usd is None:
             return True
-        price = sum(map(self.price, suites))
-        left = self.budget_usd - self.spent_usd - self._reserved
-        if left <= 0 or price > left:
+        reserved = sum(trials * self.price(suite) for suite, trials in self._reserved.items())
+        left = self.budget_usd - self.spent_usd - sum(self._under_way) - reserved
+        if left <= 0 or sum(map(self.price, suites)) > left:
             return False
-        self._reserved += price
+        self._reserved.update(suites)
         return True
 
     @property
@@ -102,12 +103,9 @@ class Purse:
         """Whether money counts and nobody knows what any trial costs."""
         return self.budget_usd is not None and not self.known and not self._paid
 
-    def begin_round(self) -> None:
-        """Forget what was reserved: all of it has run."""
-        self._reserved = 0.0
-
     def begin(self, suite: str) -> float | None:
         """Put the price of a trial aside; nothing where it does not fit, which is noted."""
+        self._reserved -= Counter([suite])
         if not self.affords([suite]):
             self.refuse(suite)
             return None

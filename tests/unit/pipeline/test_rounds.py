@@ -1,0 +1,89 @@
+"""Suites go on by themselves, and money that is promised to one is not spent on another."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.compare.runs import judged
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.domain.arms import SuiteDone, TrialPrice
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import Side, TrialPlan
+from zelda_ci.events import Event
+from zelda_ci.pipeline.arms import AdaptiveRounds
+from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.tools import PlannedRun
+
+
+def rounds_of(*names: str, purse: Purse | None = None, emitted: list[Event] | None = None) -> AdaptiveRounds:
+    suites = [judged("P", suite=name)[0].config.replace(name=name, trials=TrialPlan()) for name in names]
+    emit = (lambda _: None) if emitted is None else emitted.append
+    stored: dict[str, StoredTrials] = {}
+    return AdaptiveRounds(suites, emit, purse or Purse(), stored, overruled={}, has_base=True)
+
+
+def ran(planned: PlannedRun, verdict: str) -> RunResult:
+    (result,) = judged(verdict, suite=planned.suite.name, label=planned.label)
+    return result.replace(trial=planned.trial, side=planned.side)
+
+
+def of(planned: Sequence[PlannedRun], suite: str) -> list[PlannedRun]:
+    return [each for each in planned if each.suite.name == suite]
+
+
+def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
+    rounds = rounds_of("fallen", "slow")
+    first = rounds.next()
+    assert [each.label for each in first] == [
+        f"{suite}-{number}" for number in (1, 2, 3) for suite in ("fallen", "slow")
+    ]
+    *early, last = of(first, "fallen")
+    for each in early:
+        rounds.take(each, ran(each, "F"))
+        assert rounds.next() == []
+    rounds.take(last, ran(last, "F"))
+    more = rounds.next()
+    assert {(each.suite.name, each.look) for each in more} == {("fallen", 2)}
+    assert [each.side for each in more[:6]] == [Side.HEAD, Side.BASE] * 3
+    # It is proven there while the other one has not ended a single trial.
+    for each in more:
+        assert rounds.next() == []
+        rounds.take(each, ran(each, "F" if each.side is Side.HEAD else "P"))
+    assert rounds.next() == []
+    assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
+
+
+def test_a_suite_that_is_done_is_told_at_once_and_once() -> None:
+    emitted: list[Event] = []
+    rounds = rounds_of("fine", "slow", emitted=emitted)
+    for each in of(rounds.next(), "fine"):
+        rounds.take(each, ran(each, "P"))
+        rounds.next()
+    rounds.next()
+    assert emitted == [SuiteDone("fine", "asExpected", 3, 0)]
+
+
+@pytest.mark.parametrize(("sessions", "goes_on"), [(20, True), (14, False)])
+def test_money_for_trials_that_have_not_begun_is_not_given_to_another_suite(sessions: int, goes_on: bool) -> None:  # noqa: FBT001
+    """Three trials of either suite, and nine for the second look of the first: fifteen."""
+    known = {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in ("fallen", "slow")}
+    purse = Purse(float(sessions), known)
+    rounds = rounds_of("fallen", "slow", purse=purse)
+    for each in of(rounds.next(), "fallen"):
+        price = purse.begin(each.suite.name)
+        assert price == 1.0
+        purse.settle(price, None)
+        purse.spent_usd += price
+        rounds.take(each, ran(each, "F"))
+    assert bool(rounds.next()) is goes_on
+    assert ("fallen" in purse.unpaid) is not goes_on
+
+
+def test_trials_that_the_money_ended_before_end_their_suite() -> None:
+    rounds = rounds_of("fallen", purse=(purse := Purse(1.0)))
+    for each in rounds.next():
+        purse.refuse(each.suite.name)
+        rounds.take(each, None)
+    assert rounds.next() == []
+    (end,) = rounds.ends()
+    assert (end.reason, end.unpaid) == ("budget", 3)
