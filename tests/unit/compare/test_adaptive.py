@@ -206,8 +206,11 @@ def test_equal_sides_are_hardly_ever_accused_and_few_sessions_are_run(suites, st
 
 @pytest.mark.parametrize(("suites", "stored", "count"), [(1, 0, 150), (3, 20, 80), (10, 0, 80)])
 def test_a_criterion_that_falls_to_four_in_ten_is_seen(suites, stored, count):
+    """So few comparisons say little: 80 % must be within their error, and it must not be far from what is promised."""
     found = simulate(Truth(SURE, stored), suites, count, fallen_to=0.4)
-    assert sum(found.red) / count >= 0.8
+    low, high = bounds(found.red)
+    assert low >= 65
+    assert high >= 80
 
 
 @pytest.mark.parametrize(("loss", "share"), [(0.3, 0.1), (0.5, 0.2)])
@@ -217,6 +220,21 @@ def test_a_platform_that_drifted_blames_nobody(loss, share):
 
     found = simulate(Truth(MIXED, 20, drift), 3, 100)
     assert sum(found.red) <= 2
+
+
+@pytest.mark.parametrize("stored", [0, 20])
+def test_what_was_read_in_earlier_rounds_says_the_same_as_what_is_read_anew(stored):
+    chance = random.Random(4)
+    for fallen_to in (None, 0.4) * 5:
+        request = PullRequest(chance, Truth(MIXED, stored), 3, fallen_to)
+        while wanted := next_trials(PLAN, request.suites).wanted:
+            request.run(budget=request.sessions + len(wanted))
+            anew = [
+                SuiteTrials(each.suite, tuple(each.head), tuple(each.base), tuple(each.pool), tuple(each.hints))
+                for each in request.suites
+            ]
+            assert next_trials(PLAN, request.suites) == next_trials(PLAN, anew)
+            assert compare_trials(PLAN, request.suites) == compare_trials(PLAN, anew)
 
 
 def test_a_budget_that_ends_blames_nobody_and_decides_nothing():
