@@ -167,7 +167,8 @@ def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
 
 def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -> None:
     """Else a mistake there would be a hole here; a mistake in what gives no rights is none."""
-    broken = {"zelda.config.yaml": "efficiencyTargets: many\nisolation: { level: iron }\n", "zelda/test-greeting.yaml": GREETING}
+    config = "efficiencyTargets: many\nisolation: { level: iron }\n"
+    broken = {"zelda.config.yaml": config, "zelda/test-greeting.yaml": GREETING}
     with Stage(tmp_path, broken) as stage:
         pull = stage.open_pull({"zelda.config.yaml": "trials: 1\n"})
         done = stage.pull_request(pull, script)
