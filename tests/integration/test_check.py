@@ -235,6 +235,26 @@ def test_an_interrupted_check_leaves_nothing_behind(tmp_path: Path) -> None:
     assert gone(project)
 
 
+def test_the_next_check_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite(setupCommand="touch started; sleep 600"))
+
+    def begun() -> set[Path]:
+        return set(project.base.glob("*/runs/*/checked/ws/started"))
+
+    with ScriptedApi([]) as api, started(project, "check", api=api.url, ZELDA_NO_CHECK="") as process:
+        after(lambda: bool(begun()))
+        os.kill(process.pid, signal.SIGKILL)
+        ended(process)
+    left = begun()
+    assert left
+    with ScriptedApi([]) as api, started(project, "check", api=api.url, ZELDA_NO_CHECK="") as process:
+        after(lambda: bool(begun() - left))
+        assert not begun() & left
+        os.killpg(process.pid, signal.SIGINT)
+        ended(process)
+    assert gone(project)
+
+
 def test_of_suites_with_the_same_setup_only_what_is_new_is_tried(tmp_path: Path) -> None:
     """A test comes with the build before it; what is remembered is shown all the same."""
     tally = tmp_path / "tally"

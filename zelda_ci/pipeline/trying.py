@@ -115,6 +115,7 @@ class CommandTrial:
 
     async def _try(self, needed: Sequence[Planned]) -> list[Check]:
         try:
+            await self._workspaces.sweep()  # of checks and runs that were killed
             async with self._workspaces.open(f"check-{secrets.token_hex(6)}", self.planned[0].suite) as workspace:
                 checked = await self._workspaces.check_out_again(workspace)
                 return [await self._check(planned, checked) for planned in needed]
