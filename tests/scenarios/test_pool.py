@@ -61,13 +61,13 @@ def test_running_again_adds_trials_so_that_chance_turns_nothing_green(tmp_path: 
         assert candidate_trials(stage, done) == 1
 
         run.attempt = 2
-        done = stage.pull_request(pull, GOOD, run=run)
+        done = stage.pull_request(pull, BAD, run=run)
         assert done.code == 1, done.printed
         assert candidate_trials(stage, done) == 2
         assert "1 trial of 1 earlier run of this pull request" in done.printed
         assert "running again adds trials and replaces none" in done.summary
 
-        # A commit that changes no file, and a third draw.
+        # A commit that changes no file, and a third draw that alone would be green.
         stage.push_to(pull)
         done = stage.pull_request(pull, GOOD)
         assert done.code == 1, done.printed
