@@ -85,9 +85,8 @@ def test_a_difference_of_a_single_trial_is_never_a_regression():
     assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.CHANGED)
     assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
     assert regressions(found) == []
-    ended = compare_trials(
-        TrialPlan(first=1, looks=(1,)), [SuiteTrials("alpha", made("F"), pool=made("P", label="old"))]
-    )
+    old = made("P", label="old")
+    ended = compare_trials(plan, [SuiteTrials("alpha", made("F", "F"), pool=old, has_base=False)])
     assert (ended.verdict, first(ended).verdict) == (Verdict.CHANGED, Verdict.CHANGED)
 
 
