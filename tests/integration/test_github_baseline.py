@@ -3,41 +3,21 @@
 import io
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.baselines import NAME, look, provenance, store
+from tests.support.baselines import NAME, World, five_commits, look, provenance, store
 from tests.support.github_clients import artifacts_of
-from tests.support.github_server import GitHubServer, Repository, Run, answered
+from tests.support.github_server import answered
 from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import BaselineState
 
 
-@dataclass(frozen=True)
-class World:
-    """Five commits on main, the oldest first, and the run of a pull request on top of them."""
-
-    github: GitHubServer
-    commits: list[str]
-    own: Run
-
-    @property
-    def repository(self) -> Repository:
-        return self.github.repository
-
-    def fork(self) -> Repository:
-        return Repository("mallory/zelda", fork_of=self.repository)
-
-
 @pytest.fixture
 def world() -> Iterator[World]:
-    with GitHubServer() as github:
-        commits = github.repository.add_commits(5)
-        head = github.repository.add_commit(parents=[commits[-1]], branch="feature")
-        own = github.repository.add_run(head, branch="feature", event="pull_request")
-        yield World(github, commits, own)
+    with five_commits() as world:
+        yield world
 
 
 def test_the_results_of_the_wanted_commit_are_taken(world: World) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.builders import result
-from tests.support.baselines import NAME, NOW, STORED_AT, provenance
+from tests.support.baselines import NAME, NOW, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
-from tests.support.github_server import Artifact, GitHubServer, Repository, Run, answered
+from tests.support.github_server import Artifact, Repository, Run, answered
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, read_stored, stored_for
 from zelda_ci.ci.baseline_search import (
     MAX_EARLIER,
@@ -35,16 +35,8 @@ OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
 
 
 @dataclass(frozen=True)
-class World:
-    """Five commits on main, the oldest first, and the run of a pull request on top of them."""
-
-    github: GitHubServer
-    commits: list[str]
-    own: Run
-
-    @property
-    def repository(self) -> Repository:
-        return self.github.repository
+class PoolWorld(World):
+    """What the pull request can count on."""
 
     def run(self, commit: int = 4, **how: Any) -> Run:
         return self.repository.add_run(self.commits[commit], **how)
@@ -58,12 +50,9 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with GitHubServer() as github:
-        commits = github.repository.add_commits(5)
-        head = github.repository.add_commit(parents=[commits[-1]], branch="feature")
-        own = github.repository.add_run(head, branch="feature", event="pull_request")
-        yield World(github, commits, own)
+def world() -> Iterator[PoolWorld]:
+    with five_commits() as world:
+        yield PoolWorld(world.github, world.commits, world.own)
 
 
 def trial(name: str, at: datetime = STORED_AT, fingerprint: Fingerprint = OWN, **fields: Any) -> RunResult:
@@ -85,7 +74,7 @@ def store(
     return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
 
 
-def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: World) -> None:
+def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: PoolWorld) -> None:
     store(world.run(), trial("new"), carried=(trial("old"), trial("older")))
     assert world.pooled() == ["new", "old", "older"]
     found = world.look().against([trial("head")], NOW)
@@ -95,7 +84,7 @@ def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: Wor
     assert found.origin.sentence.endswith("2 days old; 3 trials from 3 runs, newest 2 days old")
 
 
-def test_a_push_that_ran_nothing_brings_the_trials_of_earlier_ones(world: World) -> None:
+def test_a_push_that_ran_nothing_brings_the_trials_of_earlier_ones(world: PoolWorld) -> None:
     store(world.run(), carried=(trial("old"),))
     found = world.look().against([trial("head")], NOW)
     assert found.origin.state is BaselineState.FOUND
@@ -103,13 +92,13 @@ def test_a_push_that_ran_nothing_brings_the_trials_of_earlier_ones(world: World)
     assert [run.run_id for run in found.results.runs] == ["old"]
 
 
-def test_artifacts_that_hold_the_same_trials_count_them_once(world: World) -> None:
+def test_artifacts_that_hold_the_same_trials_count_them_once(world: PoolWorld) -> None:
     store(world.run(3), trial("old"))
     store(world.run(4), trial("new"), carried=(trial("old"),))
     assert world.pooled() == ["new", "old"]
 
 
-def test_runs_that_overlapped_are_put_together(world: World) -> None:
+def test_runs_that_overlapped_are_put_together(world: PoolWorld) -> None:
     """A night and a push that began before the other had stored anything."""
     store(world.run(3), trial("first"))
     store(world.run(3, event="schedule"), trial("night"), carried=(trial("first"),))
@@ -117,14 +106,14 @@ def test_runs_that_overlapped_are_put_together(world: World) -> None:
     assert world.pooled() == ["first", "night", "push"]
 
 
-def test_a_bounded_number_of_artifacts_is_read(world: World) -> None:
+def test_a_bounded_number_of_artifacts_is_read(world: PoolWorld) -> None:
     for number in range(9):
         store(world.run(4), trial(f"r{number}"))
     world.look()
     assert len(world.github.calls("GET */zip")) == 1 + MAX_FURTHER
 
 
-def forgeries(world: World) -> dict[str, tuple[Run, dict[str, Any]]]:
+def forgeries(world: PoolWorld) -> dict[str, tuple[Run, dict[str, Any]]]:
     """Artifacts that somebody who is not trusted could leave under the name of honest ones."""
     fork = Repository("mallory/zelda", fork_of=world.repository)
     elsewhere = world.repository.add_commit(parents=[world.commits[0]], branch="experiment")
@@ -153,7 +142,7 @@ def forgeries(world: World) -> dict[str, tuple[Run, dict[str, Any]]]:
 ])  # fmt: skip
 @pytest.mark.parametrize("first", [True, False])
 def test_forged_artifacts_bring_no_trial_whether_they_are_the_nearest_or_not(
-    world: World, name: str, *, first: bool
+    world: PoolWorld, name: str, *, first: bool
 ) -> None:
     run, how = forgeries(world)[name]
 
@@ -168,27 +157,27 @@ def test_forged_artifacts_bring_no_trial_whether_they_are_the_nearest_or_not(
     assert world.pooled() == ["honest"]
 
 
-def test_the_forgeries_are_refused_for_what_they_are_and_an_honest_one_is_not(world: World) -> None:
+def test_the_forgeries_are_refused_for_what_they_are_and_an_honest_one_is_not(world: PoolWorld) -> None:
     store(world.run(), trial("honest"), carried=(trial("carried"),))
     store(world.run(event="workflow_dispatch"), trial("forged"), carried=(trial("carried"),))
     assert world.pooled() == ["carried", "forged", "honest"]
 
 
-def test_trials_from_the_future_and_of_last_month_are_left_out(world: World) -> None:
+def test_trials_from_the_future_and_of_last_month_are_left_out(world: PoolWorld) -> None:
     later, older = STORED_AT + timedelta(minutes=6), NOW - timedelta(days=15)
     carried = (trial("later", later), trial("tomorrow", NOW + timedelta(days=1)), trial("stale", older))
     store(world.run(), trial("good"), carried=carried)
     assert world.pooled() == ["good"]
 
 
-def test_a_pool_that_is_damaged_is_no_baseline(world: World) -> None:
+def test_a_pool_that_is_damaged_is_no_baseline(world: PoolWorld) -> None:
     artifact = store(world.run(), trial("good"))
     members = {**artifact.files, POOL: b'{"schemaVersion": 1, "trials": [{}]}'}
     world.repository.add_artifact(NAME, members, run=artifact.run, created_at=STORED_AT)
     assert world.pooled() == ["good"]
 
 
-def test_a_further_artifact_that_cannot_be_had_costs_only_its_trials(world: World) -> None:
+def test_a_further_artifact_that_cannot_be_had_costs_only_its_trials(world: PoolWorld) -> None:
     store(world.run(3), trial("other"))
     store(world.run(4), trial("nearest"))
     for path in (f"*/runs/{world.repository.runs[-2].id}", "*/commits"):
@@ -197,7 +186,7 @@ def test_a_further_artifact_that_cannot_be_had_costs_only_its_trials(world: Worl
     assert world.pooled() == ["nearest", "other"]
 
 
-def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: World) -> None:
+def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: PoolWorld) -> None:
     other = (
         trial("cli", fingerprint=OWN.replace(platform="Claude 2")),
         trial("code", fingerprint=OWN.replace(tree="x")),
@@ -212,7 +201,7 @@ def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: Wo
     )
 
 
-def test_a_drifted_platform_still_has_a_baseline(world: World) -> None:
+def test_a_drifted_platform_still_has_a_baseline(world: PoolWorld) -> None:
     """The comparison says then that the platform has changed."""
     store(world.run(), trial("old"), carried=(trial("older"),))
     found = world.look().against([trial("head", fingerprint=OWN.replace(platform="Claude 2"))], NOW)
@@ -221,7 +210,7 @@ def test_a_drifted_platform_still_has_a_baseline(world: World) -> None:
     assert found.origin.sentence.endswith("1 further trial of another platform or other code not compared")
 
 
-def test_results_of_older_versions_are_a_baseline_without_a_pool(world: World) -> None:
+def test_results_of_older_versions_are_a_baseline_without_a_pool(world: PoolWorld) -> None:
     run = world.run()
     old = result("old", started_at=STORED_AT, finished_at=STORED_AT)
     batch = BatchResult(batch_id="batch", started_at=STORED_AT, finished_at=STORED_AT, runs=(old,))
@@ -232,7 +221,7 @@ def test_results_of_older_versions_are_a_baseline_without_a_pool(world: World) -
     assert found.pool.trials == ()
 
 
-def case_of(world: World, *, attempt: int = 2, pull_request: int = 7) -> Any:
+def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any:
     """As much of a job's context as the search needs."""
     context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id)
     event = {"pull_request": {"number": pull_request}}
@@ -243,12 +232,12 @@ def case_of(world: World, *, attempt: int = 2, pull_request: int = 7) -> Any:
 HEAD = OWN.replace(outcome="changed")
 
 
-def found_before(world: World, **how: Any) -> tuple[list[str], ...]:
+def found_before(world: PoolWorld, **how: Any) -> tuple[list[str], ...]:
     found = stored_for(case_of(world, **how), world.look(), {"example": HEAD}, {"example": PoolSettings()})["example"]
     return tuple([run.run_id for run in runs] for runs in (found.head, found.pool, found.hints))
 
 
-def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(world: World) -> None:
+def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(world: PoolWorld) -> None:
     other = trial("other code", fingerprint=OWN.replace(tree="x"))
     store(world.run(), trial("base"), carried=(other,))
     store(
@@ -261,21 +250,21 @@ def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(wo
     assert found_before(world) == (["first attempt", "push before"], ["base"], ["other code"])
 
 
-def test_nothing_is_added_of_the_same_attempt_or_of_a_branch_that_had_another_pull_request(world: World) -> None:
+def test_nothing_is_added_of_the_same_attempt_or_of_a_branch_that_had_another_pull_request(world: PoolWorld) -> None:
     store(world.run(), trial("base"))
     store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
     assert found_before(world, attempt=1) == found_before(world, pull_request=8) == ([], ["base"], [])
     assert found_before(world) == (["first attempt"], ["base"], [])
 
 
-def test_the_head_of_a_fork_has_no_earlier_runs(world: World) -> None:
+def test_the_head_of_a_fork_has_no_earlier_runs(world: PoolWorld) -> None:
     world.own.head_repository = Repository("mallory/zelda", fork_of=world.repository)
     store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
     store(world.run(), trial("base"))
     assert found_before(world) == ([], ["base"], [])
 
 
-def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_the_head(world: World) -> None:
+def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_the_head(world: PoolWorld) -> None:
     commit = world.commits[4]
     head = HEAD.replace(parts={"prompt": "p", "steeringFiles": "new"})
     own = OWN.replace(parts={"prompt": "p", "steeringFiles": "old"})
@@ -299,12 +288,12 @@ def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_th
     assert stored_for(*given)["example"].base == ()
 
 
-def test_nothing_that_ran_beside_a_head_is_pooled(world: World) -> None:
+def test_nothing_that_ran_beside_a_head_is_pooled(world: PoolWorld) -> None:
     store(world.run(), trial("base"), carried=(trial("beside", side=Side.BASE),))
     assert world.pooled() == ["base"]
 
 
-def test_at_most_three_earlier_artifacts_are_read(world: World) -> None:
+def test_at_most_three_earlier_artifacts_are_read(world: PoolWorld) -> None:
     store(world.run(), trial("base"))
     for number in range(6):
         store(world.own, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
@@ -313,7 +302,7 @@ def test_at_most_three_earlier_artifacts_are_read(world: World) -> None:
     assert len(world.github.calls("GET */zip")) - before == 1 + MAX_EARLIER
 
 
-def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: World) -> None:
+def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: PoolWorld) -> None:
     """A branch with on: [push, pull_request] has one of each for every commit, and anybody may dispatch more."""
     store(world.run(), trial("base"))
     store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
@@ -324,7 +313,7 @@ def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: World)
     assert found_before(world)[0] == ["first attempt"]
 
 
-def test_an_old_run_that_is_run_again_counts_what_newer_ones_have_stored(world: World) -> None:
+def test_an_old_run_that_is_run_again_counts_what_newer_ones_have_stored(world: PoolWorld) -> None:
     """Two runs of one commit, as `opened` and `labeled` start them: the check is that of the last one to end."""
     store(world.run(), trial("base"))
     store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
@@ -333,7 +322,7 @@ def test_an_old_run_that_is_run_again_counts_what_newer_ones_have_stored(world: 
     assert found_before(world)[0] == ["first attempt", "newer"]
 
 
-def test_attempts_whose_results_are_gone_are_told(world: World) -> None:
+def test_attempts_whose_results_are_gone_are_told(world: PoolWorld) -> None:
     assert lost_attempts(case_of(world, attempt=1)) == ""
     assert "deleted, have expired" in lost_attempts(case_of(world))
     artifact = store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
@@ -342,7 +331,7 @@ def test_attempts_whose_results_are_gone_are_told(world: World) -> None:
     assert "deleted, have expired" in lost_attempts(case_of(world))
 
 
-def test_where_code_does_not_matter_a_commit_that_changes_code_adds_trials_too(world: World) -> None:
+def test_where_code_does_not_matter_a_commit_that_changes_code_adds_trials_too(world: PoolWorld) -> None:
     """Else a blank in the README would be enough for another throw of the dice."""
     store(world.run(), trial("base"))
     other = HEAD.replace(tree="another README")

@@ -49,6 +49,16 @@ def project_of(tmp_path: Path, base: str, head: str, **files: str) -> Project:
     return project
 
 
+def stuck_after(project: Project, runs: int) -> Any:
+    """The model, whose sessions hang once so many runs are stored."""
+
+    def stuck(request: ApiRequest) -> Reply:
+        later = len(results(project)) >= runs and not request.answer_tool
+        return hang() if later else model(request)
+
+    return stuck
+
+
 def against(project: Project, *arguments: str, ref: str = "HEAD~1", script: Any = model) -> tuple[int, str, Any]:
     """Exit code, output and, of a run with --json, the batch; nothing of the developer's has changed."""
     before = project.fingerprint()
@@ -238,12 +248,8 @@ def test_a_budget_that_is_no_amount_is_refused(tmp_path: Path, amount: str) -> N
 def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
     project = project_of(tmp_path, GREETS, SILENT)
 
-    def stuck(request: ApiRequest) -> Reply:
-        later = len(results(project)) >= 3 and not request.answer_tool
-        return hang() if later else model(request)
-
     with (
-        ScriptedApi(stuck) as api,
+        ScriptedApi(stuck_after(project, 3)) as api,
         started(project, "run", "--against", "HEAD~1", "--jobs", "2", api=api.url) as zelda_,
     ):
         wait_until(lambda: len([*project.results.glob("runs/*")]) >= 5)
@@ -262,12 +268,8 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     """What is stored counts on the side that it ran on: no trial is made twice, and no look is added."""
     project = project_of(tmp_path, GREETS, SILENT)
 
-    def stuck(request: ApiRequest) -> Reply:
-        later = len(results(project)) >= 6 and not request.answer_tool
-        return hang() if later else model(request)
-
     with (
-        ScriptedApi(stuck) as api,
+        ScriptedApi(stuck_after(project, 6)) as api,
         started(project, "run", "--against", "HEAD~1", "--jobs", "2", api=api.url) as zelda_,
     ):
         wait_until(lambda: len([*project.results.glob("runs/*")]) >= 8)

@@ -1,11 +1,14 @@
 """Stored results on the GitHub of a test, and the one call that looks for them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.github_clients import api_of
-from tests.support.github_server import Artifact, GitHubServer, Run
+from tests.support.github_server import Artifact, GitHubServer, Repository, Run
 from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS, Opened, Search, StoredBaseline, find_baseline
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
@@ -13,6 +16,34 @@ from zelda_ci.errors import StorageError
 NAME = "zelda-results"
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class World:
+    """Five commits on main, the oldest first, and the run of a pull request on top of them."""
+
+    github: GitHubServer
+    commits: list[str]
+    own: Run
+
+    @property
+    def repository(self) -> Repository:
+        """That of the commits."""
+        return self.github.repository
+
+    def fork(self) -> Repository:
+        """Somebody else's copy of it."""
+        return Repository("mallory/zelda", fork_of=self.repository)
+
+
+@contextmanager
+def five_commits() -> Iterator[World]:
+    """A server with all of it."""
+    with GitHubServer() as github:
+        commits = github.repository.add_commits(5)
+        head = github.repository.add_commit(parents=[commits[-1]], branch="feature")
+        own = github.repository.add_run(head, branch="feature", event="pull_request")
+        yield World(github, commits, own)
 
 
 def provenance(run: Run, **lies: Any) -> bytes:

@@ -1,18 +1,15 @@
 """`zelda coverage`: which suites felt which of the files that steer Claude Code."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import options, report
 from zelda_ci.compare.coverage import coverage as covered
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
-from zelda_ci.report import terminal
 from zelda_ci.report.builders.coverage import coverage_view
-from zelda_ci.report.terminal.pages import print_history
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import read_results
 
@@ -26,14 +23,7 @@ MAX_RUNS = 1_000
 )
 @click.argument("source", required=False, metavar="[RESULTS]", type=click.Path(path_type=Path, exists=True))
 @options.project
-@click.option(
-    "--suite",
-    "suites",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.suites,
-    help="Only this suite; may be given several times.",
-)
+@options.suites
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_json: bool) -> None:
     """Show which suites felt which skills, rules, CLAUDE.md files, sub-agents, MCP servers and hooks.
@@ -46,9 +36,7 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
     if as_json:
         report.print_json(found)
         return
-    console = terminal.open_console(sys.stdout)
-    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    print_history(console, remarks, coverage_view(found), one_line=terminal.is_plain(console))
+    report.print_table(coverage_view(found))
 
 
 def _of_source(source: Path) -> tuple[RunResult, ...]:

@@ -1,7 +1,6 @@
 """`zelda history`: one suite over time."""
 
 import os
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import groupby, islice
@@ -18,9 +17,7 @@ from zelda_ci.domain.nights import Night, NightlyHistory
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
-from zelda_ci.report import terminal
 from zelda_ci.report.builders.nights import nights_view
-from zelda_ci.report.terminal.pages import print_history
 from zelda_ci.report.text import visible
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
@@ -69,9 +66,7 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
     if as_json:
         report.print_json(kept.replace(nights=kept.nights[-limit:]))
         return
-    console = terminal.open_console(sys.stdout)
-    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    print_history(console, remarks, nights_view(kept, suite, limit), one_line=terminal.is_plain(console))
+    report.print_table(nights_view(kept, suite, limit))
 
 
 def _watched(nights: list[Night], suite: str) -> NightlyHistory:

@@ -1,17 +1,14 @@
 """`zelda list`: what was run so far."""
 
-import sys
 from datetime import datetime
 from pathlib import Path
 
 import click
 
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import options, report
 from zelda_ci.cli.options import Moment
 from zelda_ci.config.project import results_folder
-from zelda_ci.report import terminal
 from zelda_ci.report.builders.history import history_view
-from zelda_ci.report.terminal.pages import print_history
 from zelda_ci.storage.history import RunHistory
 
 
@@ -21,14 +18,7 @@ from zelda_ci.storage.history import RunHistory
     epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.",
 )
 @options.project
-@click.option(
-    "--suite",
-    "suites",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.suites,
-    help="Only this suite; may be given several times.",
-)
+@options.suites
 @click.option(
     "--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
 )
@@ -49,11 +39,7 @@ def list_runs(
     if as_json:
         report.print_json(listed)
         return
-    console = terminal.open_console(sys.stdout)
-    # Of a table that programs read, remarks are no part.
-    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    view = history_view(listed, of=len(history.runs))
-    print_history(console, remarks, view, one_line=terminal.is_plain(console))
+    report.print_table(history_view(listed, of=len(history.runs)))
 
 
 list = list_runs  # noqa: A001 - the name by which the table of commands finds it

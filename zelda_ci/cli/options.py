@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from zelda_ci.cli import completion
 from zelda_ci.config.schema import alternatives_of, choices, has_free_names
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
 
@@ -19,6 +20,15 @@ project = click.option(
     default=".",
     metavar="DIR",
     help="Folder of the project (default: the current one).",
+)
+
+suites = click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completion.suites,
+    help="Only this suite; may be given several times.",
 )
 
 

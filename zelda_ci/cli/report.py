@@ -23,8 +23,8 @@ from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.summary import report_view, stored_run_view
-from zelda_ci.report.model import RunFiles
-from zelda_ci.report.terminal.pages import print_forecast, print_run
+from zelda_ci.report.model import HistoryView, RunFiles
+from zelda_ci.report.terminal.pages import print_forecast, print_history, print_run
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
@@ -42,6 +42,13 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
 def print_json(record: Record) -> None:
     """Print what programs read, and people see on a terminal, too."""
     click.echo(json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)))
+
+
+def print_table(view: HistoryView) -> None:
+    """Print a table, and remarks on it where they are no part of what programs read."""
+    console = terminal.open_console(sys.stdout)
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
 def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
