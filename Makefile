@@ -11,9 +11,13 @@ BIN := .venv/bin
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 1)))
 # Slow tests lie side by side; a worker that is done takes over half of what another has left.
 PARALLEL := -n $(WORKERS) --dist worksteal
+# Tests whose outcome can depend on how sessions and commands are isolated.
+ISOLATION := tests/hostile tests/unit/workspace $(addprefix tests/integration/test_, checkout_monitor.py claude_code*.py \
+	credentials.py isolation_*.py launches.py manifest_*.py mcp_startup.py ownership.py process.py project_environment.py \
+	protected_paths.py run_[b-z]*.py setup_cache.py shells.py suites_withheld.py transcript_witness.py workspace_*.py working_tree.py)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint types imports unit coverage image-test format lock schemas reference bench clean
+.PHONY: help demo test lint types imports unit isolation coverage image-test format lock schemas reference bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +40,9 @@ imports: .venv/dev
 
 unit: .venv/dev
 	$(BIN)/pytest $(PARALLEL) $(TESTS)
+
+isolation: .venv/dev ## Run the tests that depend on how sessions and commands are isolated, and those in TESTS
+	$(BIN)/pytest $(PARALLEL) $(ISOLATION) $(TESTS)
 
 coverage: .venv/dev ## Run the tests with lines and branches counted, those of child processes too
 	$(BIN)/coverage erase

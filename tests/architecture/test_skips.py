@@ -44,6 +44,12 @@ def test_a_test_that_was_skipped_everywhere_is_named_with_what_it_needs(tmp_path
     assert [line for line in told.stdout.splitlines() if "needs" in line] == ["  d: needs bubblewrap"]
 
 
+def test_the_files_of_tests_that_ran_nowhere_yet_are_listed_once_each(tmp_path: Path) -> None:
+    outcomes(tmp_path, "root", ["x.py::a"], {"x.py::b": "needs bubblewrap", "x.py::c[1::2]": "needs npm"})
+    outcomes(tmp_path, "user", ["x.py::a"], {"y.py::d": "needs root"})
+    assert unrun(tmp_path, "--files", "root", "user").stdout == "x.py\ny.py\n"
+
+
 def test_every_test_ran_somewhere(tmp_path: Path) -> None:
     outcomes(tmp_path, "root", ["a"], {"c": "needs a user"})
     outcomes(tmp_path, "user", ["a", "c"], {})
