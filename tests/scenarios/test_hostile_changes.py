@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import BAD, GOOD, Stage
 from tests.scenarios.test_side_by_side import FILES, batch
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
@@ -11,7 +11,7 @@ from tests.support.steered import head
 
 def test_a_budget_for_not_one_session_is_red_and_runs_nothing(tmp_path: Path) -> None:
     with Stage(tmp_path, FILES) as stage:
-        assert stage.push(model, trials="3", jobs="3").code == 0
+        assert stage.push(model, trials="1").code == 0
         pull = stage.open_pull({"CLAUDE.md": SILENT})
         done = stage.pull_request(pull, model, trials='{"budgetUsd": 0.000001}')
         assert done.code == 2, done.printed
@@ -27,13 +27,15 @@ def test_a_budget_is_kept_by_sessions_in_parallel_although_nobody_knows_a_price(
 
 
 def test_a_plan_that_can_prove_nothing_is_not_taken_from_the_pull_request(tmp_path: Path) -> None:
-    for number, plan in enumerate(("{first: 1, looks: [2]}", "{first: 3, looks: [6], budgetUsd: 1000}")):
-        with Stage(tmp_path / str(number), FILES) as stage:
-            pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE + f"trials: {plan}\n"})
-            done = stage.pull_request(pull, model, trials="", jobs="4", fail_on="regression")
-            assert done.code == 1, done.printed
-            assert "what the pull request says was not taken: trials (zelda/test-greeting.yaml:4)" in done.printed
-            assert len(batch(stage, done)["runs"]) == 6
+    suite = "zelda/test-greeting.yaml"
+    with Stage(tmp_path, {**FILES, suite: SUITE + f"trials: {FEW}\n"}) as stage:
+        nothing = {suite: SUITE + "trials: {first: 1, looks: [2], budgetUsd: 1000}\n"}
+        done = stage.pull_request(
+            stage.open_pull({"CLAUDE.md": SILENT, **nothing}), model, trials="", jobs="4", fail_on="regression"
+        )
+        assert done.code == 1, done.printed
+        assert f"what the pull request says was not taken: trials ({suite}:4)" in done.printed
+        assert len(batch(stage, done)["runs"]) == 4
 
 
 def test_suites_that_are_deleted_are_named_whether_anything_runs_or_not(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_what_steers_nothing_runs_nothing_is_green_and_harms_no_baseline(stage: 
 
 
 def test_the_label_and_the_input_run_all(stage: Stage) -> None:
-    for how in ({"label": "zelda-all"}, {"run_all": "true"}, {"label": "every one", "run_all_label": "every one"}):
+    for how in ({"run_all": "true"}, {"label": "every one", "run_all_label": "every one"}):
         done = pull_request(stage, {"README.md": f"# {how}\n"}, trials="1", **how)
         assert done.code == 0, done.printed
         assert len(ran(stage)) == 4
