@@ -71,43 +71,37 @@ def archives(project: Project) -> list[Path]:
 
 def test_a_second_trial_and_a_second_run_of_a_python_project_install_nothing(tmp_path: Path) -> None:
     """Also build and tests in the fresh checkout: programs of the environment work there, by their own path."""
-    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]}, trials=2)
+    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]})
     done = the_run(project, call="greeter && which greeter")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert setups(project) == ["run", "restored"]
     project.write({"src/app.py": "X = 2\n"})
     project.commit()
-    assert the_run(project, "--trials", "1").returncode == 0
+    assert the_run(project, "--trials", "2").returncode == 0
     assert setups(project) == ["run", "restored", "restored"]
     first, *later = [it["phaseSeconds"]["setup"] for it in results(project)]
     assert max(later) < first
-    # What it depends on has changed.
-    project.write({"requirements.txt": "greeter==1.0  # pinned\n"})
+
+
+def test_what_the_command_names_counts_as_well_and_the_cache_can_be_switched_off(tmp_path: Path) -> None:
+    project = python_project(tmp_path)
+    project.write({"zelda/test-one.yaml": f"prompt: Look.\nsetupCommand: {INSTALL} wheels\ntestCommand: 'true'\n"})
     project.commit()
-    assert the_run(project, "--trials", "1").returncode == 0
-    assert the_run(project, "--trials", "1", ZELDA_NO_CACHE="1").returncode == 0
-    assert setups(project)[3:] == ["run", "run"]
-
-
-def test_what_the_command_names_counts_as_well(tmp_path: Path) -> None:
-    project = python_project(tmp_path, setupCommand=PIP, execution={"path": [".venv/bin"]})
-    assert the_run(project).returncode == 0
+    for more in ({}, {}, {"ZELDA_NO_CACHE": "1"}):
+        assert the_run(project, **more).returncode == 0
     wheel(project.path / "wheels", "greeter", "other words")
     project.commit()
     assert the_run(project).returncode == 0
+    assert setups(project) == ["run", "restored", "run", "run"]
+
+
+@pytest.mark.parametrize("command", [f"{INSTALL}; date > stamp", "./install.sh"])
+def test_setup_that_may_do_anything_else_is_run_every_time(tmp_path: Path, command: str) -> None:
+    project = python_project(tmp_path, setupCommand=command, testCommand="true", trials=2)
+    project.write({"install.sh": "#!/bin/sh\n"})
+    (project.path / "install.sh").chmod(0o755)
+    project.commit()
+    assert the_run(project).returncode == 0
     assert setups(project) == ["run", "run"]
-
-
-def test_setup_that_may_do_anything_else_is_run_every_time(tmp_path: Path) -> None:
-    for number, command in enumerate([f"{INSTALL}; date > stamp", f"{INSTALL} $X", "./install.sh"]):
-        place = tmp_path / str(number)
-        place.mkdir()
-        project = python_project(place, setupCommand=command, testCommand="true", trials=2)
-        project.write({"install.sh": "#!/bin/sh\n"})
-        (project.path / "install.sh").chmod(0o755)
-        project.commit()
-        assert the_run(project).returncode == 0
-        assert setups(project) == ["run", "run"]
 
 
 POISON = """
@@ -184,6 +178,24 @@ def test_a_lock_file_suggests_setup_and_where_its_programs_are(tmp_path: Path) -
     assert off.returncode == 2
     assert "greeter" in off.stdout + off.stderr
     assert "setup: python3" not in off.stdout + off.stderr
+
+
+def test_what_setup_made_is_no_change_of_the_session_although_nothing_ignores_it(tmp_path: Path) -> None:
+    """Not even if the session commits it; what it changed of it is, but for caches in folders for dependencies."""
+    files = {"requirements.txt": "\n", "made.txt": "tracked\n"}
+    make = f"{INSTALL} && echo made > one.txt && (test -e two.txt || echo made > two.txt) && echo new > made.txt"
+    settings = {"setupCommand": make}
+    settings |= {"testCommand": "test -x .venv/bin/python && grep -q session two.txt && test ! -e .venv/cache"}
+    suite = "prompt: Look around.\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    project = repository(tmp_path, {**files, "zelda/test-one.yaml": suite})
+    project.write({".gitignore": ".zelda/\n"})
+    project.commit()
+    call = "git add -A; git -c user.name=x -c user.email=x@y commit -qm all; touch .venv/cache; echo session > two.txt"
+    done = the_run(project, call=call)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = results(project)
+    assert run["changes"]["files"] == ["made.txt", "two.txt"]
+    assert [(it["path"], it["kind"]) for it in run["isolation"]["ignored"]["changes"]] == [(".venv/cache", "added")]
 
 
 @needs.NPM

@@ -117,8 +117,16 @@ async def hidden(staged: Measured, start: str, folder: WorkspaceFolder, before: 
     return await anyio.to_thread.run_sync(ignored.changed, folder.root, before, staged.ignored, known)
 
 
-async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbing: Git) -> Measured:
+async def measured(folder: WorkspaceFolder, start: Start, before: Stamps, scratch: Path, plumbing: Git) -> Measured:
     """Take the state of a run's work tree into a repository in `scratch`, an empty folder.
+
+    Args:
+        folder: The run's own.
+        start: The state that was checked out.
+        before: The tree's files after setup, or none where there was no setup. What setup made and the session left
+            alone is no change of the session's.
+        scratch: An empty folder to work in.
+        plumbing: Git of Zelda's own.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
@@ -130,20 +138,22 @@ async def measured(folder: WorkspaceFolder, start: Start, scratch: Path, plumbin
     root = folder.root if folder.is_intact() else nowhere
     git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)
     git = replace(git, timeout_seconds=DEADLINE_SECONDS)
-    left_out, hidden = await _stage(folder, start.index, root, git.within(root, GIT_WORK_TREE=str(root)), scratch)
+    ignored.exclude_installed(repository, before)
+    inside = git.within(root, GIT_WORK_TREE=str(root))
+    left_out, hidden = await _stage(folder, start.index, before, root, inside, scratch)
     left_out |= _filled(root, start.store.submodules)
     # From here on nothing of the work tree is read, where the traps are back.
     return Measured(git.within(nowhere, GIT_WORK_TREE=str(nowhere)), left_out, hidden)
 
 
 async def _stage(
-    folder: WorkspaceFolder, index: CheckoutIndex, root: Path, git: Git, scratch: Path
+    folder: WorkspaceFolder, index: CheckoutIndex, before: Stamps, root: Path, git: Git, scratch: Path
 ) -> tuple[dict[bytes, str], list[bytes]]:
     """Bring the index to the work tree's state; returns what could not be read, and why, and what git ignores."""
     scan = await anyio.to_thread.run_sync(scan_tree, root)
     with set_aside(root, [*scan.nested, *scan.traps], scratch / "aside"):
         snapshot = Snapshot(git, scratch / "git", root)
-        left_out = await snapshot.stage(index, folder.session_index)
+        left_out = await snapshot.stage(index, folder.session_index, before)
         hidden = await snapshot.ignored()
     left_out |= dict.fromkeys(scan.traps, "not a plain file")
     return left_out | dict.fromkeys(scan.closed, "cannot be listed"), hidden

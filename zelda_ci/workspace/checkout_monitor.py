@@ -111,6 +111,11 @@ def stamped_below(folder: bytes, without: frozenset[bytes]) -> Iterator[tuple[by
                     waiting.append(entry.path)
 
 
+def stamp_of(path: bytes) -> TreeStamp | None:
+    """Of one entry, links not followed; nothing where it cannot be looked at."""
+    return next((stamp for _, stamp in _stamped(path)), None)
+
+
 def _stamped(path: bytes) -> Iterator[tuple[bytes, TreeStamp]]:
     """Nothing for what vanished meanwhile: then it is not there."""
     try:

@@ -196,23 +196,19 @@ def is_setup_first(suite: ResolvedSuite) -> bool:
     return suite.setup_command is not None and network.setup == "open" and network.session == "none"
 
 
-async def check_out(
-    run: WorkspaceFolder, start: Start, suite: ResolvedSuite, prefix: str, scratch: Path, plumbing: Git
-) -> CleanCheckout:
+async def check_out(under_way: UnderWay, scratch: Path, plumbing: Git) -> CleanCheckout:
     """Make the checkout inside the run's folder, where no session could reach.
 
     Args:
-        run: The run's own folder.
-        start: The state before the session.
-        suite: What it protects.
-        prefix: The project's folder, relative to the top of the tree.
+        under_way: The run.
         scratch: An empty folder to work in.
         plumbing: Git of Zelda's own.
 
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
     """
-    staged = await measured(run, start, scratch, plumbing)
+    run, start, suite, prefix = under_way.folder, under_way.start, under_way.suite, under_way.prefix.as_posix()
+    staged = await measured(run, start, under_way.before, scratch, plumbing)
     git = staged.git
     changed = _changed(await git(*RAW, start.commit))
     committed = (await git("ls-tree", "-r", "-z", "--name-only", "--full-tree", start.commit)).split(b"\0")

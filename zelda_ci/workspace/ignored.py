@@ -1,6 +1,7 @@
 """What a session left in files that git ignores: no patch shows it, and code could work because of it alone."""
 
 import os
+import re
 import stat
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import IgnoredFiles, TreeChange
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.checkout_monitor import TreeStamp, stamped_below
+from zelda_ci.workspace.checkout_monitor import TreeStamp, stamp_of, stamped_below
 
 MAX_LISTED = 50
 
@@ -25,6 +26,40 @@ def stamps(root: Path) -> Stamps:
     top = os.fsencode(root) + b"/"
     found = stamped_below(top[:-1], frozenset({top + b".git"}))
     return {path.removeprefix(top): stamp for path, stamp in found if not stat.S_ISDIR(stamp.mode)}
+
+
+# What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
+INSTALLED = frozenset({b".venv", b"node_modules"})
+# What git takes for something else in a pattern.
+GLOB_SIGNS = re.compile(rb"[\\*?\[\]! #]")
+
+
+def exclude_installed(repository: Path, before: Stamps) -> None:
+    """Have git ignore the folders into which setup installed dependencies, although the project's own lists do not.
+
+    Args:
+        repository: The one that measures; what a session writes has no say in it.
+        before: The tree's files after setup.
+    """
+    folders = {_installed_in(path) for path in before} - {None}
+    patterns = sorted(b"/" + GLOB_SIGNS.sub(rb"\\\g<0>", folder) + b"/\n" for folder in folders if folder)
+    info = repository / "info"
+    info.mkdir(exist_ok=True)
+    (info / "exclude").write_bytes(b"".join(patterns))
+
+
+def _installed_in(path: bytes) -> bytes | None:
+    """The outermost folder for dependencies that a path lies in."""
+    parts = path.split(b"/")
+    at = next((number for number, part in enumerate(parts[:-1], 1) if part in INSTALLED), None)
+    # A name with a line break cannot be written as a pattern.
+    return None if at is None or b"\n" in path else b"/".join(parts[:at])
+
+
+def unlike(root: Path, names: Iterable[bytes], before: Stamps) -> list[bytes]:
+    """The names, but for files that are as they were before; blocks while it looks."""
+    top = os.fsencode(root) + b"/"
+    return [name for name in names if name not in before or stamp_of(top + name) != before[name]]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import MAKE_ROOM, NO_SPACE, Git, has_room
+from zelda_ci.workspace.ignored import Stamps, unlike
 
 READ_BY_GIT = frozenset({b".gitignore", b".gitattributes", b".gitmodules"})
 MAX_SETTINGS_BYTES = 1 << 20
@@ -189,8 +190,13 @@ class Snapshot:
     root: Path
     attempts: int = 0
 
-    async def stage(self, start_index: CheckoutIndex, session_index: Path) -> Staged:
-        """Bring the index from the start state to what the tree holds now.
+    async def stage(self, start_index: CheckoutIndex, session_index: Path, before: Stamps) -> Staged:
+        """Bring the index from the start state to what the tree holds now, but for what setup has made in between.
+
+        Args:
+            start_index: Of the state that was checked out.
+            session_index: Where the session's own git keeps its index.
+            before: The tree's files after setup.
 
         Raises:
             WorkspaceError: Git failed altogether, for instance for want of room.
@@ -198,9 +204,10 @@ class Snapshot:
         await anyio.to_thread.run_sync(start_index.write, self.index)
         self._use(ATTRIBUTES)
         changed = _entries(await self.git("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=all"))
-        fresh = await self._names("ls-files", "--others", "--exclude-standard")
+        others = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
-        files = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh, *forced])
+        fresh = await anyio.to_thread.run_sync(unlike, self.root, [*others, *forced], before)
+        files = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh])
         await self._forget(changed, files)
         stubborn = await self._add(files.present)
         if stubborn:

@@ -275,7 +275,7 @@ class Workspaces:
         run = self._open[workspace.base]
         with explained():
             async with folder.scratch(run.home) as scratch:
-                staged = await changes.measured(run.folder, run.start, scratch, self._plumbing)
+                staged = await changes.measured(run.folder, run.start, run.before, scratch, self._plumbing)
                 summary = await changes.compute(staged, run.start.commit, scratch, patch, self._redact)
                 hidden = await changes.hidden(staged, run.start.commit, run.folder, run.before)
         kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))
@@ -296,9 +296,7 @@ class Workspaces:
             await anyio.to_thread.run_sync(users.forget, run.needs.uid)
         with explained():
             async with folder.scratch(run.home) as scratch:
-                fresh = await clean_checkout.check_out(
-                    run.folder, run.start, run.suite, run.prefix.as_posix(), scratch, self._plumbing
-                )
+                fresh = await clean_checkout.check_out(run, scratch, self._plumbing)
             variables = self._variables(fresh.folder, run.suite.execution, run.prefix)
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
