@@ -22,6 +22,8 @@ acceptanceCriteria: [It greets., It is polite.]
 metrics: {toolUsage: false, efficiency: true}
 """
 GREETS, SILENT = "Always say hello.\n", "Be brief.\n"
+# The fewest trials that can prove a regression of one criterion.
+FEW = '{"first": 2, "looks": [4]}'
 
 
 def model(request: ApiRequest) -> Reply:
@@ -77,7 +79,9 @@ def test_an_innocent_change_is_done_after_the_first_trials_of_the_head(tmp_path:
     assert [(run["trial"], run["look"], run["side"]) for run in batch["runs"]] == [(n, 1, "head") for n in (1, 2, 3)]
     assert batch["baseRuns"] == []
     assert batch["base"] == {"wanted": "HEAD~1", "commit": project.git("rev-parse", "HEAD~1")}
-    assert batch["arms"] == [{"suite": "greeting", "head": 3, "base": 0, "reason": "asExpected", "unpaid": 0}]
+    assert batch["arms"] == [
+        {"suite": "greeting", "head": 3, "base": 0, "reason": "asExpected", "unpaid": 0, "trials": "adaptive"}
+    ]
 
 
 def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
@@ -114,7 +118,7 @@ def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path
             went_on.set()
         return model(request)
 
-    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", '{"looks": [6]}', script=waiting)
+    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEW, script=waiting)
     assert in_time == [True], output
     assert code == 1, output
     assert {arms["suite"]: arms["reason"] for arms in batch["arms"]} == {"greeting": "regressed", "slow": "regressed"}
@@ -122,16 +126,15 @@ def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path
 
 def test_who_asks_again_goes_on_with_the_trials_that_are_stored(tmp_path: Path) -> None:
     project = project_of(tmp_path, GREETS, SILENT)
-    plan = '{"first": 2, "looks": [6]}'
-    code, output, _ = against(project, "--jobs", "4", "--trials", plan, "--budget-usd", "0.004")
+    code, output, _ = against(project, "--jobs", "4", "--trials", FEW, "--budget-usd", "0.004")
     assert code == 2, output
     before = Counter(run["side"] for run in results(project))
-    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", plan)
+    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", FEW)
     assert code == 1, output
-    assert before["head"] + len(batch["runs"]) == 6
-    assert 0 < len(batch["baseRuns"]) <= 6
+    assert before["head"] + len(batch["runs"]) == 4
+    assert 0 < len(batch["baseRuns"]) <= 4
     # A third time everything is known, but for trials of the base beside those of the head.
-    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", plan)
+    code, output, batch = against(project, "--json", "--jobs", "4", "--trials", FEW)
     assert code == 1, output
     assert batch["runs"] == []
 
@@ -139,7 +142,7 @@ def test_who_asks_again_goes_on_with_the_trials_that_are_stored(tmp_path: Path) 
 def test_the_working_tree_against_the_last_commit(tmp_path: Path) -> None:
     project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
     project.write({"CLAUDE.md": SILENT})
-    code, output, batch = against(project, "--working-tree", "--json", "--jobs", "4", ref="HEAD")
+    code, output, batch = against(project, "--working-tree", "--json", "--jobs", "4", "--trials", FEW, ref="HEAD")
     assert code == 1, output
     head = project.git("rev-parse", "HEAD")
     assert {run["source"]["parent"] for run in batch["runs"]} == {head}

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_run_against import GREETS, SILENT, SUITE, cost_of, model
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, cost_of, model
 from tests.scenarios.stage import Done, Stage
 from tests.support.github_server import answered
 from tests.support.scripted_api import ApiRequest, Reply, tool_call
@@ -90,10 +90,10 @@ def test_where_the_base_cannot_be_had_stored_trials_of_it_decide_alone(tmp_path:
         stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
         stage.github.codeload.change = lambda archive: archive[: len(archive) // 2]
-        done = stage.pull_request(pull, model, trials='{"first": 3, "looks": [10]}', jobs="4")
+        done = stage.pull_request(pull, model, trials='{"first": 3, "looks": [6]}', jobs="4")
         assert done.code == 1, done.printed
         found = batch(stage, done)
-        assert (len(found["runs"]), found["baseRuns"]) == (10, [])
+        assert (len(found["runs"]), found["baseRuns"]) == (6, [])
         (suite,) = comparison(stage, done)["suites"]
         assert (suite["verdict"], suite["sources"]["pool"]) == ("regressed", 3)
         assert "othing ran side by side with the base" in stage.bodies()[0]
@@ -105,13 +105,13 @@ def test_a_base_that_git_cannot_fetch_runs_from_an_archive(tmp_path: Path) -> No
     with Stage(tmp_path, {**FILES, "data.txt": "data\n" * 1000}) as stage:
         pull = stage.open_pull({"CLAUDE.md": SILENT})
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
-        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
         assert done.code == 1, done.printed
         assert done.outputs["verdict"] == "regressed"
         found = batch(stage, done)
-        assert (len(found["runs"]), len(found["baseRuns"])) == (6, 6)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (4, 4)
         assert {run["source"]["commit"] for run in found["baseRuns"]} == {stage.tip}
-        assert "6 trials of the head, 6 of the base, side by side" in stage.bodies()[0]
+        assert "4 trials of the head, 4 of the base, side by side" in stage.bodies()[0]
         assert f"The base commit {stage.tip[:7]} came as an archive through GitHub's API" in done.printed
         (archive,) = (seen for seen in stage.github.requests if seen.path.startswith("/codeload/"))
         assert "authorization" not in archive.headers
@@ -129,24 +129,24 @@ def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
         assert (len(before["runs"]), len(before["baseRuns"])) == (2, 0)
 
         run.attempt = 2
-        done = stage.pull_request(pull, model, run=run, trials='{"first": 2, "looks": [6]}', jobs="4")
+        done = stage.pull_request(pull, model, run=run, trials=FEW, jobs="4")
         assert done.code == 1, done.printed
         found = batch(stage, done)
-        assert (len(found["runs"]), len(found["baseRuns"])) == (4, 6)
+        assert (len(found["runs"]), len(found["baseRuns"])) == (2, 4)
         (suite,) = comparison(stage, done)["suites"]
-        assert (suite["verdict"], suite["sources"]["head"], suite["sources"]["base"]) == ("regressed", 6, 6)
+        assert (suite["verdict"], suite["sources"]["head"], suite["sources"]["base"]) == ("regressed", 4, 4)
         assert "2 trials of 1 earlier run of this pull request" in done.printed
 
         run.attempt = 3
         # No reply is scripted: any session would fail.
-        done = stage.pull_request(pull, [], run=run, trials='{"first": 2, "looks": [6]}')
+        done = stage.pull_request(pull, [], run=run, trials=FEW)
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
         found = batch(stage, done)
         assert (found["runs"], found["baseRuns"]) == ([], [])
-        assert "6 trials of 2 earlier runs of this pull request" in done.printed
+        assert "4 trials of 2 earlier runs of this pull request" in done.printed
         (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
         assert " in 1 suite" in title, title
-        assert "6 trials, 6 trials of the base side by side" in title, title
+        assert "4 trials, 4 trials of the base side by side" in title, title
 
 
 def test_stored_trials_of_the_base_are_compared_and_named_and_say_what_a_trial_costs(tmp_path: Path) -> None:
@@ -185,10 +185,10 @@ def test_a_platform_that_drifted_blames_nobody(tmp_path: Path) -> None:
         store_of_another_model(stage)
         pull = stage.open_pull()
         run = stage.run_of(pull)
-        done = stage.pull_request(pull, greets_nobody, run=run, trials="adaptive", jobs="4")
+        done = stage.pull_request(pull, greets_nobody, run=run, trials=FEW, jobs="4")
         assert done.code == 0, done.printed
         (suite,) = comparison(stage, done)["suites"]
-        assert (suite["verdict"], suite["sources"]["pool"], suite["sources"]["base"]) == ("unchanged", 0, 6)
+        assert (suite["verdict"], suite["sources"]["pool"], suite["sources"]["base"]) == ("unchanged", 0, 4)
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("unchanged", "0")
         assert "3 further trials of another platform or other code not compared" in done.printed
         assert "not counted: greeting: " in done.printed
@@ -198,7 +198,7 @@ def test_a_platform_that_drifted_blames_nobody(tmp_path: Path) -> None:
 
         # Nothing is left to run, and what ran before says the same.
         run.attempt = 2
-        again = stage.pull_request(pull, [], run=run, trials="adaptive", jobs="4")
+        again = stage.pull_request(pull, [], run=run, trials=FEW, jobs="4")
         assert again.code == 0, again.printed
         assert "failed on the base, too" in again.summary
 

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import computed_field
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.trials import TrialSetting
 from zelda_ci.redact import SafeText
 
 
@@ -74,6 +75,8 @@ class SuiteArms(Record):
     """`asExpected`, `regressed`, `planEnded`, `noBase`, `failed`, `budget` or `interrupted`."""
     unpaid: int = 0
     """Trials that were wanted and not run for lack of money."""
+    trials: TrialSetting | None = None
+    """The plan that they follow; absent where it is that of the runs."""
 
 
 class BaseSide(Record):

@@ -172,6 +172,7 @@ class AdaptiveRounds:
                 base=arms.made[Side.BASE],
                 reason=BUDGET if name in self._purse.unpaid else arms.reason or INTERRUPTED,
                 unpaid=self._purse.unpaid.get(name, 0),
+                trials=arms.suite.trials,
             )
             for name, arms in self._arms.items()
         )

@@ -13,6 +13,7 @@ from zelda_ci.compare.gate import gate, joined, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
+from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -91,7 +92,7 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibrations: Calibrations) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]
-    suites = [_trials(name, batch, stored.get(name, StoredTrials())) for name in names]
+    suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]
     comparison = compare_trials(TrialPlan(), suites, calibrations=calibrations.read(set(names)))
     heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
     settings = recorded_settings(heads)
@@ -101,18 +102,19 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibra
     return Compared(comparison, found, _broken(heads))
 
 
-def _trials(name: str, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
-    runs = [run for run in (*batch.runs, *batch.base_runs) if run.suite == name]
+def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
+    runs = [run for run in (*batch.runs, *batch.base_runs) if run.suite == arms.suite]
     heads = (*stored.head, *(run for run in runs if run.side is Side.HEAD))
     bases = (*stored.base, *(run for run in runs if run.side is Side.BASE))
-    plans = [plan_of(run.config.trials) for run in (*runs, *stored.head)]
+    # Not that of stored trials: they may have followed another.
+    plans = [arms.trials] if arms.trials else [run.config.trials for run in runs]
     return SuiteTrials(
-        name,
+        arms.suite,
         head=tuple(map(read_metrics, heads)),
         base=tuple(map(read_metrics, bases)),
         pool=tuple(map(read_metrics, stored.pool)),
         hints=tuple(map(read_metrics, stored.hints)),
-        plan=plans[0] if plans else None,
+        plan=plan_of(plans[0]) if plans else None,
         has_base=bool(batch.base and batch.base.commit),
     )
 
