@@ -12,7 +12,7 @@ import anyio
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.ci import baseline, comment_mode, evaluate, nightly, publish, selection
-from zelda_ci.ci.base import BaseSource, overrule, read_base
+from zelda_ci.ci.base import BaseSource, Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
@@ -24,12 +24,12 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.events import Emit
+from zelda_ci.github import source_tree
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.revisions import merge_parents
+from zelda_ci.github.revisions import merge_parents, tree_in
 from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given
@@ -38,12 +38,14 @@ from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.git import head_commit
+from zelda_ci.workspace.git import read_commit
 
 if TYPE_CHECKING:
     from zelda_ci.github.http import Http
 
 TIMEOUT_SECONDS = 300.0
+# For what is asked before anything else.
+QUESTION_SECONDS = 30.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
@@ -62,7 +64,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.secrets())
-    checkout = _checkout(settings, environ)
+    checkout = _checkout(settings, environ, log)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
     match decision.activity:
@@ -78,7 +80,9 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
-    loaded, findings, notes = _with_rights(app.load(settings.project), case, environ)
+    loaded = app.load(settings.project)
+    overruled = _with_rights(loaded, case, environ)
+    loaded, notes = overruled.project, overruled.notes
     chosen = selection.choose_suites(case, loaded, _source(case, environ))
     if chosen:
         for line in (*reasons(chosen.choices), *chosen.notes):
@@ -92,7 +96,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         overrides=settings.overrides,
         jobs=settings.jobs,
         replay=settings.replay,
-        overruled=findings,
+        overruled=overruled.findings,
         conclusion_seconds=CONCLUSION_SECONDS,
         against=_against(case, environ),
         needs_base=False,
@@ -102,6 +106,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     order = replace(order, stored=planned.stored or {})
     run = _runner(case, loaded, order, planned, environment(environ, settings), emit)
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
+    case = replace(case, base_calibrations=overruled.calibrations if case.decision.base else None)
     return evaluate.evaluate(case, run, planned)
 
 
@@ -192,13 +197,11 @@ def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
     return BaseOrder(commit, bring(_source(case, environ), case.log.say))
 
 
-def _with_rights(
-    loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]
-) -> tuple[LoadedProject, Mapping[str, tuple[SettingFinding, ...]], tuple[str, ...]]:
+def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]) -> Overruled:
     """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
     commit = case.decision.base
     if commit is None:
-        return loaded, {}, ()
+        return Overruled(loaded, {}, ())
     source = _source(case, environ)
     redact = Redactor(case.settings.secrets())
     overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
@@ -206,7 +209,7 @@ def _with_rights(
         # A new suite is nothing to be warned of.
         severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
         case.log.report(severity, note, title="Whose settings count")
-    return overruled.project, overruled.findings, overruled.notes
+    return overruled
 
 
 def _need_files(project: Path) -> None:
@@ -217,10 +220,7 @@ def _need_files(project: Path) -> None:
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
-    with one_at_a_time("requests"):
-        from zelda_ci.github.http import Http  # noqa: PLC0415 - a command that never asks GitHub need not wait for it
-
-    http = Http(patience_seconds=TIMEOUT_SECONDS)
+    http = _http(TIMEOUT_SECONDS)
 
     def mask(value: str) -> None:
         log.mask([Secret(value)])
@@ -238,6 +238,13 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
     )
 
 
+def _http(patience_seconds: float) -> "Http":
+    with one_at_a_time("requests"):
+        from zelda_ci.github.http import Http  # noqa: PLC0415 - a command that never asks GitHub need not wait for it
+
+    return Http(patience_seconds=patience_seconds)
+
+
 def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) -> Api | None:
     context = settings.context
     if settings.github_token is None:
@@ -252,10 +259,27 @@ def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) ->
     )
 
 
-def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
-    project = anyio.run(head_commit, settings.project, environ)
-    head = anyio.run(head_commit, settings.context.workspace, environ) or project
-    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None) if head else Checkout()
+def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) -> Checkout:
+    project = anyio.run(read_commit, settings.project, environ)
+    head = anyio.run(read_commit, settings.context.workspace, environ) or project
+    if head is None:
+        return Checkout()
+
+    def tree_of(commit: str) -> str | None:
+        known = anyio.run(read_commit, settings.project, environ, commit)
+        return tree_in(known[1]) if known else _told_tree(settings, commit, log)
+
+    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of)
+
+
+def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
+    """The tree of a commit that a clone of depth 1 lacks, from GitHub."""
+    api = _api(settings, _http(QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
+    try:
+        return source_tree.read_commit(api, commit).tree.sha if api else None
+    except GitHubError as problem:
+        log.say(f"The files of the commit {commit[:7]} are not known: {problem.message}")
+        return None
 
 
 def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:

@@ -272,7 +272,7 @@ def test_rights_and_changes_are_read_through_the_api_without_the_archive(tmp_pat
     files: dict[str, str | bytes] = {"zelda.config.yaml": "historyDepth: 7\n", "zelda/test-a.yaml": SUITE}
     place = Place(tmp_path, github, files)
     loaded = configuration.load(place.checkout.path)
-    settings = read_base(place.base, place.source, loaded, Redactor())
+    settings = read_base(place.base, place.source, loaded, Redactor()).settings
     assert (settings.config.history_depth, set(settings.suites)) == (7, {"zelda/test-a.yaml"})
 
     async def fetched() -> str:

@@ -7,6 +7,9 @@ from tests.scenarios.stage import BAD, GOOD, Stage
 from tests.scenarios.test_side_by_side import FILES, batch
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 from tests.support.steered import head
+from tests.unit.compare.runs import efficiency, trials
+from zelda_ci.pipeline.comparing import calibrate_suite
+from zelda_ci.storage.references import Calibrations
 
 
 def test_a_budget_for_not_one_session_is_red_and_runs_nothing(tmp_path: Path) -> None:
@@ -59,15 +62,27 @@ def test_suites_that_are_deleted_are_named_whether_anything_runs_or_not(tmp_path
         assert "test-other.yaml" in done.summary
 
 
-def test_what_says_how_a_pull_request_is_judged_is_told(tmp_path: Path) -> None:
-    with Stage(tmp_path, FILES) as stage:
+def test_how_results_are_judged_is_the_bases_until_the_merge_and_told(tmp_path: Path) -> None:
+    """No pull request loosens the gate that it has to pass, or says what is noise; a new suite brings its own."""
+    known = trials(*[[efficiency(cost=0.1)]] * 2, suite="greeting")
+    noise = Calibrations(tmp_path / "noise").save(calibrate_suite("greeting", known))
+    with Stage(tmp_path / "stage", FILES) as stage:
         lenient = SUITE + "gate: {failOn: [], paths: [src/**]}\nundecided: ignore\n"
-        pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": lenient})
-        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
-        assert done.code == 0, done.printed
-        told = "changes how its own results are judged: undecided (zelda/test-greeting.yaml:5), gate.failOn"
+        changes: dict[str, str | bytes] = {
+            "CLAUDE.md": SILENT,
+            "zelda/test-greeting.yaml": lenient,
+            "zelda/test-new.yaml": lenient.replace("Greet.", "Greet anew."),
+            ".gitignore": ".zelda/runs/\n",
+            ".zelda/calibration/greeting.json": noise.read_bytes(),
+        }
+        done = stage.pull_request(stage.open_pull(changes), model, trials=FEW, jobs="4")
+        assert done.code == 1, done.printed
+        told = "counts once it is merged: undecided (zelda/test-greeting.yaml:5), gate.failOn"
         assert told in done.printed
+        assert "calibrations that the pull request changes count once it is merged: greeting" in done.printed
         assert "gate.failOn" in stage.bodies()[0]
+        gates = {run["suite"]: run["config"]["gate"]["failOn"] for run in batch(stage, done)["runs"]}
+        assert gates == {"greeting": ["regression", "evaluation"], "new": []}
 
 
 DEPLOY = ".claude/skills/deploy/SKILL.md"

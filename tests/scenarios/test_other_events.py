@@ -66,6 +66,36 @@ def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path)
         assert not (stage.project.path / ".zelda/runs").exists()
 
 
+def test_the_base_is_never_tested_in_the_place_of_a_pull_request(tmp_path: Path) -> None:
+    """What actions/checkout does by itself for pull_request_target, and for pull_request with a `ref` of the base."""
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        stage.check_out(stage.tip, "refs/remotes/origin/main")
+        event = events.pull_request(number=pull.number, base=pull.base_sha, head=pull.head_sha)
+        for name in ("pull_request_target", "pull_request"):
+            sha = stage.tip if name == "pull_request_target" else pull.merge_commit_sha or ""
+            run = stage.github.repository.add_run(pull.head_sha, branch="topic", event=name)
+            done = stage.job(name, event, run, sha=sha, ref="refs/heads/main")
+            assert (done.code, done.outputs) == (2, {"verdict": "broken"}), done.printed
+            assert f"The commit {stage.tip[:7]} is checked out, but pull request 7 asks for its head" in done.printed
+            assert "nothing of the pull request would be tested" in done.printed
+            assert "ref: refs/pull/" in done.summary
+
+
+def test_a_commit_with_the_files_of_the_head_is_tested_for_it(tmp_path: Path) -> None:
+    """GitHub says of a commit that a clone of depth 1 lacks which files it has."""
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull()
+        git = stage.upstream.git
+        anew = git("commit-tree", f"{pull.head_sha}^{{tree}}", "-m", "All in one")
+        git("update-ref", "refs/heads/anew", anew)
+        stage.check_out(anew, "refs/remotes/origin/anew")
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 0, done.printed
+        assert stage.github.calls(f"GET /repos/octo/shop/git/commits/{pull.head_sha}")
+
+
 def test_a_missing_key_is_never_green(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         done = stage.pull_request(stage.open_pull(), variables=NO_KEY, fail_on="never")

@@ -8,7 +8,7 @@ import base64
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -18,13 +18,16 @@ from zelda_ci.ci.base_api import supply
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
+from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.redact import Redactor, Secret
+from zelda_ci.storage.references import FOLDER as CALIBRATION
+from zelda_ci.storage.references import Calibrations
 from zelda_ci.workspace.git import Git, prepare
 
 MAX_NAMED = 20
@@ -61,8 +64,17 @@ class BaseSource:
         return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
 
 
-def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseSettings:
-    """What counts of a base commit's configuration.
+@dataclass(frozen=True)
+class BaseFiles:
+    """What counts of the files of a base commit."""
+
+    settings: BaseSettings
+    calibrations: Mapping[str, Calibration]
+    """By suite of the pull request: the known noise, as far as it is committed."""
+
+
+def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseFiles:
+    """What counts of a base commit's files: its configuration and its calibrations.
 
     Args:
         commit: The base.
@@ -84,7 +96,9 @@ def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Re
         inner = source.project.resolve().relative_to(source.top)
         chosen = _Chosen(frozenset(map(str, (inner, *inner.parents))), suites)
         anyio.run(_gather, git, commit, source, chosen, files)
-        return trust.base_settings(files / inner, files, commit, suites)
+        settings = trust.base_settings(files / inner, files, commit, suites)
+        calibrations = Calibrations(find_root(files / inner) / settings.config.results_dir)
+        return BaseFiles(settings, calibrations.read(it.resolved.name for it in loaded.suites))
 
 
 @dataclass(frozen=True)
@@ -101,7 +115,9 @@ class _Chosen:
         begins = str(folder) in self.folders and path.name == CONFIG_FILE
         # One suite in the usual place makes a folder a project.
         holds = folder.name == DEFAULT_TEST_DIR and str(folder.parent) in self.folders and _SUITE.fullmatch(path.name)
-        return str(path) in self.suites or begins or bool(holds)
+        # The folder for results may have any name: only the base's configuration says which.
+        is_calibration = folder.name == CALIBRATION and path.suffix == ".json"
+        return str(path) in self.suites or begins or bool(holds) or is_calibration
 
 
 async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:
@@ -278,20 +294,34 @@ class Overruled:
     findings: Mapping[str, tuple[SettingFinding, ...]]
     """By suite."""
     notes: tuple[str, ...]
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
+    """The base's, by suite."""
 
 
-def overrule(loaded: LoadedProject, top: Path, base: BaseSettings, redact: Redactor) -> Overruled:
+def overrule(loaded: LoadedProject, top: Path, base: BaseFiles, redact: Redactor) -> Overruled:
     """The project with the base's rights, and what is to be told about it.
 
     Raises:
         ConfigError: The base's configuration cannot be used.
     """
-    settled = trust.settle(loaded, top, base)
+    settled = trust.settle(loaded, top, base.settings)
     findings = {
         each.suite.resolved.name: tuple(_finding(change, redact) for change in (*settled.changes, *each.changes))
         for each in settled.suites
     }
-    return Overruled(settled.project, findings, tuple(_notes(settled, base.commit)))
+    notes = (*_notes(settled, base.settings.commit), *_calibration_notes(settled.project, base))
+    return Overruled(settled.project, findings, notes, base.calibrations)
+
+
+def _calibration_notes(project: LoadedProject, base: BaseFiles) -> Iterator[str]:
+    known = Calibrations(project.results_dir).read(it.resolved.name for it in project.suites)
+    if changed := [
+        name for name in sorted({*known, *base.calibrations}) if known.get(name) != base.calibrations.get(name)
+    ]:
+        yield (
+            f"The known noise of suites is that of the base, {base.settings.commit[:7]}; calibrations that the pull "
+            f"request changes count once it is merged: {_some(changed)}"
+        )
 
 
 def _named(changes: Iterable[KeyChange]) -> str:
@@ -315,8 +345,11 @@ def _notes(settled: SettledProject, commit: str) -> Iterator[str]:
             f"Settings that give rights are those of the base, {commit[:7]}; what the pull request says was not taken: "
             f"{named}"
         )
-    if named := _named(change for each in settled.suites for change in each.verdict_changes):
-        yield f"The pull request changes how its own results are judged: {named}"
+    if named := _named(change for each in settled.suites for change in each.judging_changes):
+        yield (
+            f"Results are judged by the settings of the base, {commit[:7]}; what the pull request changes of them "
+            f"counts once it is merged: {named}"
+        )
     if gone := settled.gone:
         yield f"The pull request removes suites, and nothing tests any more what they tested: {_some(gone)}"
     new = [each.suite.resolved.file for each in settled.suites if each.is_new]

@@ -24,7 +24,7 @@ from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.builders.baseline import NOT_ASKED_FOR
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_summary
-from zelda_ci.storage.references import Calibrations, SideReference
+from zelda_ci.storage.references import SideReference
 
 UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
@@ -116,7 +116,7 @@ def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     case.log.say(stored.origin.sentence)
     if stored.results:
         sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
-        result.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
+        result.compared = compare_sides(*sides, case.calibrations, {})
 
 
 def _order(case: CiContext) -> CommentOrder:

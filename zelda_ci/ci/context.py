@@ -10,7 +10,7 @@ from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
 from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links
-from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -20,6 +20,7 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.storage.references import Calibrations, GivenCalibrations, KnownNoise
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,14 @@ class CiContext:
     now: Callable[[], datetime]
     notes: tuple[str, ...] = ()
     """What is to be told before anything has happened."""
+    base_calibrations: Mapping[str, Calibration] | None = None
+    """Of a pull request, the known noise that its base has committed; absent where the project's own files count."""
+
+    @property
+    def calibrations(self) -> KnownNoise:
+        """The known noise of suites: a pull request does not say itself what is noise."""
+        known = self.base_calibrations
+        return Calibrations(self.results_dir) if known is None else GivenCalibrations(known)
 
     @property
     def run_id(self) -> int:

@@ -23,7 +23,7 @@ from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.baseline import CANCELLED
 from zelda_ci.report.builders.ci import NOT_STORED
 from zelda_ci.storage.codec import encode_nights, encode_pool
-from zelda_ci.storage.references import Calibrations, SideReference
+from zelda_ci.storage.references import SideReference
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -160,7 +160,7 @@ def _compare(
     if stored.results is None or not result.batch.runs:
         return
     sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)
-    result.compared = compare_sides(*sides, Calibrations(case.results_dir), {})
+    result.compared = compare_sides(*sides, case.calibrations, {})
     write(files.comparison, json_of(result.compared.comparison))
 
 
@@ -168,7 +168,7 @@ def _compare_arms(case: CiContext, files: Files, result: CiResult, planned: Push
     """With the base that ran in this very job, and what is stored of it."""
     stored, batch = planned.stored or {}, result.batch
     bases = (*result.earlier_base, *batch.base_runs)
-    result.compared = compare_arms(batch, stored, Calibrations(case.results_dir))
+    result.compared = compare_arms(batch, stored, case.calibrations)
     branch = case.decision.target.branch if case.decision.target else ""
     origin = planned.baseline.origin if planned.baseline else result.baseline
     if batch.base and batch.base.commit:

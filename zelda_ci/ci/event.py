@@ -1,7 +1,7 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -35,6 +35,10 @@ NO_COMMIT = "0" * 40
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
+def _no_tree(_: str) -> None:
+    """Nobody knows a tree."""
+
+
 @dataclass(frozen=True)
 class Checkout:
     """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
@@ -43,6 +47,8 @@ class Checkout:
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
+    tree_of: Callable[[str], str | None] = _no_tree
+    """The tree of a commit, as git or GitHub knows it; nothing where neither does. Asked only where commits differ."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +91,12 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     """Decide.
 
     Raises:
-        ConfigError: What is asked for would be unsafe, is not known, or lacks the key that it needs.
+        ConfigError: What is asked for would be unsafe, is not known, is not what is checked out, or lacks the key that
+            it needs.
     """
     decision = _by_event(settings, checkout)
     if decision.activity == "run":
+        _need_asked_commit(settings, checkout)
         _need_key(settings, decision)
         decision = replace(decision, base=_base(settings, checkout))
     if not settings.compare:
@@ -191,6 +199,50 @@ def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decisi
         )
     hint = "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both."
     raise _refused(why, hint)
+
+
+def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
+    """What is tested must be what the event asks for: else a green check says nothing of it."""
+    found, asked = checkout.project or checkout.head, _asked_commits(settings)
+    if found is None or found in asked:
+        return
+    event, name = settings.event, settings.context.event_name
+    head = text(event, "pull_request", "head", "sha")
+    is_merge = found == checkout.head and len(checkout.parents) == 2 and checkout.parents[1] == head
+    if (head and is_merge) or _is_same_tree(found, asked, checkout.tree_of):
+        return
+    pull = number(event, "pull_request", "number")
+    if pull is not None and head:
+        wanted = f"pull request {pull} asks for its head, {head[:7]}, or for the merge of it into its base"
+        line = "ref: refs/pull/${{ github.event.pull_request.number }}/merge"
+    else:
+        wanted = f"{name} asks for {settings.context.sha[:7]}"
+        line = "ref: ${{ github.sha }}"
+    nothing = " That is the base branch: nothing of the pull request would be tested."
+    raise ConfigError(
+        f"The commit {found[:7]} is checked out, but {wanted}."
+        + (nothing if pull is not None and found == text(event, "pull_request", "base", "sha") else ""),
+        hint=f"In the step that checks out the project (actions/checkout), write under `with:` the line `{line}`.",
+        code="OTHER_COMMIT",
+    )
+
+
+def _asked_commits(settings: ActionSettings) -> frozenset[str]:
+    """The commits that an event stands for: one, but for pull requests and tags that are objects of their own."""
+    event, context = settings.event, settings.context
+    paths = [("pull_request", "head", "sha"), ("merge_group", "head_sha")]
+    if context.event_name == "push":
+        paths += [("after",), ("head_commit", "id")]
+    named = [text(event, *path) for path in paths]
+    # Of pull_request_target, GITHUB_SHA is the base branch.
+    own = [] if context.event_name == "pull_request_target" else [context.sha]
+    return frozenset(commit for commit in (*own, *named) if _COMMIT.fullmatch(commit))
+
+
+def _is_same_tree(found: str, asked: frozenset[str], tree_of: Callable[[str], str | None]) -> bool:
+    """Whether the files are the same, as after a commit was made anew."""
+    tree = tree_of(found)
+    return tree is not None and any(tree_of(commit) == tree for commit in sorted(asked))
 
 
 def _push(settings: ActionSettings, _: Checkout) -> Decision:

@@ -48,20 +48,25 @@ LOWEST: Mapping[str, str] = {
     "execution.maxCostUsd": "would have raised what a session may cost",
     "judge.maxLookupCostUsd": "would have raised what a judge may look up",
 }
-# What is tested, and by which measure; whoever reviews the suites decides about these.
+# How results are judged. A suite that the base lacks brings its own; of all others the base's counts until the merge.
+JUDGING: Mapping[str, str] = {
+    "gate": "would have said itself what turns it red, by which limits, and which changes concern no suite",
+    "undecided": "would have said what becomes of criteria that the judge cannot decide",
+    "metrics": "would have switched off what shows that it is worse",
+    "efficiencyTargets": "would have moved the targets that its scores are measured by",
+    "coverageThreshold": "would have lowered what its tests have to cover",
+}
+# What is tested; whoever reviews the suites decides about these.
 OF_THE_HEAD = frozenset(
     {
         "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "tags",
         "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
-        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "metrics", "efficiencyTargets", "setupCommand",
-        "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "coverageThreshold", "testReport",
+        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "setupCommand",
+        "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
         "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
-        "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters", "undecided",
-        "gate",
+        "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters",
     }
 )  # fmt: skip
-# Of these, those with which a pull request could hide what it makes worse: whoever reviews it is told.
-OF_THE_VERDICT = ("metrics", "undecided", "gate")
 NOT_TAKEN = "it was not taken from the pull request"
 
 
@@ -69,12 +74,12 @@ def decision(key: str) -> Mapping[str, str] | frozenset[str] | None:
     """The table in which a dotted key, or a group that holds it, stands; absent where nobody has decided."""
     parts = key.split(".")
     names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    return next((table for table in (OF_THE_BASE, LOWEST, OF_THE_HEAD) if names & set(table)), None)
+    return next((table for table in (OF_THE_BASE, LOWEST, JUDGING, OF_THE_HEAD) if names & set(table)), None)
 
 
 def why(key: str) -> str:
     """What another value could have done."""
-    effects = {**OF_THE_BASE, **LOWEST}
+    effects = {**OF_THE_BASE, **LOWEST, **JUDGING}
     return effects[key] if key in effects else effects[key.partition(".")[0]]
 
 
@@ -114,8 +119,8 @@ class SettledSuite:
     suite: LoadedSuite
     is_new: bool
     changes: tuple[KeyChange, ...]
-    verdict_changes: tuple[KeyChange, ...] = ()
-    """Of keys that say how it is judged, which are taken from the pull request."""
+    judging_changes: tuple[KeyChange, ...] = ()
+    """Of keys that say how it is judged: they count once the pull request is merged."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,7 @@ def _concerns_what_counts(problem: ConfigProblem, root: MappingNode) -> bool:
     """Whether it is one of a key that counts, or of the file as a whole."""
     line = problem.line or 0
     above = [(entry.key_at.line, key) for key, entry in root.entries.items() if entry.key_at.line <= line]
-    return not above or max(above)[1] in {name.partition(".")[0] for name in (*OF_THE_BASE, *LOWEST)}
+    return not above or max(above)[1] in {name.partition(".")[0] for name in (*OF_THE_BASE, *LOWEST, *JUDGING)}
 
 
 def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
@@ -223,30 +228,36 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
     suite = head.resolved
     identity = Identity(suite.file, suite.name, DEFAULT, suite.prompt, DEFAULT)
     trusted = resolve(identity, *layers)
-    changes, origins = [], dict(head.provenance)
+    changes: list[KeyChange] = []
+    judging: list[KeyChange] = []
+    origins = dict(head.provenance)
     for key in _settings():
+        table = decision(key.dotted)
+        if table is JUDGING and _is_its_own(key.dotted, head, is_new=own is None):
+            continue
         wanted, given = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
         if (settled := _counting(key.dotted, wanted, given)) != wanted:
             suite = _with(suite, key.attributes, settled)
-            changes.append(KeyChange(key.dotted, _place(key.dotted, head, trusted)))
+            change = KeyChange(key.dotted, _place(key.dotted, head, trusted))
+            (judging if table is JUDGING else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
     told = [change for change in changes if change.key != "judge.model"]
-    verdicts = tuple(_verdict_changes(head, trusted)) if own else ()
-    return SettledSuite(replace(head, resolved=suite, provenance=origins), own is None, tuple(told), verdicts)
+    settled_suite = replace(head, resolved=suite, provenance=origins)
+    return SettledSuite(settled_suite, own is None, tuple(told), tuple(judging))
+
+
+def _is_its_own(key: str, head: LoadedSuite, *, is_new: bool) -> bool:
+    """Whether the pull request decides how a suite is judged: where nothing that was agreed on is changed by it."""
+    suite = head.resolved
+    if key == "coverageThreshold" and suite.test_command is None:
+        return True
+    return is_new and head.provenance.get(key, DEFAULT).file == suite.file
 
 
 def _settings() -> Iterator[ConfigKey]:
     for key in keys(ResolvedSuite):
-        if key.group is None and decision(key.dotted) in (OF_THE_BASE, LOWEST):
+        if key.group is None and decision(key.dotted) in (OF_THE_BASE, LOWEST, JUDGING):
             yield key
-
-
-def _verdict_changes(head: LoadedSuite, base: LoadedSuite) -> Iterator[KeyChange]:
-    for key in keys(ResolvedSuite):
-        if key.group is None and key.dotted.partition(".")[0] in OF_THE_VERDICT:
-            value = attrgetter(".".join(key.attributes))
-            if value(head.resolved) != value(base.resolved):
-                yield KeyChange(key.dotted, _place(key.dotted, head, base))
 
 
 def _counting(key: str, wanted: Any, given: Any) -> Any:

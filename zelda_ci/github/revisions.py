@@ -87,6 +87,13 @@ def merge_parents(commit_object: bytes) -> tuple[str, ...]:
     return tuple(parent[1].decode() for parent in parents if parent)
 
 
+def tree_in(commit_object: bytes) -> str | None:
+    """The tree of a commit, from what `git cat-file commit` prints."""
+    first, _, _ = commit_object.partition(b"\n")
+    kind, _, name = first.partition(b" ")
+    return name.decode("ascii", "replace") if kind == b"tree" else None
+
+
 def _named(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
     """The payload does not tell whether they are open, and may name some of other repositories."""
     for named in triggering.run.pull_requests or ():

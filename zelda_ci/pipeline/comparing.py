@@ -22,7 +22,7 @@ from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import Calibrations, SideReference
+from zelda_ci.storage.references import KnownNoise, SideReference
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Compared:
 def compare_sides(
     baseline: SideReference,
     candidate: SideReference,
-    calibrations: Calibrations,
+    calibrations: KnownNoise,
     gates: Mapping[str, GateSettings],
     *,
     allow_mixed: bool = False,
@@ -55,7 +55,7 @@ def compare_sides(
     Args:
         baseline: What the candidate is measured against.
         candidate: What is judged.
-        calibrations: Where calibrations lie.
+        calibrations: The known noise of suites.
         gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
         allow_mixed: Show deltas even where the sides differ in more than the steering files.
         pair_suites: Compare the only suites of two sides even if they are different ones.
@@ -89,7 +89,7 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
     )
 
 
-def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibrations: Calibrations) -> Compared:
+def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibrations: KnownNoise) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]
     suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]

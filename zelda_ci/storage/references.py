@@ -3,11 +3,12 @@
 import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Protocol
 
 import orjson
 
@@ -25,6 +26,24 @@ from zelda_ci.storage.run_folder import file_name
 FOLDER = "calibration"
 
 log = logging.getLogger(__name__)
+
+
+class KnownNoise(Protocol):
+    """Where the calibrations of suites come from."""
+
+    def read(self, suites: Iterable[str]) -> Mapping[str, Calibration]:
+        """Those that exist, by suite."""
+
+
+@dataclass(frozen=True)
+class GivenCalibrations:
+    """Calibrations that were read before."""
+
+    known: Mapping[str, Calibration]
+
+    def read(self, suites: Iterable[str]) -> Mapping[str, Calibration]:
+        """Those that exist, by suite."""
+        return {suite: self.known[suite] for suite in suites if suite in self.known}
 
 
 class Calibrations:

@@ -235,8 +235,8 @@ def _verb(arguments: Sequence[str]) -> str:
 SECONDS = 30.0
 
 
-async def head_commit(folder: Path, environ: Mapping[str, str]) -> tuple[str, bytes] | None:
-    """The commit at HEAD, its name and its object; nothing where there is no repository, no commit or no git.
+async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> tuple[str, bytes] | None:
+    """A commit, its full name and its object; nothing where there is no repository, no such commit or no git.
 
     In a clone of depth 1 only the object knows the commit's parents.
     """
@@ -261,7 +261,7 @@ async def head_commit(folder: Path, environ: Mapping[str, str]) -> tuple[str, by
         "GIT_NO_REPLACE_OBJECTS": "1",
     }
     answers = []
-    for question in (("rev-parse", "--verify", "-q", "HEAD^{commit}"), ("cat-file", "commit", "HEAD")):
+    for question in (("rev-parse", "--verify", "-q", f"{name}^{{commit}}"), ("cat-file", "commit", name)):
         try:
             outcome = await process.capture(
                 [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS

@@ -17,11 +17,12 @@ KEY = "sk-ant-fake-key"
 
 
 def decided(
-    name: str, event: dict[str, Any], checkout: Checkout = MERGED, *, key: str = KEY, more: Any = (), **inputs: str
+    name: str, event: dict[str, Any], checkout: Checkout | None = None, *, key: str = KEY, more: Any = (), **inputs: str
 ) -> Decision:
     given = {"INPUT_" + each.replace("_", "-").upper(): value for each, value in inputs.items()}
     environ = {**variables(name, event), **given, **dict(more), "INPUT_ANTHROPIC-API-KEY": key, "GITHUB_WORKSPACE": "/"}
-    return decide(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout)
+    usual = MERGED if "pull_request" in name else Checkout(environ["GITHUB_SHA"], (BASE,))
+    return decide(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout or usual)
 
 
 def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
@@ -157,6 +158,61 @@ def test_an_unknown_event_runs_only_when_told_to_and_only_its_own_commit() -> No
     for name, checkout in product(("issue_comment", "workflow_run"), strange):
         with pytest.raises(ConfigError, match="must not run with them"):
             decided(name, payload("workflow_run"), checkout, mode="run")
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "line"),
+    [
+        ("pull_request", Checkout(BASE, project=BASE), "refs/pull/"),
+        ("pull_request", Checkout(TIP, (BASE,), TIP), "refs/pull/"),
+        # A merge of something else, and the head in a checkout beside another that holds the project.
+        ("pull_request", Checkout(TIP, (BASE, TIP), TIP), "refs/pull/"),
+        ("pull_request", Checkout(HEAD, (BASE,), TIP), "refs/pull/"),
+        ("pull_request", Checkout(MERGE, (BASE, HEAD), TIP), "refs/pull/"),
+        # What GITHUB_SHA says there.
+        ("pull_request_target", Checkout(TIP, (BASE,), TIP), "refs/pull/"),
+        ("pull_request_target", Checkout(BASE, (), BASE), "refs/pull/"),
+        ("push", Checkout(HEAD, (BASE,), HEAD), "github.sha"),
+        ("merge_group", Checkout(HEAD, (BASE,), HEAD), "github.sha"),
+        ("schedule", Checkout(HEAD, (), HEAD), "github.sha"),
+        ("workflow_dispatch", Checkout(HEAD, (), HEAD), "github.sha"),
+    ],
+)
+def test_other_code_than_the_event_asks_for_is_refused_with_the_line_to_write(
+    name: str, found: Checkout, line: str
+) -> None:
+    with pytest.raises(ConfigError, match="is checked out, but") as caught:
+        decided(name, payload(name), found)
+    assert (caught.value.code, caught.value.exit_code) == ("OTHER_COMMIT", 2)
+    assert line in (caught.value.hint or "")
+
+
+def test_the_base_in_the_place_of_a_pull_request_is_named_as_such() -> None:
+    with pytest.raises(ConfigError, match="nothing of the pull request would be tested"):
+        decided("pull_request_target", payload("pull_request"), Checkout(BASE, project=BASE))
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("pull_request", Checkout(MERGE, (BASE, HEAD), MERGE)),
+        ("pull_request", Checkout(HEAD, (BASE,), HEAD)),
+        ("pull_request", Checkout(TIP, (BASE, HEAD), TIP)),  # merged anew
+        ("pull_request_target", Checkout(HEAD, (BASE,), HEAD)),
+        ("pull_request_target", Checkout(TIP, (BASE, HEAD), TIP)),
+        ("push", Checkout(TIP, (BASE,), TIP)),
+        ("merge_group", Checkout(TIP, (), TIP)),
+    ],
+)
+def test_what_the_event_asks_for_is_tested(name: str, found: Checkout) -> None:
+    assert decided(name, payload(name), found).activity == "run"
+
+
+def test_the_same_files_in_another_commit_are_what_was_asked_for() -> None:
+    trees = {TIP: "the same", HEAD: "the same", MERGE: "merged"}
+    assert decided("pull_request", payload("pull_request"), Checkout(TIP, (), TIP, trees.get)).activity == "run"
+    with pytest.raises(ConfigError, match="is checked out, but"):
+        decided("pull_request", payload("pull_request"), Checkout(BASE, (), BASE, trees.get))
 
 
 def test_comments_and_comparison_can_be_turned_off() -> None:
