@@ -167,7 +167,7 @@ def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
 
 def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -> None:
     """Else a mistake there would be a hole here; a mistake in what gives no rights is none."""
-    config = "efficiencyTargets: many\nisolation: { level: iron }\n"
+    config = "protectedPaths: 5\nisolation: { level: iron }\n"
     broken = {"zelda.config.yaml": config, "zelda/test-greeting.yaml": GREETING}
     with Stage(tmp_path, broken) as stage:
         pull = stage.open_pull({"zelda.config.yaml": "trials: 1\n"})
@@ -176,7 +176,7 @@ def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -
         (error,) = done.told("error")
         assert "zelda.config.yaml:2:" in error.data
         assert "isolation.level" in error.data
-        assert "efficiencyTargets" not in error.data
+        assert "protectedPaths" not in error.data
 
 
 def test_what_the_workspace_holds_already_is_not_fetched(tmp_path: Path) -> None:
