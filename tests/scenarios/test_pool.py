@@ -1,6 +1,7 @@
 """Stored trials of many runs on GitHub: what fills the pool, what is compared with it, and what never enters it."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.scenarios.stage import BAD, FILES, GOOD, Done, Stage
@@ -38,6 +39,9 @@ def test_pushes_fill_the_pool_and_a_pull_request_is_compared_with_all_of_it(tmp_
         assert "2 further trials of another platform or other code not compared" in done.printed
         (body,) = stage.bodies()
         assert "1 trial from 1 run, newest just stored" in body
+        # What nobody compares with after the merge is not kept for long.
+        push, pull = (artifact.expires_at - datetime.now(UTC) for artifact in stage.stored[-2:])
+        assert pull < timedelta(days=15) < push
 
 
 def candidate_trials(stage: Stage, done: Done) -> int:

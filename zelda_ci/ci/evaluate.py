@@ -191,6 +191,16 @@ def _pool_of(comparison: Comparison, stored: Mapping[str, StoredTrials]) -> Pool
     return summarize_pool(pooled, rest)
 
 
+# Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
+PULL_REQUEST_DAYS = 14
+
+
+def retention_days(case: CiContext) -> int | None:
+    """How many days results are kept; absent: as long as the repository keeps any."""
+    is_of_pull_request = case.decision.pull_request is not None or case.decision.base is not None
+    return case.settings.retention_days or (PULL_REQUEST_DAYS if is_of_pull_request else None)
+
+
 def _store(case: CiContext, files: Files, result: CiResult) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
     settings = case.settings
@@ -206,7 +216,7 @@ def _store(case: CiContext, files: Files, result: CiResult) -> None:
         uploaded = case.artifacts().upload(
             settings.artifact_name,
             members(case, files, result.batch, origin, trials),
-            retention_days=settings.retention_days,
+            retention_days=retention_days(case),
         )
     except GitHubError as problem:
         result.notes.append(f"{NOT_STORED}: {problem.message}")
