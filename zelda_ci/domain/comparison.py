@@ -3,11 +3,14 @@
 from enum import StrEnum
 from typing import Literal
 
+from pydantic import AwareDatetime
+
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import DoneReason
+from zelda_ci.redact import SafeText
 
 
 class Verdict(StrEnum):
@@ -315,12 +318,35 @@ class CommandsFailed(_FailedTrials):
 GateReason = Regression | NotJudged | NotRun | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
 
+class Acceptance(Record):
+    """That somebody who may write takes one failing criterion of a pull request for what it is."""
+
+    suite: str
+    criterion: str
+    """Its text when it was accepted: a criterion that has another text since is not accepted."""
+    by: str
+    """The login of who said so."""
+    because: SafeText
+    url: str | None = None
+    """Of the comment that says it."""
+    at: AwareDatetime
+
+
+class AcceptedReason(Record):
+    """A finding that would turn the check red, had nobody accepted it."""
+
+    reason: GateReason
+    acceptance: Acceptance
+
+
 class GateResult(Record):
     """What the gate says: red with reasons, green without."""
 
     reasons: tuple[GateReason, ...] = ()
     on_base: tuple[GateReason, ...] = ()
     """What fails on the base, too, which ran side by side: listed, and no reason."""
+    accepted: tuple[AcceptedReason, ...] = ()
+    """What somebody has accepted on this pull request: listed, and no reason."""
 
     @property
     def exit_code(self) -> Literal[0, 1, 2]:
