@@ -32,7 +32,7 @@ class RunMetrics:
     unscored: dict[Measure, str]
     """Measures that were asked for and could not be computed, and why."""
     judgements: dict[str, CriterionJudgement]
-    """By criterion; a text that occurs twice in a suite is numbered."""
+    """By `FulfillmentDetails.by_name`."""
     outcomes: dict[str, float]
     """Criteria that count, 100 or 0: pass rates are in percent. What nobody judged, or is ignored, is missing."""
     is_complete: bool
@@ -51,7 +51,7 @@ def read_metrics(run: RunResult) -> RunMetrics:
     tool_usage = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
     values = measures.values(run.evaluations)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
-    judgements = _numbered(fulfillment.criteria) if fulfillment else {}
+    judgements = fulfillment.by_name if fulfillment else {}
     worth = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
     if run.config.undecided == "fail":
         worth[CriterionVerdict.UNDECIDED] = 0.0
@@ -74,17 +74,6 @@ def read_metrics(run: RunResult) -> RunMetrics:
         tools_used=frozenset(tool for tool, calls in used.items() if calls),
         tools_missed=frozenset(missed.tool for missed in tool_usage.missed) if tool_usage else frozenset(),
     )
-
-
-def _numbered(judgements: tuple[CriterionJudgement, ...]) -> dict[str, CriterionJudgement]:
-    numbered: dict[str, CriterionJudgement] = {}
-    for judgement in judgements:
-        name, copies = str(judgement.criterion), 1
-        while name in numbered:
-            copies += 1
-            name = f"{judgement.criterion} ({copies})"
-        numbered[name] = judgement
-    return numbered
 
 
 def mean(values: Sequence[float]) -> float:

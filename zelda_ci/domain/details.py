@@ -87,6 +87,18 @@ class FulfillmentDetails(Record):
     notes: tuple[SafeText, ...] = ()
     """What the judge did not see in full, and what else limits the verdicts, in sentences."""
 
+    @property
+    def by_name(self) -> dict[str, CriterionJudgement]:
+        """By criterion; a text that occurs twice in a suite is numbered."""
+        named: dict[str, CriterionJudgement] = {}
+        for judged in self.criteria:
+            name, copies = str(judged.criterion), 1
+            while name in named:
+                copies += 1
+                name = f"{judged.criterion} ({copies})"
+            named[name] = judged
+        return named
+
 
 class ToolUse(Record):
     """How often a session called a tool, and how often that went wrong."""

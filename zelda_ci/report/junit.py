@@ -8,10 +8,21 @@ from xml.etree import ElementTree as ET
 from junit_xml import TestCase, TestSuite
 
 from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.comparison import SuiteComparison, Verdict
+from zelda_ci.domain.comparison import (
+    BelowMinimum,
+    CommandsFailed,
+    CriterionDelta,
+    CriterionFailed,
+    EndedAtLimit,
+    GateReason,
+    GateResult,
+    Regression,
+    SuiteComparison,
+    Verdict,
+)
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
+from zelda_ci.domain.measures import SCORES, Measure, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -25,6 +36,9 @@ from zelda_ci.report.text import sentence
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
+# Cases of a run that are named alike in every suite.
+SESSION, BUILD, TESTS, COVERAGE = "session", "build", "tests", "coverage"
+ON_BASE = "fails on the base, too"
 # Characters of one text.
 MAX_TEXT_LENGTH = 20_000
 
@@ -71,7 +85,7 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
     name = f"{run.suite} (trial {run.trial})" if several else run.suite
     return TestSuite(
         name,
-        [*_marked(run)],
+        [*_marked(run, report.gate)],
         timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
         package=run.config.file,
         properties=dict(_properties(run, report)),
@@ -102,13 +116,50 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
         yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
 
 
-def _marked(run: RunResult) -> Iterator[TestCase]:
-    """No case is green of a run in which nothing could fail."""
+def _marked(run: RunResult, gate: GateResult) -> Iterator[TestCase]:
+    """No case is green of a run in which nothing could fail, and none is red for what the gate does not count."""
     measured = run_outcome(run) is Outcome.MEASURED
+    uncounted = _uncounted(run, gate)
     for case in _cases(run):
         if measured and not (case.is_failure() or case.is_error() or case.is_skipped()):
             case.add_skipped_info(MEASURED)
+        if case.is_failure() and case.name in uncounted:
+            _skip_failure(case, uncounted[case.name])
         yield case
+
+
+def _uncounted(run: RunResult, gate: GateResult) -> dict[str, str]:
+    """By name, the cases of a run whose failure the gate lists and does not count, and why it does not."""
+    findings = [(reason, ON_BASE) for reason in gate.on_base]
+    findings += [(each.reason, f"accepted by {each.acceptance.by}") for each in gate.accepted]
+    uncounted = {name: why for reason, why in findings for name in _cases_of(reason, run)}
+    # What is proven to be worse than on the base is counted, although it fails there, too.
+    proven = {name for reason in gate.reasons for name in _cases_of(reason, run)}
+    return {name: why for name, why in uncounted.items() if name not in proven}
+
+
+def _cases_of(reason: GateReason, run: RunResult) -> list[str]:
+    """The names of the cases of a run that a finding is about."""
+    if reason.suite != run.suite:
+        return []
+    match reason:
+        case CriterionFailed(criterion=name) | Regression(delta=CriterionDelta(criterion=name)):
+            return [shown for known, shown in _criterion_names(run).items() if known == name]
+        case BelowMinimum(measure=Measure.REQUIREMENT_FULFILLMENT):
+            return [*_criterion_names(run).values()]
+        case EndedAtLimit(status=run.status):
+            return [SESSION]
+        case CommandsFailed():
+            return [BUILD, TESTS, COVERAGE, _score_name(Metric.FUNCTIONAL_CORRECTNESS)]
+        case _:
+            return []
+
+
+def _skip_failure(case: TestCase, why: str) -> None:
+    """As test runners report an expected failure: not green, since it fails, and not red, since nobody is to blame."""
+    (failure,) = case.failures
+    case.failures = []
+    case.add_skipped_info(sentence(f"{why}: {failure['message']}"), failure["output"])
 
 
 def _cases(run: RunResult) -> Iterator[TestCase]:
@@ -128,7 +179,7 @@ def _case(run: RunResult, name: str, seconds: float | None = None, output: str =
 
 
 def _session(run: RunResult) -> TestCase:
-    case = _case(run, "session", run.phase_seconds.get("session"))
+    case = _case(run, SESSION, run.phase_seconds.get("session"))
     message = run.failure.message if run.failure else ""
     why = message.strip() or f"The session {STATUS_WORDS[run.status]}."
     match run.status:
@@ -143,10 +194,21 @@ def _session(run: RunResult) -> TestCase:
     return case
 
 
+def _criterion_names(run: RunResult) -> dict[str, str]:
+    """By the name under which the gate knows it, the case of each criterion."""
+    details = fulfillment(run)
+    criteria = details.by_name.items() if details else ()
+    return {name: _criterion_name(number, judged) for number, (name, judged) in enumerate(criteria, start=1)}
+
+
+def _criterion_name(number: int, judged: CriterionJudgement) -> str:
+    return f"{number}. {sentence(judged.criterion)}"
+
+
 def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestCase:
     text = "\n".join([judged.reasoning, *(citation_place(cited) for cited in judged.evidence)])
     passed = judged.verdict is CriterionVerdict.PASS
-    case = _case(run, f"{number}. {sentence(judged.criterion)}", output=text if passed else "")
+    case = _case(run, _criterion_name(number, judged), output=text if passed else "")
     match judged.verdict:
         case CriterionVerdict.PASS:
             pass
@@ -168,11 +230,11 @@ def _commands(run: RunResult) -> Iterator[TestCase]:
     if details is None:
         return
     if details.build:
-        yield _command(run, "build", details.build)
+        yield _command(run, BUILD, details.build)
     if details.test:
         yield _tests(run, details.test, details)
     elif "tests" in details.parts:
-        case = _case(run, "tests")
+        case = _case(run, TESTS)
         case.add_skipped_info("not run: the build failed")
         yield case
     if details.coverage or "coverage" in details.parts:
@@ -188,7 +250,7 @@ def _command(run: RunResult, name: str, command: CommandResult) -> TestCase:
 
 
 def _tests(run: RunResult, command: CommandResult, details: CorrectnessDetails) -> TestCase:
-    case = _command(run, "tests", command)
+    case = _command(run, TESTS, command)
     tests = details.tests
     if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
         counts = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
@@ -200,7 +262,7 @@ def _coverage(run: RunResult, details: CorrectnessDetails) -> TestCase:
     lines = details.coverage.lines if details.coverage else None
     threshold = details.coverage_threshold
     covered = f"{lines:g}% of lines" if lines is not None else ""
-    case = _case(run, "coverage", output=covered)
+    case = _case(run, COVERAGE, output=covered)
     if threshold is not None and (lines is None or lines < threshold):
         case.add_failure_info(
             f"{covered or 'not known'}, at least {threshold:g}% of lines required", failure_type="coverage"
@@ -210,11 +272,15 @@ def _coverage(run: RunResult, details: CorrectnessDetails) -> TestCase:
     return case
 
 
+def _score_name(metric: Metric) -> str:
+    return f"score: {label(metric)}"
+
+
 def _metric(run: RunResult, result: EvalResult) -> TestCase:
     number = own_number(result.metric, result)
     value = "" if number is None else write_own(result.metric, number)
     text = " ".join(filter(None, (value and f"{value}{' of 100' * (result.metric in SCORES)}.", result.reasoning)))
-    case = _case(run, f"score: {label(result.metric)}", output=text if value else "")
+    case = _case(run, _score_name(result.metric), output=text if value else "")
     if result.failed:
         case.add_error_info(sentence(text) or "not evaluated", text, "evaluation")
     elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:

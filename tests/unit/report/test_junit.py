@@ -1,5 +1,7 @@
 """JUnit XML: what a reader of test reports is told, and that it can always be read."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -9,7 +11,7 @@ import xmlschema
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import safe
+from tests.builders import START, safe
 from tests.golden.batches import (
     built_and_tested,
     command,
@@ -20,11 +22,21 @@ from tests.golden.batches import (
     tool_usage,
     unscored,
 )
-from tests.golden.ci_reports import HOSTILE, REPORTS, batch, report, trial, written_by
+from tests.golden.ci_reports import CRITERIA, HOSTILE, REPORTS, batch, report, trial, written_by
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import gate, joined
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import (
+    Acceptance,
+    AcceptedReason,
+    GateResult,
+)
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import Failure
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.trials import Side
 from zelda_ci.report.junit import MAX_TEXT_LENGTH, clean, render_junit
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[2] / "data/junit.xsd")
@@ -39,10 +51,10 @@ def junit(*runs: Any) -> ET.Element:
     return parsed(render_junit(report((), runs)))
 
 
-def cases(root: ET.Element) -> dict[str, str]:
-    """Name → outcome of every case of the first suite."""
+def cases(root: ET.Element, of: ET.Element | None = None) -> dict[str, str]:
+    """Name → outcome of every case of a suite, the first if none is named."""
     found = {}
-    for case in root[0].iter("testcase"):
+    for case in (root[0] if of is None else of).iter("testcase"):
         outcome = next((child.tag for child in case if child.tag in {"failure", "error", "skipped"}), "passed")
         found[str(case.get("name"))] = outcome
     return found
@@ -136,6 +148,83 @@ def test_build_tests_and_coverage_that_fail_are_failures() -> None:
         "50.0 of 100. short",
     ]
     assert [found.text for found in root.iter("failure")][1:3] == ["error: x", "test_x"]
+
+
+# --- what the gate does not count ---------------------------------------------------------------------------------
+
+
+def beside(*heads: RunResult, bases: Sequence[RunResult], **settings: Any) -> CiReport:
+    """Trials that ran side by side with those of the base, and what the gate says of them."""
+    sides = [each.model_copy(update={"side": Side.BASE, "run_id": f"base-{each.run_id}"}) for each in bases]
+    told = report((), heads)
+    both = told.batch.replace(base_runs=tuple(sides))
+    gates = {each.suite: GateSettings(**settings) for each in heads}
+    return replace(told, batch=both, gate=gate(both, gates))
+
+
+FIRST, SECOND, THIRD = (f"{number}. {text}" for number, text in enumerate(CRITERIA["rest-endpoint"], start=1))
+
+
+def test_a_criterion_that_fails_on_the_base_too_is_skipped_and_says_so() -> None:
+    told = beside(trial("rest-endpoint", "PFF"), bases=[trial("rest-endpoint", "PFP")])
+    root = parsed(render_junit(told))
+    shown = cases(root)
+    assert [shown[name] for name in (FIRST, SECOND, THIRD)] == ["passed", "skipped", "failure"]
+    assert (root.get("failures"), len(told.gate.reasons)) == ("1", 1)
+    (skipped,) = root.iter("skipped")
+    assert str(skipped.get("message")).startswith("fails on the base, too: The handler answers 500")
+    assert "src/routes/orders.py:18-21: except KeyError" in str(skipped.text)
+
+
+def test_it_is_skipped_in_every_trial_and_by_its_number_where_a_text_occurs_twice() -> None:
+    twice = {"criteria": ["It greets.", "It greets."]}
+    heads = [trial("hello", letters, number, **twice) for number, letters in enumerate(("FF", "PF", "PF"), start=1)]
+    told = beside(*heads, bases=[trial("hello", "PF", **twice)])
+    root = parsed(render_junit(told))
+    outcomes = [cases(root, suite) for suite in root]
+    assert [(found["1. It greets."], found["2. It greets."]) for found in outcomes] == [
+        ("failure", "skipped"),
+        ("passed", "skipped"),
+        ("passed", "skipped"),
+    ]
+
+
+def test_what_is_proven_to_be_worse_is_a_failure_although_it_fails_on_the_base_too() -> None:
+    bases = [trial("rest-endpoint", "PFP" if number % 2 else "PPP", number, label="old") for number in range(1, 21)]
+    told = beside(*(trial("rest-endpoint", "PFP", number) for number in range(1, 21)), bases=bases)
+    assert cases(parsed(render_junit(told)))[SECOND] == "skipped"
+    proven = gate(compare(bases, told.batch.runs), {})
+    assert proven.reasons
+    told = replace(told, gate=joined(proven, told.gate))
+    assert cases(parsed(render_junit(told)))[SECOND] == "failure"
+
+
+def test_commands_limits_and_scores_that_fall_short_on_the_base_too_are_skipped() -> None:
+    def failing(status: SessionStatus = SessionStatus.COMPLETED, **test: Any) -> RunResult:
+        found = correctness(0.0, "short", build=command("make", 0), test=command("pytest", 1), **test)
+        return run(evaluations={found.metric: found}, status=status)
+
+    late = failing(SessionStatus.TIMED_OUT)
+    shown = cases(parsed(render_junit(beside(late, bases=[late]))))
+    wanted = {"session": "skipped", "build": "passed", "tests": "skipped", "score: Functional correctness": "skipped"}
+    assert {name: shown[name] for name in wanted} == wanted
+    assert cases(parsed(render_junit(beside(late, bases=[failing()]))))["session"] == "failure"
+
+    minimum = {"min_score": ScoreLimits(requirement_fulfillment=80)}
+    told = beside(trial("rest-endpoint", "PFP"), bases=[trial("rest-endpoint", "FPP")], **minimum)
+    assert cases(parsed(render_junit(told)))[SECOND] == "skipped"
+
+
+def test_what_somebody_has_accepted_is_skipped_and_names_them() -> None:
+    told = beside(trial("rest-endpoint", "PFP"), bases=())
+    (reason,) = told.gate.reasons
+    who = Acceptance(
+        suite="rest-endpoint", criterion=CRITERIA["rest-endpoint"][1], by="mona", because=safe("x"), at=START
+    )
+    accepted = GateResult(accepted=(AcceptedReason(reason=reason, acceptance=who),))
+    root = parsed(render_junit(replace(told, gate=accepted)))
+    assert cases(root)[SECOND] == "skipped"
+    assert [str(it.get("message"))[:17] for it in root.iter("skipped")] == ["accepted by mona:"]
 
 
 def test_what_was_not_reached_is_skipped() -> None:
