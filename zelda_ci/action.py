@@ -49,6 +49,8 @@ QUESTION_SECONDS = 30.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
+# So what is stored after that has this long for each request.
+HURRY_SECONDS = 4.0
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
@@ -231,6 +233,7 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
         commit=commit,
         api=_api(settings, http, mask),
         artifacts=lambda: ArtifactService.open(environ, http, mask=mask),
+        hurried_artifacts=lambda: ArtifactService.open(environ, _http(HURRY_SECONDS), mask=mask),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,

@@ -130,7 +130,7 @@ def results_of(api: Api, candidate: Candidate, workflow_id: int, read: Callable[
     return read(stored)
 
 
-# Artifacts of earlier runs of one pull request that are read; each carries the trials of those before it.
+# Artifacts of earlier runs of one pull request that are read; each with a pool carries the trials of those before it.
 MAX_EARLIER = 3
 # That are looked at for it: a branch has artifacts of other events and pull requests, too, and more of them must not
 # push those of this one out of sight.
@@ -170,10 +170,14 @@ def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.
     usable = (each for each in stored if not each.artifact.expired)
     found: list[T] = []
+    carrying = 0
     for candidate in islice(usable, MAX_EARLIER_TRIED):
         with suppress(ArtifactError, StorageError):
-            found.append(_earlier(api, candidate, run, own, read))
-        if len(found) == MAX_EARLIER:
+            earlier = _earlier(api, candidate, run, own)
+            found.append(read(earlier))
+            # One of a run that was cancelled may carry nothing, and must not hide those before it.
+            carrying += earlier.pool is not None
+        if carrying == MAX_EARLIER:
             break
     return found
 
@@ -192,7 +196,7 @@ def lost_attempts(case: CiContext) -> str:
     return words.ATTEMPTS_LOST if all(understand(Artifact, entry).expired for entry in listed) else ""
 
 
-def _earlier(api: Api, candidate: Candidate, own_run: WorkflowRun, own: OwnRun, read: Callable[[Opened], T]) -> T:
+def _earlier(api: Api, candidate: Candidate, own_run: WorkflowRun, own: OwnRun) -> Opened:
     run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
     _refuse(None if run.event == own_run.event else f"it was stored by a {run.event} run")
     _refuse(_distrust_of_origin(run, candidate.run, own_run.workflow_id))
@@ -204,7 +208,7 @@ def _earlier(api: Api, candidate: Candidate, own_run: WorkflowRun, own: OwnRun, 
         raise ArtifactError("it is of another pull request", code="BASELINE_REFUSED")
     if run.id == own.run_id and told.run_attempt >= own.attempt:
         raise ArtifactError("it is of the same attempt", code="BASELINE_REFUSED")
-    return read(stored)
+    return stored
 
 
 def _members(api: Api, artifact: Artifact) -> dict[str, bytes]:

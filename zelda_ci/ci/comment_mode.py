@@ -45,7 +45,10 @@ def comment(case: CiContext) -> int:
     pull_request = of_workflow_run(api, case.settings.event, origin.pull_request)
     if pull_request is None:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-    result = _findings(case, read_batch(stored.results), artifact)
+    batch = read_batch(stored.results)
+    if batch.interrupted:
+        return _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
+    result = _findings(case, batch, artifact)
     _compare(case, result, _target(api, origin, pull_request))
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))

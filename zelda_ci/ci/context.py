@@ -35,6 +35,8 @@ class CiContext:
     """Absent without a token."""
     artifacts: Callable[[], ArtifactService]
     """Raises `ArtifactError` where there is no such service."""
+    hurried_artifacts: Callable[[], ArtifactService]
+    """The same for a run that is cancelled: it gives up after seconds."""
     root: Path
     """Of the project."""
     results_dir: Path
@@ -69,6 +71,8 @@ class CiResult:
     """Trials of earlier runs of the same pull request, with the same fingerprint: they count like the batch's own."""
     earlier_base: tuple[RunResult, ...] = ()
     """Those of the base that ran beside them."""
+    knows_earlier: bool = False
+    """Whether these are all of them: GitHub could be asked, and was."""
     planned: Mapping[str, Fingerprint] = field(default_factory=dict)
     """By suite, the fingerprints of the tested commit, also of suites that were not run; empty where nobody asked."""
     nights: NightlyHistory = field(default_factory=NightlyHistory)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from zelda_ci.ci import baseline, nightly, publish
+from zelda_ci.ci import baseline, cancelled, nightly, publish
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
-from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts
+from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts, own_run
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
@@ -39,6 +39,8 @@ class PushPlan:
     """Suites that need not run, with the number of their stored trials."""
     stored: Mapping[str, StoredTrials] | None = None
     """By suite, all that counts beside the trials to be made; absent where their number is fixed."""
+    knows_earlier: bool = True
+    """Whether GitHub could be asked for the trials of earlier runs, which are among these."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -61,14 +63,13 @@ def count_stored(
         planned: By suite, the expected fingerprint of the head.
         settings: By suite.
     """
-    remarks: tuple[str, ...] = ()
     try:
         stored = baseline.stored_for(case, found, planned, settings, case.decision.base)
         remarks = tuple(filter(None, [lost_attempts(case)]))
     except GitHubError as problem:
         case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
-        remarks = (words.EARLIER_UNKNOWN,)
         stored = baseline.stored_for(replace(case, api=None), found, planned, settings)
+        return PushPlan(found, stored=stored, remarks=(words.EARLIER_UNKNOWN,), knows_earlier=False)
     return PushPlan(found, stored=stored, remarks=remarks)
 
 
@@ -93,6 +94,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
     result.planned = planned.fingerprints
+    _add_planned(result, planned)
     with _undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
@@ -109,17 +111,24 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     )
     with _undisturbed():
         publish.publish_results(case, files, result)
+        if result.cancelled:
+            _attempt(case, result, lambda: cancelled.store_trials(case, result, retention_days(case)))
     _until_cancelled(case, result, lambda: publish.comment(case, result))
     with _undisturbed():
         publish.finish(case, files, result)
     return result.exit_code
 
 
-def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
+def _add_planned(result: CiResult, planned: PushPlan) -> None:
+    """What was known before anything ran is known also when the run is cancelled."""
     if planned.stored is not None:
         result.earlier = tuple(run for each in planned.stored.values() for run in each.head)
         result.earlier_base = tuple(run for each in planned.stored.values() for run in each.base)
-    elif not case.settings.baseline:  # who names a file asks GitHub for nothing
+        result.knows_earlier = planned.knows_earlier
+
+
+def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
+    if planned.stored is None and not case.settings.baseline:  # who names a file asks GitHub for nothing
         _ask_for_earlier(case, result)
     if result.earlier:
         note = words.counted_too(len(result.earlier), len({run.batch_id for run in result.earlier}))
@@ -132,6 +141,7 @@ def _ask_for_earlier(case: CiContext, result: CiResult) -> None:
     settings = {run.suite: run.config.pool for run in result.batch.runs}
     try:
         result.earlier = baseline.earlier_trials(case, heads, settings, result.batch.runs)
+        result.knows_earlier = True
         if lost := lost_attempts(case):
             result.notes.append(lost)
             case.log.say(lost)
@@ -209,6 +219,9 @@ def _store(case: CiContext, files: Files, result: CiResult) -> None:
     write(files.provenance, json_of(origin))
     trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
+    if own_run(case) and not result.knows_earlier:
+        # It does not carry the trials of those before it, which therefore have to be read as well.
+        del trials[POOL]
     if case.decision.is_of_base and result.nights.nights:
         trials[NIGHTS] = encode_nights(result.nights, baseline.MAX_HISTORY_BYTES)
         write(files.nights, trials[NIGHTS])

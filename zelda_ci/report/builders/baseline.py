@@ -68,9 +68,19 @@ def not_run(known: Mapping[str, int]) -> str:
 
 ATTEMPTS_LOST = (
     "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
-    "or were never stored, as when a run is cancelled."
+    "or were never stored, as when a run is cancelled before its first trial is over."
 )
+CANCELLED_LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
+
+
+def cancelled_kept(trials: int) -> str:
+    """That a cancelled run gets rid of nothing."""
+    was, them = ("was", "it") if trials == 1 else ("were", "them")
+    return (
+        f"{format_count(trials, 'trial')} {was} over when the run was cancelled; running this pull request again with "
+        f"the same files counts {them}."
+    )
 
 
 def counted_too(trials: int, runs: int) -> str:

@@ -1,0 +1,52 @@
+"""A pull request's run that is cancelled stores the trials that were over: they count when it is run again.
+
+Otherwise whoever sees a bad trial could cancel the job, run it again, and be rid of it. The runner waits for ten
+seconds only, so this is the last that is done, and as small as it can be.
+"""
+
+from zelda_ci.ci.baseline import pool_to_store
+from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, POOL, PROVENANCE, RESULTS, own_run
+from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import number
+from zelda_ci.ci.outputs import json_of, provenance
+from zelda_ci.compare.pool import is_usable
+from zelda_ci.errors import GitHubError
+from zelda_ci.report.builders import baseline as words
+from zelda_ci.storage.codec import encode_pool
+
+
+def store_trials(case: CiContext, result: CiResult, retention_days: int | None) -> None:
+    """Upload the trials that were over and judged, whatever they show, with those of earlier runs.
+
+    Args:
+        case: The run.
+        result: What it has found; told whether the trials are stored.
+        retention_days: How long the artifact is kept.
+    """
+    batch = result.batch
+    trials = sum(map(is_usable, (*batch.runs, *batch.base_runs)))
+    if not trials or not _counts_later(case, result):
+        return
+    origin = provenance(case, batch, case.decision.target.commit if case.decision.target else None)
+    members = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
+    if result.knows_earlier:
+        members[POOL] = encode_pool(pool_to_store(case, result), MAX_MEMBER_BYTES)
+    try:
+        service = case.hurried_artifacts()
+        uploaded = service.upload(case.settings.artifact_name, members, retention_days=retention_days)
+    except GitHubError as problem:
+        note = f"{words.CANCELLED_LOST} {problem.message}"
+    else:
+        result.artifact_id = uploaded.id
+        note = words.cancelled_kept(trials)
+    result.notes.append(note)
+    case.log.say(note)
+
+
+def _counts_later(case: CiContext, result: CiResult) -> bool:
+    """Whether a later run could count these trials, and none is lost by storing them."""
+    own, event = own_run(case), case.settings.event
+    if own is None or number(event, "pull_request", "head", "repo", "id") != own.repository_id:
+        return False
+    # The artifact takes the place of that of an earlier attempt, whose trials it has to carry.
+    return own.attempt == 1 or result.knows_earlier
