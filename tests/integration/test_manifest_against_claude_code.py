@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +49,12 @@ class Led:
         return self.asked[-1 if last else 0]
 
 
-def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message) -> Led:
+def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message, agents: Sequence[Message] = ()) -> Led:
+    """Run a session; each sub-agent that it calls says one thing."""
     workspace = make_workspace(tmp_path, files, readable=[Path(SERVER["args"][0])])
     found = scan(workspace, safe)
-    with ScriptedApi([*(_placed(reply, workspace.path) for reply in replies), text("Done.")]) as api:
+    script = [*(_placed(reply, workspace.path) for reply in replies), text("Done.")]
+    with ScriptedApi(script, agents=[[said] for said in agents]) as api:
         session = Session(workspace, api.url)
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)

@@ -1,7 +1,8 @@
 """Of many mutations of a sample project that a full run catches, selection misses none.
 
 What a session feels is played by a model of Claude Code that shares no line with selection: it takes a tree of files
-and says which texts reach the session of a suite. A full run catches a mutation if these texts differ for any of its
+and says which texts reach the session of a suite. `test_selection_model_against_claude_code` holds it to what the real
+CLI puts into its requests. A full run catches a mutation if these texts differ for any of its
 trials. Selection sees what it sees in earnest: stored trials, made from transcripts by the product's own code, and two
 commits in a real repository.
 """
@@ -165,15 +166,21 @@ def session(tree: Tree, habit: Habit, dice: random.Random) -> tuple[frozenset[st
     """What one session calls and touches; what it should have called and did not, the judge sees."""
     del tree
     called = {name for name in (*habit.skills, *habit.agents) if dice.random() < 0.7}
-    return frozenset(called), habit.reads
+    return frozenset(called), touched_by(habit)
+
+
+def touched_by(habit: Habit) -> tuple[str, ...]:
+    """What a command names brings CLAUDE.md files and rules as what is read does."""
+    named = (part for command in habit.commands for part in command.split() if "/" in part)
+    return (*habit.reads, *named)
 
 
 def stored(root: Path, tree: Tree, habit: Habit, number: int, dice: random.Random) -> RunResult:
     """A trial as the product stores it."""
-    called, reads = session(tree, habit, dice)
+    called, _ = session(tree, habit, dice)
     steps = [f"Skill {name}" for name in habit.skills if name in called]
     steps += [f"Agent {name}" for name in habit.agents if name in called]
-    steps += [f"Read /tree/{file}" for file in reads] + [f"Bash {command}" for command in habit.commands]
+    steps += [f"Read /tree/{file}" for file in habit.reads] + [f"Bash {command}" for command in habit.commands]
     steps += ["mcp__db__ask x"] if habit.server else []
     manifest = scanned(root, {}).replace(workspace=safe("/tree"))
     names = {"skills": (*SKILLS, "announce"), "agents": AGENTS, "tools": ("mcp__db__ask",)}
