@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,9 @@ def greets_and_fills(free: int) -> ScriptedApi:
     return ScriptedApi([tool_call("Bash", {"command": line}), text("Done.")])
 
 
-def run_on(project: Project, disk: Path, api: ScriptedApi, before: str = "true") -> tuple[int, str]:
+def run_on(
+    project: Project, disk: Path, api: ScriptedApi, before: str = "true", arguments: Sequence[str] = ()
+) -> tuple[int, str]:
     """Exit code and output of a run that has a small disk at a folder; what lies on it is copied out."""
     kept = project.home / "kept"
     shutil.rmtree(kept, ignore_errors=True)
@@ -53,7 +56,7 @@ def run_on(project: Project, disk: Path, api: ScriptedApi, before: str = "true")
         f'"$@"; code=$?; cp -r {project.results}/runs {kept}; exit $code'
     )
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", line, "sh", *COMMAND, "run"],
+        ["unshare", "--mount", "sh", "-c", line, "sh", *COMMAND, "run", *arguments],
         cwd=project.path,
         env=environment(project, api.url),
         capture_output=True,
@@ -66,7 +69,10 @@ def run_on(project: Project, disk: Path, api: ScriptedApi, before: str = "true")
 
 def missing(project: Project) -> list[str]:
     """What a green run should have left, and has not."""
-    (folder,) = (project.home / "kept").glob("greeting-*")
+    return [lack for folder in (project.home / "kept").glob("greeting-*") for lack in missing_in(folder)]
+
+
+def missing_in(folder: Path) -> list[str]:
     found = sorted(WHOLE - {file.name for file in folder.iterdir() if file.stat().st_size})
     changes = json.loads((folder / "result.json").read_bytes()).get("changes") if not found else None
     if changes and (changes["files"] != ["greeting.txt"] or changes["truncated"]):
@@ -111,3 +117,27 @@ def test_where_the_results_disk_is_full_nothing_is_green_that_is_not_whole(tmp_p
     assert code in {0, 1, 2}, output
     if code == 0:
         assert missing(project) == [], output
+
+
+@pytest.mark.parametrize("free", [48, 256])
+def test_where_a_disk_is_full_while_two_commits_are_compared_nothing_is_green_that_is_not_whole(
+    tmp_path: Path, free: int
+) -> None:
+    project = project_with(tmp_path)
+    project.write({"README.md": "# Another sample\n"})
+    project.commit()
+    session = [tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Done.")]
+    with ScriptedApi([*session, *session]) as api:
+        code, output = run_on(
+            project,
+            project.results,
+            api,
+            filled(str(project.results), free),
+            ("--against", "HEAD~1", "--trials", "1"),
+        )
+    assert code in {0, 1, 2}, output
+    if code == 0:
+        assert len([*(project.home / "kept").glob("greeting-*")]) == 2
+        assert missing(project) == [], output
+    else:
+        assert "no space left" in output, output

@@ -17,7 +17,8 @@ FILES: dict[str, str | bytes] = {
     "CLAUDE.md": "Be kind.\n",
     "lib/a.py": "pass\n",
     **{f".claude/skills/{name}/SKILL.md": head(description=f"To {name}.") for name in SKILLS},
-    **{f"zelda/test-{name}.yaml": SUITE.format(name) for name in ("deploy", "release", "read", "talk")},
+    **{f"zelda/test-{name}.yaml": SUITE.format(name) for name in ("deploy", "release", "talk")},
+    "zelda/test-read.yaml": SUITE.format("read") + 'gate: {paths: ["data/**"]}\n',
 }
 DEPLOY = ".claude/skills/deploy/SKILL.md"
 
@@ -89,6 +90,14 @@ def test_the_label_and_the_input_run_all(stage: Stage) -> None:
         done = pull_request(stage, {"README.md": f"# {how}\n"}, trials="1", **how)
         assert done.code == 0, done.printed
         assert len(ran(stage)) == 4
+
+
+def test_a_file_that_a_suite_names_in_gate_paths_runs_that_suite(stage: Stage) -> None:
+    done = pull_request(stage, {"data/prices.csv": "1\n"}, trials="1")
+    assert done.code == 0, done.printed
+    assert ran(stage) == {"read"}
+    assert "Plan: 1 session" in done.printed
+    assert "Not run: deploy, release, talk" in stage.bodies(newest(stage))[0]
 
 
 def test_what_is_always_in_context_runs_all(stage: Stage) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Any, TextIO, TypeVar, cast
+from pathlib import Path
+from typing import Any, TextIO, cast
 
 import click
 from rich.text import Text
@@ -15,27 +15,24 @@ from rich.text import Text
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import debug_log, report
-from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
+from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
+from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit
-from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.workflow_commands import Annotation, Log, worst
-from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import compare_arms
+from zelda_ci.github.workflow_commands import Log, worst
+from zelda_ci.pipeline.comparing import Compared, compare_arms
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.arms import arms_table, cut_short, headline
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, on_base_sentences
@@ -45,16 +42,13 @@ from zelda_ci.report.model import Cell, Detail, RunFiles, Section, Tone
 from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
-from zelda_ci.report.text import json_text, sentence, visible
+from zelda_ci.report.text import sentence, visible
 from zelda_ci.storage.references import Calibrations
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
 PROGRAMS = ("json", "junit")
-MAX_SUITE_BYTES = 1_000_000
 NOTHING_TO_RUN = Cell("nothing to run", Tone.DIM)
 MAX_NAME_LENGTH = 200
-
-OfSuite = TypeVar("OfSuite", RunResult, SuiteArms)
 
 
 @dataclass(frozen=True)
@@ -152,6 +146,7 @@ class RunReport:
         self._reporting, self._top, self._titled = reporting, top, titled
         self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
+        self._compared: dict[Path, Compared] = {}
         self._unusable: dict[str, SafeText] = {}
         self._left: Sequence[Path] = ()
         self._began = datetime.now(UTC)
@@ -223,6 +218,7 @@ class RunReport:
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what became worse, and one table of all suites."""
         compared = compare_arms(batch, stored, Calibrations(self._loaded.results_dir))
+        self._compared[self._loaded.root] = compared
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
                 click.echo(f"gate: {reason}", err=True)
@@ -281,14 +277,15 @@ class RunReport:
     def finish(self) -> int:
         """Write what programs read, and say which exit code all of it means."""
         self._close()
-        whole = self._together()
+        whole = self._reported_together()
         for reporter in self._reporting.files:
             if reporter.file:
-                write_whole(reporter.file, [_for_programs(reporter.kind, whole).encode()], durable=False)
+                write_whole(reporter.file, [for_programs(reporter.kind, whole).encode()], durable=False)
         if self._reporting.printed:
-            click.echo(_for_programs(self._reporting.printed, whole), nl=False)
+            click.echo(for_programs(self._reporting.printed, whole), nl=False)
         if self._log:
-            for remark in worst(remark for loaded, batch in self._batches for remark in _annotations(loaded, batch)):
+            reports = [(each, as_report(batch, self._compared.get(each.root))) for each, batch in self._batches]
+            for remark in worst(remark for loaded, report in reports for remark in annotations_of(loaded, report)):
                 self._log.annotate(remark)
         with suppress(OSError):
             sys.stdout.flush()
@@ -328,40 +325,16 @@ class RunReport:
             unusable_projects=self._unusable or None,
         )
 
+    def _reported_together(self) -> CiReport:
+        """The runs of all projects, with what the gate says of each."""
+        reports = [(loaded.root, as_report(batch, self._compared.get(loaded.root))) for loaded, batch in self._batches]
+        if self._top is None and len(reports) == 1:
+            return reports[0][1]
+        return of_projects({self._name(root): report for root, report in reports}, self._together())
+
     def _qualified(self, of_suite: OfSuite, root: Path) -> OfSuite:
         """Suites of different projects may have one name: told apart, by folder."""
-        return of_suite.replace(suite=(PurePosixPath(self._name(root)) / of_suite.suite).as_posix())
-
-
-def _for_programs(kind: str, batch: BatchResult) -> str:
-    if kind == "json":
-        return json_text(batch.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n"
-    with one_at_a_time("zelda_ci.report.junit"):
-        from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
-
-    return render_junit(_as_report(batch))
-
-
-def _as_report(batch: BatchResult) -> CiReport:
-    """Of runs that are compared with nothing."""
-    alone = BaselineOrigin(state=BaselineState.OFF, sentence="")
-    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), alone)
-
-
-def _annotations(loaded: LoadedProject, batch: BatchResult) -> Iterator[Annotation]:
-    """On the lines of suites, whose files the runner knows by their paths in the repository."""
-    top = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
-    prefix = loaded.root.relative_to(top).as_posix() if loaded.root.is_relative_to(top) else ""
-    texts = {suite.resolved.file: _text(loaded.root / suite.resolved.file) for suite in loaded.suites}
-    for remark in annotations(_as_report(batch), prefix=prefix, texts=texts):
-        yield Annotation(remark.level, remark.message, remark.title, remark.file or "", remark.line)
-
-
-def _text(path: Path) -> str:
-    try:
-        return untrusted.read(path, MAX_SUITE_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+        return qualified(of_suite, self._name(root))
 
 
 def files_in(results_dir: Path) -> Callable[[str], RunFiles]:

@@ -148,11 +148,16 @@ def _run_each(
             for narrowed in running.narrowed(loaded, order, settings, changed_since):
                 report.ask_about_isolation(*narrowed, settings)
                 ready.append(narrowed)
+    spent = 0.0
     for at, (loaded, order) in enumerate(ready, start=1):
         with running.tolerant(loaded.root):
+            if order.budget_usd is not None:
+                # It is that of the whole invocation: what one project has spent, the next one lacks.
+                order = replace(order, budget_usd=max(0.0, order.budget_usd - spent))  # noqa: PLW2901
             with running.progress(loaded) as emit:
                 counted = app.with_stored(loaded, order, settings, emit)
                 batch = app.run(loaded, counted, settings, emit)
+            spent += batch.cost_usd
             if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
                 running.leave([project.root for project, _ in ready[at:]])
                 return

@@ -35,6 +35,8 @@ class Forecast(Record):
     schema_version: Literal[1] = 1
     suites: tuple[SuiteForecast, ...]
     budget_usd: float | None = None
+    replayed: bool = False
+    """Whether the models' words come from a recording, so that nothing is spent."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property

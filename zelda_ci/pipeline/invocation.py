@@ -60,8 +60,10 @@ class RunOrder:
 
 def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:
     """What a run of what was ordered may cost, before anything is started."""
-    known = money.known_prices(results_dir, order.stored)
     sides = 2 if order.against else 0
+    if order.replay:
+        return money.forecast(suites, {}, sides=sides, budget_usd=None).replace(budget_usd=None, replayed=True)
+    known = money.known_prices(results_dir, order.stored)
     return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
 
@@ -126,7 +128,8 @@ class Invocation:
     def _order(self, base: BaseSide | None, emit: Emit) -> BatchOrder:
         """How it goes, once it is known whether there is a base."""
         order, has_base = self.order, bool(base and base.commit)
-        budget = order.budget_usd or money.budget(self.suites)
+        # Who replays spends nothing, whatever the recorded sessions did cost.
+        budget = None if order.replay else money.chosen_budget(order.budget_usd, self.suites)
         purse = Purse(budget, self.known_prices)
         rounds: Rounds = FixedRounds(self._plan(), purse)
         sides = 2 if has_base else int(base is not None and any(each.pool for each in order.stored.values()))

@@ -147,7 +147,7 @@ def forecast(
     found = (
         SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name)) for name, (fewest, most) in rows
     )
-    return Forecast(suites=tuple(found), budget_usd=budget_usd or budget(suites))
+    return Forecast(suites=tuple(found), budget_usd=chosen_budget(budget_usd, suites))
 
 
 def _trials_to_run(
@@ -162,6 +162,11 @@ def _trials_to_run(
         for suite in suites
     ]
     return trials_to_come(TrialPlan(), states)
+
+
+def chosen_budget(given: float | None, suites: Sequence[ResolvedSuite]) -> float | None:
+    """What was asked for, which may be that nothing is left; else what the suites say."""
+    return budget(suites) if given is None else given
 
 
 def budget(suites: Sequence[ResolvedSuite]) -> float | None:

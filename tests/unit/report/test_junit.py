@@ -177,7 +177,7 @@ def test_a_criterion_that_fails_on_the_base_too_is_skipped_and_says_so() -> None
 
 
 def test_it_is_skipped_in_every_trial_and_by_its_number_where_a_text_occurs_twice() -> None:
-    twice = {"criteria": ["It greets.", "It greets."]}
+    twice: dict[str, Any] = {"criteria": ["It greets.", "It greets."]}
     heads = [trial("hello", letters, number, **twice) for number, letters in enumerate(("FF", "PF", "PF"), start=1)]
     told = beside(*heads, bases=[trial("hello", "PF", **twice)])
     root = parsed(render_junit(told))

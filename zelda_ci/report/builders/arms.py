@@ -30,7 +30,9 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     fewest, most = forecast.fewest, forecast.most
     count = format_count(most, "session") if fewest == most else f"{fewest} to at most {format_count(most, 'session')}"
     trials = sum(suite.price.trials for suite in forecast.suites if suite.price)
-    if not most and forecast.suites:
+    if forecast.replayed:
+        yield f"Plan: {count}, replayed from a recording: nothing is spent"
+    elif not most and forecast.suites:
         yield "Plan: no session; the trials that are stored decide"
     elif trials:
         usual, highest = brief_money(forecast.usual_usd), brief_money(forecast.most_usd)
@@ -50,14 +52,11 @@ def _named(names: tuple[str, ...]) -> str:
 
 def forecast_table(forecast: Forecast) -> Table:
     """Suite by suite."""
-    columns = (
-        Column("Suite"),
-        Column("Sessions", right=True),
-        Column("Each", right=True),
-        Column("At most", right=True),
-        Column("Stored trials", right=True),
-    )
-    return Table(columns, tuple(TableRow(tuple(_forecast_cells(suite))) for suite in forecast.suites))
+    columns = [Column("Suite"), Column("Sessions", right=True)]
+    if not forecast.replayed:
+        columns += [Column(name, right=True) for name in ("Each", "At most", "Stored trials")]
+    rows = (TableRow(tuple(_forecast_cells(suite))[: len(columns)]) for suite in forecast.suites)
+    return Table(tuple(columns), tuple(rows))
 
 
 def _forecast_cells(suite: SuiteForecast) -> Iterator[Cell]:
@@ -107,6 +106,9 @@ def headline(batch: BatchResult, comparison: Comparison) -> Cell:
 
 def spent(batch: BatchResult) -> str:
     """`$6.10 of $8.00`: of sessions and judges of both sides."""
+    runs = (*batch.runs, *batch.base_runs)
+    if runs and all(run.replayed for run in runs):
+        return "replayed, nothing was spent"
     of = f" of {brief_money(batch.budget_usd)}" if batch.budget_usd else ""
     return f"{brief_money(batch.cost_usd)}{of}"
 

@@ -1,0 +1,87 @@
+"""What programs read of a `zelda run`: JSON, JUnit XML and annotations, of one project or of several."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from zelda_ci.compare.gate import gate, joined, recorded_settings
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.files import untrusted
+from zelda_ci.github.workflow_commands import Annotation
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.report.builders.annotations import annotations
+from zelda_ci.report.text import json_text
+
+MAX_SUITE_BYTES = 1_000_000
+
+OfSuite = TypeVar("OfSuite", bound=Record)
+
+
+def for_programs(kind: str, report: CiReport) -> str:
+    """The whole of `--reporter json` or `junit`."""
+    if kind == "json":
+        return json_text(report.batch.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n"
+    with one_at_a_time("zelda_ci.report.junit"):
+        from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
+
+    return render_junit(report)
+
+
+def as_report(batch: BatchResult, compared: Compared | None = None) -> CiReport:
+    """Of runs that are compared with those of another commit, or with nothing."""
+    commit = batch.base.commit if batch.base and compared else None
+    origin = BaselineOrigin(state=BaselineState.OFF, sentence="", commit=commit)
+    if compared:
+        return CiReport(batch, compared.gate, origin, compared.comparison)
+    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), origin)
+
+
+def of_projects(reports: Mapping[str, CiReport], whole: BatchResult) -> CiReport:
+    """Of several projects, by name.
+
+    Args:
+        reports: What is told of each.
+        whole: Their runs, told apart already.
+    """
+    compared = [(name, report.comparison) for name, report in reports.items() if report.comparison]
+    suites = tuple(qualified(suite, name) for name, comparison in compared for suite in comparison.suites)
+    # What is said over all suites is each project's own, and is in no file: here only the suites are told.
+    comparison = compared[0][1].replace(suites=suites, overall=()) if compared else None
+    gates = joined(*(_qualified_gate(report.gate, name) for name, report in reports.items()))
+    return replace(as_report(whole), gate=gates, comparison=comparison)
+
+
+def qualified(of_suite: OfSuite, project: str) -> OfSuite:
+    """With the project's name before the suite's."""
+    return of_suite.replace(suite=(PurePosixPath(project) / str(getattr(of_suite, "suite", ""))).as_posix())
+
+
+def _qualified_gate(found: GateResult, project: str) -> GateResult:
+    reasons, on_base = (
+        tuple(reason if reason.suite is None else qualified(reason, project) for reason in findings)
+        for findings in (found.reasons, found.on_base)
+    )
+    return GateResult(reasons=reasons, on_base=on_base)
+
+
+def annotations_of(loaded: LoadedProject, report: CiReport) -> Iterator[Annotation]:
+    """On the lines of suites, whose files the runner knows by their paths in the repository."""
+    top = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    prefix = loaded.root.relative_to(top).as_posix() if loaded.root.is_relative_to(top) else ""
+    texts = {suite.resolved.file: _text(loaded.root / suite.resolved.file) for suite in loaded.suites}
+    for remark in annotations(report, prefix=prefix, texts=texts):
+        yield Annotation(remark.level, remark.message, remark.title, remark.file or "", remark.line)
+
+
+def _text(path: Path) -> str:
+    try:
+        return untrusted.read(path, MAX_SUITE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
