@@ -111,8 +111,12 @@ def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(t
 
     project = project_of(tmp_path, GREETS, SILENT)
     code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEW, script=refused)
-    assert code == 2, output
+    # Red for what the head shows by itself, as where there is no base; nothing is called a regression.
+    assert code == 1, output
     assert {run["status"] for run in batch["baseRuns"]} == {"failed"}
+    assert {run["failure"]["code"] for run in batch["baseRuns"]} == {"RATE_LIMITED"}
     assert {run["status"] for run in batch["runs"]} == {"completed"}
     assert [arms["reason"] for arms in batch["arms"]] == ["failed"]
-    assert "regressed" not in output
+    assert [line.strip() for line in output.splitlines() if line.strip().startswith("gate:")] == [
+        "gate: greeting: criterion 'It greets.' failed in 4 of 4 trials"
+    ]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -51,11 +50,12 @@ def of_projects(reports: Mapping[str, CiReport], whole: BatchResult) -> CiReport
         whole: Their runs, told apart already.
     """
     compared = [(name, report.comparison) for name, report in reports.items() if report.comparison]
+    origin = next((report.baseline for report in reports.values() if report.comparison), as_report(whole).baseline)
     suites = tuple(qualified(suite, name) for name, comparison in compared for suite in comparison.suites)
     # What is said over all suites is each project's own, and is in no file: here only the suites are told.
     comparison = compared[0][1].replace(suites=suites, overall=()) if compared else None
     gates = joined(*(_qualified_gate(report.gate, name) for name, report in reports.items()))
-    return replace(as_report(whole), gate=gates, comparison=comparison)
+    return CiReport(whole, gates, origin, comparison)
 
 
 def qualified(of_suite: OfSuite, project: str) -> OfSuite:
