@@ -111,7 +111,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     )
     with _undisturbed():
         publish.publish_results(case, files, result)
-        if result.cancelled:
+        if result.cancelled and result.artifact_id is None:
             _attempt(case, result, lambda: cancelled.store_trials(case, result, retention_days(case)))
     _until_cancelled(case, result, lambda: publish.comment(case, result))
     with _undisturbed():
