@@ -311,6 +311,7 @@ def test_a_submodule_that_the_session_filled_is_named(project: Project, tmp_path
     library = repository(tmp_path, name="library")
     project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
     project.commit()
+    project.git("submodule", "deinit", "-q", "lib")
     assert not project.changes_after("true")[0].truncated
     changes, patch = project.changes_after("echo x > new; git init -q lib; echo inside > lib/file")
     assert changes.files == ("lib", "new")

@@ -218,11 +218,12 @@ async def _start(_: Workspaces, workspace: Workspace) -> str:
     return workspace.start
 
 
-def test_submodules_are_empty_and_said_to_be(tmp_path: Path) -> None:
+def test_submodules_that_are_not_checked_out_are_empty_and_said_to_be(tmp_path: Path) -> None:
     library = repository(tmp_path, name="library")
     project = repository(tmp_path)
     project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
     project.commit()
+    project.git("submodule", "deinit", "-q", "lib")
 
     async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
         assert list((workspace.root / "lib").iterdir()) == []
@@ -234,10 +235,10 @@ def test_submodules_are_empty_and_said_to_be(tmp_path: Path) -> None:
 def test_content_filters_do_not_run_and_are_named(tmp_path: Path) -> None:
     project = repository(tmp_path)
     trace = tmp_path / "filtered"
-    project.git("config", "filter.lfs.smudge", f"touch {trace}; cat")
-    project.git("config", "filter.lfs.clean", f"touch {trace}; cat")
-    project.git("config", "filter.lfs.required", "true")
-    project.write({"sub/.gitattributes": "# filter=no\n*.bin filter=lfs diff=lfs -text\n", "sub/big.bin": "pointer\n"})
+    project.git("config", "filter.crypt.smudge", f"touch {trace}; cat")
+    project.git("config", "filter.crypt.clean", f"touch {trace}; cat")
+    project.git("config", "filter.crypt.required", "true")
+    project.write({"sub/.gitattributes": "# filter=no\n*.bin filter=crypt -text\n", "sub/big.bin": "pointer\n"})
     project.commit()
     trace.unlink()
 
@@ -246,7 +247,7 @@ def test_content_filters_do_not_run_and_are_named(tmp_path: Path) -> None:
         return workspace.notes
 
     (note,) = unchanged(project, work)
-    assert note.startswith("Files with the content filter lfs are as Git stores them")
+    assert note.startswith("Files with the content filter crypt are as Git stores them")
     assert not trace.exists()
 
 

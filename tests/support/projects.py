@@ -87,9 +87,15 @@ class Project:
     def results(self) -> Path:
         return self.path / ".zelda"
 
-    def git(self, *arguments: str, cwd: Path | None = None) -> str:
+    def git(self, *arguments: str, cwd: Path | None = None, stdin: bytes = b"") -> str:
         done = subprocess.run(
-            ["git", *arguments], cwd=cwd or self.path, env=ENVIRON, check=True, capture_output=True, timeout=PATIENCE
+            ["git", *arguments],
+            cwd=cwd or self.path,
+            env=ENVIRON,
+            check=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            input=stdin,
         )
         return os.fsdecode(done.stdout).strip()
 

@@ -62,6 +62,27 @@ class Confinement:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Of what a commit only names, what is there and what is not; by path, from the top of the tree."""
+
+    present: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Why, in a few words; empty where it was never checked out."""
+
+
+@dataclass(frozen=True)
+class NamedContents:
+    """What the tested commit only names: submodules by their commits, and files of Git LFS by their hashes."""
+
+    submodules: Parts = Parts()
+    lfs: Parts = Parts()
+    changed: tuple[str, ...] = ()
+    """Submodules whose checkout differs from the commit that is tested."""
+    key: str = ""
+    """The same for two that have the same contents; empty where there are none."""
+
+
+@dataclass(frozen=True)
 class WorkspaceSource:
     """What is tested: the commit, absent outside git, and whether files differed from it."""
 
@@ -76,6 +97,9 @@ class WorkspaceSource:
 
     left_out: tuple[str, ...] = ()
     """Of those files, what may hold credentials."""
+
+    contents: NamedContents = NamedContents()
+    """What of submodules and of Git LFS is in the tested tree."""
 
     @property
     def shown(self) -> str:

@@ -215,6 +215,12 @@ def _keep(file: Path, text: str) -> None:
         new.write(text.encode())
 
 
+def alternate(objects: Path) -> bytes:
+    """A folder of objects as git reads it in a list of them, whatever its name."""
+    name = os.fsencode(objects)
+    return b'"%b"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in name)
+
+
 def check_version(printed: bytes) -> None:
     """Refuse a git that is too old for what Zelda asks of it."""
     version = re.match(rb"git version (\d+)\.(\d+)", printed)

@@ -9,6 +9,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.grafting import TreeParts
 
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
@@ -38,6 +39,8 @@ class Project:
     """The repository of Zelda's own that holds the tested commit, where the user's does not."""
     held: str | None = None
     """The commit in it that has the tested one's tree, where it could not have the tested one itself."""
+    parts: TreeParts | None = None
+    """What the checkout has of what the tested commit only names."""
 
     @property
     def identity(self) -> Path:
@@ -71,7 +74,7 @@ async def inspect(
         return Project(folder, WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False))
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
-    source = await _source(repository, results_dir, git.for_status(ask, environ), own)
+    source = await state_of(repository, results_dir, git.for_status(ask, environ), own)
     return Project(folder, source, repository)
 
 
@@ -121,7 +124,7 @@ def _setting(entry: str) -> tuple[str, str]:
     return name, value if "\n" in entry else "true"
 
 
-async def _source(repository: Repository, results_dir: Path, ask: Git, own: Collection[str]) -> WorkspaceSource:
+async def state_of(repository: Repository, results_dir: Path, ask: Git, own: Collection[str]) -> WorkspaceSource:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
     Zelda's own results do not count, nor suites and configuration, which are read as they lie there, nor what happened

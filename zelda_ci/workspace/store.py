@@ -25,7 +25,8 @@ from zelda_ci.files import locks, removal, untrusted
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import withholding
 from zelda_ci.workspace.folder import CheckoutIndex
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import Git, alternate
+from zelda_ci.workspace.grafting import TreeParts, graft
 from zelda_ci.workspace.source import Repository
 
 
@@ -47,9 +48,14 @@ def create(
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     (folder / "config").write_text(_configuration(object_format, settings or {}))
     if borrow is not None:
-        (folder / "objects" / "info" / "alternates").write_text(f"{borrow}\n")
+        borrow_from(folder, borrow)
     if shallow:
         (folder / "shallow").write_bytes(shallow)
+
+
+def borrow_from(folder: Path, objects: Path) -> None:
+    """Let a repository of ours find the objects of another, whatever the name of the folder."""
+    (folder / "objects" / "info" / "alternates").write_bytes(alternate(objects) + b"\n")
 
 
 def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
@@ -82,6 +88,7 @@ KEPT_SECONDS = 14 * 86_400.0
 FETCH_SECONDS = 1_800.0
 
 START = "refs/zelda/start"
+LFS = "lfs"
 # A partial clone would otherwise fetch what it lacks: over the network, into the user's repository.
 UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
 
@@ -121,13 +128,18 @@ class CheckoutOrder:
     """Finds what to withhold; without it nothing is."""
     project: Path = Path()
     """The folder that is tested, from the top of the tree."""
+    parts: TreeParts | None = None
+    """What the checkout has of submodules and of Git LFS."""
+    pointers: tuple[str, ...] = ()
+    """Files of Git LFS of which it has no content."""
 
     @property
     def name(self) -> str:
+        parts = f"-{self.parts.key}" if self.parts and self.parts.key else ""
         if self.finder is None:
-            return f"{self.commit}-{self.depth}"
+            return f"{self.commit}-{self.depth}{parts}"
         identity = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
-        return f"{self.commit}-{self.depth}-{sha256(identity).hexdigest()[:12]}"
+        return f"{self.commit}-{self.depth}-{sha256(identity).hexdigest()[:12]}{parts}"
 
 
 @asynccontextmanager
@@ -174,9 +186,10 @@ async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int)
         create(draft, object_format=order.repository.object_format)
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, order, number)
-        commit, withheld = await _withhold(git, order)
+        commit, withheld = await _rewrite(git, order)
         contents = {
             "filters": await _filters(git),
+            "pointers": sorted(order.pointers),
             "submodules": await _submodules(git),
             "commit": commit,
             "paths": sorted(withheld.paths),
@@ -190,11 +203,14 @@ async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int)
             await removal.discard(draft, folder.parent.parent / "trash")
 
 
-async def _withhold(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
+async def _rewrite(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
+    """Put in what the checkout has of what the commit only names, and then take out what no session may see."""
+    kind = order.repository.object_format
+    tip = await graft(git, START, order.parts, kind) if order.parts else order.commit
     if order.finder is None:
-        return order.commit, Withheld()
+        return tip, Withheld()
     project = "" if order.project == Path() else order.project.as_posix()
-    return await withholding.withhold(git, START, order.repository.object_format, order.finder, project)
+    return await withholding.withhold(git, START, kind, order.finder, project)
 
 
 async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
@@ -261,11 +277,14 @@ def notes(withheld: Withheld) -> Iterator[str]:
         yield f"Not in the workspace, since they lie in a folder of suites: {some(withheld.beside)}."
 
 
-def _notes(filters: Sequence[str], submodules: Sequence[str]) -> Iterator[str]:
+def _notes(filters: Sequence[str], submodules: Sequence[str], pointers: Sequence[str]) -> Iterator[str]:
     if submodules:
         yield f"Submodules are empty folders in the workspace: {some(submodules)}."
-    if filters:
-        yield f"Files with the content filter {some(filters)} are as Git stores them (for Git LFS: pointers)."
+    if pointers:
+        yield f"Files of Git LFS are pointers in the workspace: {some(pointers)}."
+    others = [name for name in filters if name != LFS]
+    if others:
+        yield f"Files with the content filter {some(others)} are as Git stores them."
 
 
 def some(names: Sequence[str]) -> str:
@@ -287,12 +306,13 @@ def _complete(folder: Path) -> Store | None:
         whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
         whole = whole and untrusted.is_regular((folder / "used").lstat())
         submodules, commit = tuple(contents["submodules"]), contents["commit"]
+        pointers = tuple(contents["pointers"])
         withheld = Withheld(frozenset(contents["paths"]), tuple(contents["beside"]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     if not whole:
         return None
-    sentences = (*_notes(contents["filters"], submodules), *notes(withheld))
+    sentences = (*_notes(contents["filters"], submodules, pointers), *notes(withheld))
     return Store(folder, commit, withheld, sentences, submodules)
 
 

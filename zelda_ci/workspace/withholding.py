@@ -1,4 +1,4 @@
-"""A history without the files that no session may see: the same commits with other trees.
+"""A history with other trees: without the files that no session may see, or with contents that it only names.
 
 Author, dates and message stay, so that the same commit always becomes the same commit. Only objects that are left are
 kept: the others would be found by their id.
@@ -28,8 +28,19 @@ GONE = {b"000000", b"160000"}
 # Headers that are about the commit as it was.
 UNSIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
 
-# What to remove below a folder: names, and what below them; nothing where all of it goes.
-Branch: TypeAlias = "dict[bytes, Branch | None]"
+
+@dataclass(frozen=True)
+class Replacement:
+    """What takes the place of an entry, in every commit that has the very same one there."""
+
+    old: str
+    new: str
+    mode: bytes | None = None
+    """Absent where that stays."""
+
+
+# What changes below a folder: names, and what below them; nothing where all of it goes.
+Branch: TypeAlias = "dict[bytes, Branch | Replacement | None]"
 
 
 @dataclass
@@ -53,7 +64,7 @@ class CommitHistory:
         read = {
             blob.decode() for path, mode, blob in versions if mode != LINK and reads(_text(path.rpartition(b"/")[2]))
         }
-        contents = await self._read(await self._small([*sorted(read), *sorted(links)]))
+        contents = await read_objects(self.git, await self._small([*sorted(read), *sorted(links)]))
         texts: dict[str, list[bytes]] = {}
         targets: dict[str, list[str]] = {}
         for path, mode, blob in sorted(versions):
@@ -64,11 +75,11 @@ class CommitHistory:
                 texts.setdefault(_text(path), []).append(content)
         return Listing(frozenset(_text(path) for path, _, _ in versions), texts, targets)
 
-    async def without(self, commits: Sequence[str], paths: Iterable[str]) -> Mapping[str, str]:
-        """Each commit's id once these files and folders are gone; new ones are in `objects`."""
-        bodies = await self._read(commits)
+    async def rewritten(self, commits: Sequence[str], branch: Branch) -> Mapping[str, str]:
+        """Each commit's id once this is removed or replaced; new ones are in `objects`."""
+        bodies = await read_objects(self.git, commits)
         trees = {commit: body.partition(b"\n")[0].removeprefix(b"tree ").decode() for commit, body in bodies.items()}
-        lighter = await self._trees({*trees.values()}, _branch(paths))
+        lighter = await self.trees({*trees.values()}, branch)
         ids: dict[str, str] = {}
         for commit in commits:
             body = _rewritten(bodies[commit], lighter[trees[commit]], ids)
@@ -89,13 +100,13 @@ class CommitHistory:
                 versions.add((path, mode, blob))
         return versions
 
-    async def _trees(self, roots: set[str], doomed: Branch) -> Mapping[str, str]:
-        """Each tree's id without what is doomed."""
+    async def trees(self, roots: set[str], doomed: Branch) -> Mapping[str, str]:
+        """Each tree's id once this is removed or replaced in it."""
         # Level by level: a path may be deeper than the stack.
         levels: list[dict[tuple[str, int], Branch]] = [{(root, id(doomed)): doomed for root in roots}]
         bodies: dict[str, bytes] = {}
         while levels[-1]:
-            bodies |= await self._read({tree for tree, _ in levels[-1]} - bodies.keys())
+            bodies |= await read_objects(self.git, {tree for tree, _ in levels[-1]} - bodies.keys())
             below = (
                 (entry.id, branch.get(entry.name))
                 for (tree, _), branch in levels[-1].items()
@@ -103,7 +114,7 @@ class CommitHistory:
                 if entry.mode == FOLDER
             )
             # Level by level instead of by recursion: each level costs one call of git, however many folders it has.
-            levels.append({(tree, id(branch)): branch for tree, branch in below if branch})
+            levels.append({(tree, id(branch)): branch for tree, branch in below if branch and isinstance(branch, dict)})
         ids: dict[tuple[str, int], str] = {}
         for level in reversed(levels):
             for (tree, key), branch in level.items():
@@ -111,21 +122,26 @@ class CommitHistory:
         return {root: ids[root, id(doomed)] for root in roots}
 
     def _lighter(self, body: bytes, branch: Branch, ids: Mapping[tuple[str, int], str]) -> str:
-        lines = []
+        kept = []
         for entry in self._entries(body):
             below = branch.get(entry.name, {})
             if below is None:
                 continue
+            if isinstance(below, Replacement):
+                kept.append(entry.replaced(below))
+                continue
             new = ids.get((entry.id, id(below)), entry.id)
             # Git keeps no empty folders, so a tree from which all was taken goes as well; one that was empty before
             # stays.
-            if new != entry.id and new == self._empty:
+            if new != entry.id and new == self.empty:
                 continue
-            lines.append(b"%b %b\0%b" % (entry.mode, entry.name, bytes.fromhex(new)))
-        return self._add(b"tree", b"".join(lines))
+            kept.append(_Entry(entry.mode, entry.name, new))
+        if any(isinstance(below, Replacement) for below in branch.values()):
+            kept.sort(key=lambda entry: entry.order)
+        return self._add(b"tree", b"".join(entry.line for entry in kept))
 
     @cached_property
-    def _empty(self) -> str:
+    def empty(self) -> str:
         return hashlib.new(self.object_format, b"tree 0\0", usedforsecurity=False).hexdigest()
 
     def _add(self, kind: bytes, body: bytes) -> str:
@@ -154,20 +170,26 @@ class CommitHistory:
                 readable.append(name)
         return readable
 
-    async def _read(self, names: Iterable[str]) -> dict[str, bytes]:
-        ordered = sorted(set(names))
-        if not ordered:
-            return {}
-        output = await self.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in ordered).encode())
-        bodies, start = dict[str, bytes](), 0
-        for name in ordered:
-            end = output.index(b"\n", start)
-            size = output[start:end].rpartition(b" ")[2]
-            if not size.isdigit():
-                raise WorkspaceError(f"The repository lacks an object of the tested commit: {name}.")
-            bodies[name] = output[end + 1 : end + 1 + int(size)]
-            start = end + int(size) + 2
-        return bodies
+
+async def read_objects(git: Git, names: Iterable[str]) -> dict[str, bytes]:
+    """The content of objects, by name.
+
+    Raises:
+        WorkspaceError: One of them is not there.
+    """
+    ordered = sorted(set(names))
+    if not ordered:
+        return {}
+    output = await git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in ordered).encode())
+    bodies, start = dict[str, bytes](), 0
+    for name in ordered:
+        end = output.index(b"\n", start)
+        size = output[start:end].rpartition(b" ")[2]
+        if not size.isdigit():
+            raise WorkspaceError(f"The repository lacks an object of the tested commit: {name}.")
+        bodies[name] = output[end + 1 : end + 1 + int(size)]
+        start = end + int(size) + 2
+    return bodies
 
 
 @dataclass(frozen=True)
@@ -175,6 +197,20 @@ class _Entry:
     mode: bytes
     name: bytes
     id: str
+
+    @property
+    def line(self) -> bytes:
+        """As it stands in a tree."""
+        return b"%b %b\0%b" % (self.mode, self.name, bytes.fromhex(self.id))
+
+    @property
+    def order(self) -> bytes:
+        """Git sorts a folder as if its name ended with a slash."""
+        return self.name + b"/" if self.mode == FOLDER else self.name
+
+    def replaced(self, by: Replacement) -> "_Entry":
+        """What stands there instead, where it is the one to be replaced."""
+        return _Entry(by.mode or self.mode, self.name, by.new) if self.id == by.old else self
 
 
 async def withhold(git: Git, tip: str, object_format: str, finder: SuiteFinder, project: str) -> tuple[str, Withheld]:
@@ -193,18 +229,28 @@ async def withhold(git: Git, tip: str, object_format: str, finder: SuiteFinder, 
     history = CommitHistory(git, (await git("rev-parse", tip)).decode().strip(), object_format)
     commits = await history.commits()
     withheld = finder.find(await history.listing(commits, finder.reads), project)
-    ids = await history.without(commits, withheld.paths) if withheld.paths else {}
-    new = ids.get(history.tip, history.tip)
-    if new != history.tip:
-        folder = Path(git.environment["GIT_DIR"])
-        await anyio.to_thread.run_sync(_write, folder, history.objects)
-        _move_border(folder / "shallow", ids)
-        # The objects are there by now; the other way round, a kill in between would leave a tip that points to
-        # nothing.
-        await git("update-ref", tip, new)
+    ids = await history.rewritten(commits, _branch(withheld.paths)) if withheld.paths else {}
+    if await settle(history, tip, ids):
         # Drops the old objects: with them, `git cat-file` would show a session what was taken out.
         await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
-    return new, withheld
+    return ids.get(history.tip, history.tip), withheld
+
+
+async def settle(history: CommitHistory, tip: str, ids: Mapping[str, str]) -> bool:
+    """Write what is new and move the reference there; false where nothing is.
+
+    Raises:
+        WorkspaceError: There is no room.
+    """
+    new = ids.get(history.tip, history.tip)
+    if new == history.tip:
+        return False
+    folder = Path(history.git.environment["GIT_DIR"])
+    await anyio.to_thread.run_sync(_write, folder, history.objects)
+    _move_border(folder / "shallow", ids)
+    # The objects are there by now; the other way round, a kill in between would leave a tip that points to nothing.
+    await history.git("update-ref", tip, new)
+    return True
 
 
 def _write(repository: Path, objects: Mapping[str, bytes]) -> None:
@@ -246,13 +292,18 @@ def _moved(header: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
 def _branch(paths: Iterable[str]) -> Branch:
     top: Branch = {}
     for path in sorted(paths):
-        *above, last = os.fsencode(path).split(b"/")
-        level: Branch | None = top
-        for part in above:
-            level = level.setdefault(part, {}) if level is not None else None
-        if level is not None:
-            level[last] = None
+        plant(top, os.fsencode(path), None)
     return top
+
+
+def plant(top: Branch, path: bytes, leaf: Replacement | None) -> None:
+    """Note what becomes of an entry; what is below one that has been noted stays out."""
+    *above, last = path.split(b"/")
+    level: Branch | Replacement | None = top
+    for part in above:
+        level = level.setdefault(part, {}) if isinstance(level, dict) else None
+    if isinstance(level, dict):
+        level[last] = leaf
 
 
 def _text(name: bytes) -> str:

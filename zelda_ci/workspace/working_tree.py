@@ -21,6 +21,7 @@ from zelda_ci.workspace.copy import IDENTITY, MAX_BYTES, MAX_FILES, is_private
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project, Repository
 
+FOLDER = "trees"
 MESSAGE = "The working tree as it was found"
 # After this they are removed; they hold only what no commit of the user's holds.
 KEPT_SECONDS = 86_400.0
@@ -44,7 +45,7 @@ async def committed(project: Project, results_dir: Path, home: Path, plumbing: G
     repository, head = project.repository, project.source.commit
     if repository is None or head is None:
         return project
-    trees = home / "trees"
+    trees = home / FOLDER
     draft = trees / f"draft-{secrets.token_hex(4)}"
     try:
         await anyio.to_thread.run_sync(_create, draft, repository)
@@ -53,7 +54,7 @@ async def committed(project: Project, results_dir: Path, home: Path, plumbing: G
         own = plumbing.within(draft, GIT_DIR=str(draft), GIT_INDEX_FILE=str(draft / "staged"), **IDENTITY)
         tree = (await own("write-tree", "--missing-ok")).decode().strip()
         # Not earlier, for the same reason as below.
-        (draft / "objects" / "info" / "alternates").write_text(f"{repository.common_dir / 'objects'}\n")
+        store.borrow_from(draft, repository.common_dir / "objects")
         if tree == (await own("rev-parse", f"{head}^{{tree}}")).decode().strip():
             return replace(project, source=replace(project.source, left_out=left_out))
         commit = (await own("commit-tree", "-p", head, "-m", MESSAGE, tree)).decode().strip()
@@ -67,7 +68,7 @@ async def committed(project: Project, results_dir: Path, home: Path, plumbing: G
 
 async def prune(home: Path) -> None:
     """Remove those that nobody needs any more, and what killed processes left."""
-    for tree in await anyio.to_thread.run_sync(_old, home / "trees"):
+    for tree in await anyio.to_thread.run_sync(_old, home / FOLDER):
         await removal.discard(tree, home / "trash")
 
 
@@ -91,7 +92,7 @@ async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Pat
     objects = str(draft / "objects")
     staging = git.within(repository.top, GIT_INDEX_FILE=str(draft / "staged"), GIT_OBJECT_DIRECTORY=objects)
     places = source.all_but(results_dir, repository.top)
-    await staging("add", "-u", "--", *places)
+    await _stage_tracked(staging, places)
     listed = await staging("ls-files", "-o", "-z", "--exclude-standard", "--", *places)
     # A repository inside this one is none of its files.
     untracked = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]
@@ -104,6 +105,21 @@ async def _stage(git: Git, draft: Path, repository: Repository, results_dir: Pat
         if outcome.exit_code != 0:
             raise staging.failure(options, outcome)
     return tuple(sorted(map(os.fsdecode, private)))
+
+
+async def _stage_tracked(git: Git, places: list[str]) -> None:
+    """Stage changes of tracked files.
+
+    In each submodule `git add` would run `git status`, and so what the submodule's own configuration says: of these
+    only the commit is noted.
+    """
+    listed = (await git("ls-files", "-s", "-z", "--", *places)).split(b"\0")
+    submodules = [entry.partition(b"\t")[2] for entry in listed if entry.startswith(b"160000 ")]
+    others = [f":(top,exclude,literal){os.fsdecode(name)}" for name in submodules]
+    await git("add", "-u", "--", *places, *others)
+    if submodules:
+        names = b"".join(name + b"\0" for name in submodules)
+        await git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
 
 
 def _check_size(top: Path, names: list[bytes]) -> None:

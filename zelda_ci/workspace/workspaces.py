@@ -26,6 +26,7 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
     base_commit,
     changes,
+    checked_out,
     clean_checkout,
     copy,
     environment,
@@ -118,13 +119,14 @@ class Workspaces:
         own = self._finder.from_disk if self._finder else ()
         project = await source.inspect(self._project, self._results, self._plumbing, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
+        ask = git.for_status(self._plumbing, self._environ)
         if self._commit:
             project = await base_commit.at(project, self._commit, home, self._plumbing)
         elif self._working_tree:
-            ask = git.for_status(self._plumbing, self._environ)
             project = await working_tree.committed(project, self._results, home, self._plumbing, ask)
         await source.check_committed(project, self._plumbing)
-        return project
+        sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
+        return await checked_out.look(project, home, self._plumbing, ask, **sides)
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
@@ -218,9 +220,13 @@ class Workspaces:
             return await copy.make_copy(run, order, self._plumbing)
         if project.objects:
             repository = replace(repository, common_dir=project.objects)
-        checkout = store.CheckoutOrder(repository, commit, suite.history_depth, self._finder, project.prefix)
+        pointers = tuple(project.source.contents.lfs.missing)
+        checkout = store.CheckoutOrder(
+            repository, commit, suite.history_depth, self._finder, project.prefix, project.parts, pointers
+        )
         lent = await stack.enter_async_context(store.borrowed(home, checkout, self._plumbing))
-        everything = store.borrowed(home, store.CheckoutOrder(repository, commit), self._plumbing)
+        whole_order = replace(checkout, depth=1, finder=None, project=Path())
+        everything = store.borrowed(home, whole_order, self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, checkout, lent, whole, self._plumbing)
 
