@@ -1,0 +1,184 @@
+"""Files of Git LFS whose content the checkout has are in the workspace whole; no filter runs, and hashes decide."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_workspace_submodules import CLEAN, files_of, inspected, look
+from tests.support.named_contents import add_submodule, clone, keep, pointer, use_lfs
+from tests.support.patience import PATIENCE
+from tests.support.projects import Project, repository
+from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.workspaces import Workspaces
+
+CONTENT = bytes(range(256)) * 40
+OTHER = b"text\r\nof the other\n"
+
+
+def project_of(tmp_path: Path) -> Project:
+    """Two large files with content, and one that is a pointer in the eyes of nobody."""
+    project = repository(tmp_path, {"README.md": "hello\n"})
+    use_lfs(project)
+    project.write({"big.bin": CONTENT, "data/other.bin": OTHER, "data/fake.txt": pointer(b"never")})
+    project.commit()
+    assert project.git("cat-file", "blob", "HEAD:big.bin").encode() + b"\n" == pointer(CONTENT).encode()
+    return project
+
+
+def pointers(project: Project) -> dict[str, str]:
+    return dict(inspected(project).contents.lfs.missing)
+
+
+def test_a_session_finds_the_contents_and_a_clean_tree(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    files, status, notes = look(project, f"git add big.bin; git stash; {CLEAN}")
+    assert files == files_of(project.path)
+    assert files["big.bin"] == CONTENT
+    assert files["data/fake.txt"] == pointer(b"never").encode()
+    assert status.strip() == "No local changes to save"
+    assert notes == ()
+
+
+def test_contents_come_from_the_storage_where_the_file_is_another(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    keep(project.path / ".git", CONTENT)
+    (project.path / "big.bin").write_bytes(CONTENT[:-1] + b"x")
+    assert look(project)[0]["big.bin"] == CONTENT
+    source = inspected(project)
+    assert source.changed == ("big.bin",)
+    assert source.dirty
+
+    # In a clone without the filter the working files are pointers.
+    cloned = clone(project, tmp_path / "clone")
+    keep(cloned.path / ".git", OTHER)
+    files, status, notes = look(cloned)
+    assert (files["data/other.bin"], files["big.bin"]) == (OTHER, pointer(CONTENT).encode())
+    assert status == ""
+    assert notes == ("Files of Git LFS are pointers in the workspace: big.bin.",)
+    assert pointers(cloned) == {"big.bin": ""}
+
+
+def test_contents_that_no_filter_has_compared_are_no_change(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    for name in ("big.bin", "data/other.bin"):
+        os.utime(project.path / name, (1, 1))
+    assert "big.bin" not in project.git("status", "--porcelain")
+    os.utime(project.path / "big.bin", (2, 2))
+    source = inspected(project)
+    assert (source.changed, source.dirty) == ((), False)
+
+
+def _link(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "same").write_bytes(CONTENT)
+    (project.path / "big.bin").unlink()
+    (project.path / "big.bin").symlink_to(tmp_path / "same")
+
+
+def _linked_storage(project: Project, tmp_path: Path) -> None:
+    keep(tmp_path / "elsewhere", CONTENT)
+    (project.path / ".git/lfs").symlink_to(tmp_path / "elsewhere/lfs")
+    (project.path / "big.bin").unlink()
+
+
+def _pipe(project: Project, _: Path) -> None:
+    (project.path / "big.bin").unlink()
+    os.mkfifo(project.path / "big.bin")
+
+
+def _same_size(project: Project, _: Path) -> None:
+    (project.path / "big.bin").write_bytes(b"x" * len(CONTENT))
+
+
+@pytest.mark.parametrize("spoil", [_link, _linked_storage, _pipe, _same_size])
+def test_what_is_not_the_content_is_not_taken(tmp_path: Path, spoil: Callable[[Project, Path], None]) -> None:
+    project = project_of(tmp_path)
+    spoil(project, tmp_path)
+    assert pointers(project) == {"big.bin": ""}
+    assert look(project)[0]["big.bin"] == pointer(CONTENT).encode()
+
+
+def test_a_damaged_storage_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    keep(project.path / ".git", CONTENT).write_bytes(b"x" * len(CONTENT))
+    with pytest.raises(WorkspaceError) as caught:
+        look(project)
+    assert caught.value.code == "LFS_DAMAGED"
+    assert "big.bin" in caught.value.message
+    assert "git lfs fsck" in (caught.value.hint or "")
+    assert project.leftovers() == []
+
+
+def test_what_a_session_does_to_large_files_is_in_the_patch_and_the_fresh_checkout(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    patch = tmp_path / "patch"
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[tuple[str, ...], dict[str, bytes]]:
+        await workspaces.run_command(workspace, "printf changed > data/other.bin; echo x > new.bin", PATIENCE)
+        changes = await workspaces.changes(workspace, patch)
+        assert not changes.truncated
+        checked = await workspaces.check_out_again(workspace)
+        return changes.files, files_of(checked.workspace.root)
+
+    changed, fresh = project.work(work)
+    assert changed == ("data/other.bin", "new.bin")
+    assert fresh == files_of(project.path) | {"data/other.bin": b"changed", "new.bin": b"x\n"}
+
+
+def test_large_files_of_a_submodule_are_those_of_its_own_attributes(tmp_path: Path) -> None:
+    library = repository(tmp_path, {"a.txt": "x"}, name="library")
+    use_lfs(library)
+    library.write({"big.bin": CONTENT, "small.dat": pointer(OTHER)})
+    library.commit()
+    project = repository(tmp_path, {".gitattributes": "*.dat filter=lfs\n", "own.dat": pointer(OTHER)})
+    add_submodule(project, library.path, "lib")
+    assert pointers(project) == {"lib/big.bin": "", "own.dat": ""}
+    keep(project.path / ".git/modules/lib", CONTENT)
+    keep(project.path / ".git", OTHER)
+    files, status, _ = look(project)
+    assert (files["lib/big.bin"], files["own.dat"]) == (CONTENT, OTHER)
+    assert files["lib/small.dat"] == pointer(OTHER).encode()
+    assert status == ""
+
+
+def test_large_files_beyond_the_limit_stay_pointers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = project_of(tmp_path)
+    monkeypatch.setattr("zelda_ci.workspace.checked_out.MAX_LFS_BYTES", len(CONTENT))
+    assert pointers(project) == {"data/other.bin": "more than Zelda takes"}
+    assert look(project)[0]["big.bin"] == CONTENT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pointer(CONTENT).replace("oid", "ext-0-x sha256:" + "0" * 64 + "\noid"),
+        pointer(CONTENT).replace(str(len(CONTENT)), "-1"),
+        pointer(CONTENT).replace("\n", "\r\n"),
+        pointer(CONTENT).replace("sha256:", "sha256:../../"),
+        pointer(CONTENT) + "x",
+        "version https://git-lfs.github.com/spec/v1\n" + "x" * 2000,
+    ],
+)
+def test_what_only_looks_like_a_pointer_is_a_file(tmp_path: Path, text: str) -> None:
+    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n", "a.bin": text})
+    keep(project.path / ".git", CONTENT)
+    assert look(project)[0]["a.bin"] == text.encode()
+    assert pointers(project) == {}
+
+
+def test_many_contents_and_equal_ones_are_copied_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zelda_ci.workspace.large_files.BATCH_BYTES", 1000)
+    contents = {f"{number}.bin": b"%d" % (number // 2) * 500 for number in range(12)}
+    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n"})
+    project.write({name: pointer(content) for name, content in contents.items()})
+    project.commit()
+    for content in contents.values():
+        keep(project.path / ".git", content)
+    files = look(project)[0]
+    assert {name: files[name] for name in contents} == contents
+    (store,) = project.base.glob("*/stores/*/contents.json")
+    assert "incoming" not in store.read_text()
+    assert hashlib.sha256(files["0.bin"]).hexdigest() in pointer(contents["1.bin"])
