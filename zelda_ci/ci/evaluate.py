@@ -91,6 +91,9 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     baseline_given = baseline.given(case)
     with _handlers_kept():
         batch = run()
+    for note in batch.notes:
+        case.log.report("warning", note, title="Not in the tested tree")
+    case = replace(case, notes=(*case.notes, *batch.notes))
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
     result.planned = planned.fingerprints

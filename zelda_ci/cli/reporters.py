@@ -323,6 +323,7 @@ class RunReport:
             arms=tuple(self._qualified(each, root) for root, batch in roots for each in batch.arms),
             base=bases[0] if bases else None,
             unusable_projects=self._unusable or None,
+            notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         )
 
     def _reported_together(self) -> CiReport:

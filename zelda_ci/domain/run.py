@@ -138,6 +138,8 @@ class BatchResult(Record):
     """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
     unusable_projects: dict[str, SafeText] | None = None
     """Of several projects, those that could not be run, and why; absent where all could."""
+    notes: tuple[SafeText, ...] = ()
+    """What of submodules and of Git LFS was not in the tested tree, in sentences."""
 
     @property
     def cost_usd(self) -> float:

@@ -23,6 +23,7 @@ from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
+from zelda_ci.redact import SafeText
 from zelda_ci.storage.run_folder import InterruptedRun
 from zelda_ci.workspace import folder
 
@@ -119,6 +120,8 @@ class BatchOrder:
     jobs: int
     forecast: Forecast | None = None
     base: BaseSide | None = None
+    notes: tuple[SafeText, ...] = ()
+    """What to know of the tested tree."""
 
 
 class Batch:
@@ -209,6 +212,7 @@ class Batch:
             arms=self._order.rounds.ends(),
             base=self._order.base,
             budget_usd=self._order.purse.budget_usd,
+            notes=self._order.notes,
         )
 
 

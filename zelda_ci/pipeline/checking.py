@@ -25,6 +25,7 @@ from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.ground import CheckTools
+from zelda_ci.pipeline.named_contents import about_contents
 from zelda_ci.pipeline.trying import CommandTrial
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
@@ -154,7 +155,7 @@ class Checker:
         memory = self.tools.memory
         for key, suites in grouped(self.suites, lambda suite: _surroundings(suite.resolved)).items():
             trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit, fresh=self.fresh)
-            place = [__version__, source.commit, key, self._variables(suites[0].resolved)]
+            place = [__version__, source.commit, source.contents.key, key, self._variables(suites[0].resolved)]
             # Without a commit nobody knows whether the files are the same.
             texts = {each.name: json.dumps([*place, each.name]) for each in trial.planned if source.commit}
             recalled = {name: memory.recall(text, COMMAND_SECONDS) for name, text in texts.items() if not self.fresh}
@@ -236,6 +237,7 @@ def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
     if source.left_out:
         listing = _listed(source.left_out)
         yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."
+    yield from about_contents(source.contents)
 
 
 def _listed(files: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -22,7 +22,9 @@ from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
 from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
 from zelda_ci.pipeline.checking import Checker, about_the_tree
 from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.named_contents import about_contents, check_fair
 from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.redact import SafeText
 from zelda_ci.workspace.base_commit import BaseOrder
 
 
@@ -88,27 +90,32 @@ class Invocation:
         async with anyio.create_task_group() as group:
             group.start_soon(interruption.heed_signals, emit)
             group.start_soon(interruption.hasten)
-            base = await self._prepare(interruption, emit)
+            base, notes = await self._prepare(interruption, emit)
             async with tools.proxy, tools.judging.proxy:
                 if checker:
                     await checking.check_first(checker, interruption, emit)
-                batch = await Batch(self._order(base, emit), self.arms, emit, interruption).run()
+                order = replace(self._order(base, emit), notes=notes)
+                batch = await Batch(order, self.arms, emit, interruption).run()
             group.cancel_scope.cancel()
         return batch
 
-    async def _prepare(self, interruption: Interruption, emit: Emit) -> BaseSide | None:
-        """Look at what is tested and clean up after the dead, unless interrupted; the base, where one is asked for."""
-        base = None
+    async def _prepare(self, interruption: Interruption, emit: Emit) -> tuple[BaseSide | None, tuple[SafeText, ...]]:
+        """Look at what is tested and clean up after the dead, unless interrupted.
+
+        Returns the base, where one is asked for, and what submodules and files of Git LFS are not tested.
+        """
+        base, notes = None, tuple[SafeText, ...]()
         async with anyio.create_task_group() as group:
             group.start_soon(interruption.cancel, group.cancel_scope)
             tools = self.arms[Side.HEAD]
             source = await tools.workspaces.inspect()
             for sentence in about_the_tree(source):
                 emit(Warned(sentence))
+            notes = tuple(map(tools.redact, about_contents(source.contents)))
             base = await self._base(source, emit)
             await recover(tools, emit)
             group.cancel_scope.cancel()
-        return base
+        return base, notes
 
     async def _base(self, tested: WorkspaceSource, emit: Emit) -> BaseSide | None:
         wanted, tools = self.order.against, self.arms.get(Side.BASE)
@@ -116,6 +123,7 @@ class Invocation:
             return None
         try:
             found = await tools.workspaces.inspect()
+            check_fair(found.contents, tested.contents)
         except WorkspaceError as problem:
             if self.order.needs_base:
                 raise
