@@ -16,7 +16,7 @@ CLEAN = (
 )
 
 
-def add_submodule(project: Project, library: Path, path: str) -> None:
+def add_submodule(project: Project, library: Path | str, path: str) -> None:
     """As `git submodule add` and a commit do it."""
     project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), path)
     project.commit(f"Add {path}")

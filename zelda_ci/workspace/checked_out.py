@@ -35,7 +35,7 @@ RESULTS = ".zelda"
 
 
 @dataclass(frozen=True)
-class Checkout:
+class RepositoryCheckout:
     """A repository as it is checked out: the tested one, or that of a submodule."""
 
     top: Path
@@ -51,7 +51,7 @@ class NotTakenError(Exception):
 
 
 @dataclass
-class Look:
+class CheckoutLook:
     """One look at a checkout; what is found is noted on the way."""
 
     project: Project
@@ -83,9 +83,11 @@ class Look:
     async def all(self, repository: Repository, commit: str) -> TreeParts:
         """What there is of the tested commit."""
         folder = self.project.objects or repository.common_dir
-        return await self._parts(Checkout(repository.top, repository.common_dir), folder, "", commit, "")
+        return await self._parts(RepositoryCheckout(repository.top, repository.common_dir), folder, "", commit, "")
 
-    async def _parts(self, checkout: Checkout, repository: Path, gitlink: str, commit: str, path: str) -> TreeParts:
+    async def _parts(
+        self, checkout: RepositoryCheckout, repository: Path, gitlink: str, commit: str, path: str
+    ) -> TreeParts:
         git = borrowing(self.git, repository)
         files = await self._files(git, checkout, commit)
         parts = [
@@ -99,7 +101,7 @@ class Look:
         self.number += 1
         return self.git.cwd / f"index-{self.number}"
 
-    async def _files(self, git: Git, checkout: Checkout, commit: str) -> tuple[LargeFile, ...]:
+    async def _files(self, git: Git, checkout: RepositoryCheckout, commit: str) -> tuple[LargeFile, ...]:
         wanted = await large_files.pointers(git, commit, self._index())
         found = await anyio.to_thread.run_sync(lambda: [*large_files.find(wanted, checkout.folder, checkout.top)])
         taken = [file for file in found if self._has_room(file)]
@@ -120,7 +122,7 @@ class Look:
         self.lfs_room -= file.pointer.size
         return True
 
-    async def _submodule(self, around: Checkout, path: str, wanted: str) -> TreeParts | None:
+    async def _submodule(self, around: RepositoryCheckout, path: str, wanted: str) -> TreeParts | None:
         place = around.prefix + path
         try:
             checkout = await anyio.to_thread.run_sync(self._found, around, path)
@@ -137,7 +139,7 @@ class Look:
         self.present.add(place)
         return part
 
-    def _found(self, around: Checkout, path: str) -> Checkout:
+    def _found(self, around: RepositoryCheckout, path: str) -> RepositoryCheckout:
         """The submodule's checkout, if it is one that git itself would take."""
         parts = path.split("/")
         if any(part.lower() in {"", ".", "..", ".git"} for part in parts):
@@ -150,15 +152,15 @@ class Look:
         inside = [around.folder, top / ".git"]
         if not any(repository.is_relative_to(place) and repository != around.folder for place in inside):
             raise NotTakenError("its repository lies outside that of the project")
-        return Checkout(top, repository, f"{around.prefix}{path}/", around.depth + 1)
+        return RepositoryCheckout(top, repository, f"{around.prefix}{path}/", around.depth + 1)
 
-    async def _compare(self, checkout: Checkout, wanted: str) -> None:
+    async def _compare(self, checkout: RepositoryCheckout, wanted: str) -> None:
         """Note a checkout that differs from the commit whose files are tested."""
         state = await source.state_of(self._repository(checkout), checkout.top / RESULTS, self._asking(checkout), ())
         if state.commit != wanted or state.dirty:
             self.changed.append(checkout.prefix.rstrip("/"))
 
-    async def _as_it_lies(self, checkout: Checkout, wanted: str) -> tuple[str, Path]:
+    async def _as_it_lies(self, checkout: RepositoryCheckout, wanted: str) -> tuple[str, Path]:
         """A commit of the submodule's files as they are, and the repository that has it."""
         repository, ask, results = self._repository(checkout), self._asking(checkout), checkout.top / RESULTS
         state = await source.state_of(repository, results, ask, ())
@@ -170,10 +172,10 @@ class Look:
             self.changed.append(checkout.prefix.rstrip("/"))
         return commit, tested.objects or checkout.folder
 
-    def _repository(self, checkout: Checkout) -> Repository:
+    def _repository(self, checkout: RepositoryCheckout) -> Repository:
         return Repository(checkout.folder, checkout.top, self.object_format, {})
 
-    def _asking(self, checkout: Checkout) -> Git:
+    def _asking(self, checkout: RepositoryCheckout) -> Git:
         """What its `.git` says, and what its configuration says of its place, is not asked again."""
         return self.ask.within(checkout.top, GIT_DIR=str(checkout.folder), GIT_WORK_TREE=str(checkout.top))
 
@@ -192,7 +194,7 @@ class Look:
         self.room -= sum(sizes)
 
 
-def _unchanged(pointers: Sequence[Pointer], checkout: Checkout) -> set[str]:
+def _unchanged(pointers: Sequence[Pointer], checkout: RepositoryCheckout) -> set[str]:
     return {checkout.prefix + each.path for each in pointers if large_files.is_content(each, checkout.top)}
 
 
@@ -261,7 +263,7 @@ async def look(
     try:
         await anyio.to_thread.run_sync(lambda: store.create(scratch, object_format=repository.object_format))
         git = plumbing.within(scratch, GIT_DIR=str(scratch))
-        found = Look(
+        found = CheckoutLook(
             project, repository.object_format, home, plumbing, ask, git, tree_counts=tree_counts, is_base=is_base
         )
         parts = await found.all(repository, commit)
@@ -271,7 +273,7 @@ async def look(
     return replace(project, parts=parts, source=_told(project.source, found, parts))
 
 
-def _told(before: WorkspaceSource, found: Look, parts: TreeParts) -> WorkspaceSource:
+def _told(before: WorkspaceSource, found: CheckoutLook, parts: TreeParts) -> WorkspaceSource:
     changed = tuple(name for name in before.changed if name not in found.unchanged and name not in found.present)
     contents = NamedContents(
         submodules=Parts(frozenset(found.present), found.absent),

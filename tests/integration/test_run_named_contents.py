@@ -1,0 +1,173 @@
+"""Submodules and files of Git LFS in whole runs: sessions and commands find them, or it is said before they begin."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_base_commit import tree
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, against, model
+from tests.support.command import environment, run, the_result
+from tests.support.named_contents import add_submodule, clone, forget, keep, use_lfs
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+from zelda_ci.domain.workspace import NamedContents, Parts
+from zelda_ci.errors import WorkspaceError
+from zelda_ci.pipeline.named_contents import about_contents, check_fair
+from zelda_ci.workspace.base_commit import BaseOrder
+
+CONTENT = b"contents of a large file\n"
+LOOK = """\
+prompt: Look.
+metrics: {toolUsage: false}
+buildCommand: grep -q contents big.bin
+testCommand: grep -q changed lib/a.txt && test -f lib/b.txt && git diff --quiet HEAD -- big.bin
+"""
+
+
+def project_of(tmp_path: Path) -> Project:
+    library = repository(tmp_path, {"a.txt": "of the library\n", "b.txt": "b\n"}, name="library")
+    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-look.yaml": LOOK})
+    add_submodule(project, library.path, "lib")
+    use_lfs(project)
+    project.write({"big.bin": CONTENT})
+    project.commit()
+    return project
+
+
+def test_a_session_its_build_and_its_tests_find_submodules_and_large_files(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    script = [
+        tool_call("Bash", {"command": "cat lib/a.txt big.bin; git status --porcelain; echo changed >> lib/a.txt"}),
+        text("Done."),
+    ]
+    before = project.fingerprint()
+    with ScriptedApi(script) as api:
+        done = run(["run"], project.path, environment(project, api.url))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert project.fingerprint() == before
+    (seen,) = [result["content"] for result in api.requests[1].tool_results]
+    assert seen == "of the library\ncontents of a large file"
+    result = the_result(project)
+    assert result["changes"]["files"] == ["lib/a.txt"]
+    assert result["evaluations"]["functionalCorrectness"]["score"] == 100
+    assert result["source"]["commit"] == project.git("rev-parse", "HEAD")
+    assert "lacks" not in done.stdout + done.stderr
+
+
+def test_what_is_missing_is_said_before_anything_is_spent(tmp_path: Path) -> None:
+    project = clone(project_of(tmp_path), tmp_path / "clone")
+    with ScriptedApi([]) as api:
+        checked = run(["check", "--json"], project.path, environment(project, api.url))
+    assert checked.stdout, checked.stderr
+    (check,) = [each for each in json.loads(checked.stdout)["checks"] if each["subject"] == "git"]
+    assert check["status"] == "warning"
+    for words in ("lacks 1 submodule, so sessions find empty folders: lib.", "`submodules: recursive`"):
+        assert words in check["message"]
+    for words in ("lacks 1 file of Git LFS, so sessions find pointers: big.bin.", "`lfs: true`", "git lfs pull"):
+        assert words in check["message"]
+
+    with ScriptedApi([text("Done.")]) as api:
+        done = run(["run", "--json"], project.path, environment(project, api.url))
+    notes = json.loads(done.stdout)["notes"]
+    assert [note.partition(",")[0] for note in notes] == [
+        "The checkout lacks 1 submodule",
+        "The checkout lacks 1 file of Git LFS",
+    ]
+    said = " ".join(done.stderr.split())
+    assert said.index("lacks 1 submodule") < said.index("lacks 1 file of Git LFS") < said.index("look")
+
+
+def test_a_base_with_the_same_submodule_finds_its_files_too(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    project.write({"README.md": "changed\n"})
+    project.commit()
+    found = tree(project, BaseOrder("HEAD~1"))
+    assert (found["README.md"], found["lib/a.txt"], found["big.bin"]) == (
+        "hello\n",
+        "of the library\n",
+        CONTENT.decode(),
+    )
+
+
+def test_a_base_finds_its_own_versions_where_the_checkout_has_them(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    keep(project.path / ".git", CONTENT)
+    inside = project.path / "lib"
+    (inside / "a.txt").write_text("newer\n")
+    project.git("commit", "-qam", "newer", cwd=inside)
+    project.write({"big.bin": b"newer content\n"})
+    project.commit()
+    found = tree(project, BaseOrder("HEAD~1"))
+    assert (found["lib/a.txt"], found["big.bin"]) == ("of the library\n", CONTENT.decode())
+    found = tree(project, None)
+    assert (found["lib/a.txt"], found["big.bin"]) == ("newer\n", "newer content\n")
+
+
+def test_a_base_that_lacks_what_the_head_has_does_not_run_beside_it(tmp_path: Path) -> None:
+    library = repository(tmp_path, {"a.txt": "old\n"}, name="library")
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    add_submodule(project, library.path, "lib")
+    library.write({"a.txt": "new\n"})
+    library.commit()
+    # As actions/checkout does it: only the commit that the head names.
+    forget(project, "lib")
+    newer = library.git("rev-parse", "HEAD")
+    project.git("update-index", "--cacheinfo", f"160000,{newer},lib")
+    project.write({"CLAUDE.md": SILENT})
+    project.git("commit", "-qam", "newer")
+    library.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    project.git("config", "submodule.lib.url", f"file://{library.path}")
+    project.git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--depth=1")
+    code, output, _ = against(project, "--trials", FEW)
+    assert code == 2
+    assert "It would not be a fair comparison. The checkout lacks 1 submodule of the base commit: lib" in output
+    assert "git lfs fetch" in output
+
+    # With its history it is fair.
+    project.git("-c", "protocol.file.allow=always", "fetch", "-q", "--unshallow", cwd=project.path / "lib")
+    code, output, _ = against(project, "--trials", FEW, "--jobs", "3", script=model)
+    assert (code, "fair comparison" in output) == (1, False), output
+
+
+def of(present: set[str], missing: set[str], *, lfs: bool = False) -> NamedContents:
+    parts = Parts(frozenset(present), dict.fromkeys(missing, ""))
+    return NamedContents(lfs=parts) if lfs else NamedContents(submodules=parts)
+
+
+@pytest.mark.parametrize("lfs", [False, True])
+@pytest.mark.parametrize(
+    ("base", "head", "fair"),
+    [
+        ((set(), set()), (set(), set()), True),
+        (({"a"}, set()), ({"a"}, set()), True),
+        ((set(), {"a"}), (set(), {"a"}), True),
+        ((set(), {"a"}), ({"a"}, set()), False),
+        (({"a"}, set()), (set(), {"a"}), False),
+        # Removed by the head, which has all of its own: the base would be tested without what it needs.
+        ((set(), {"a"}), (set(), set()), False),
+        ((set(), {"a", "b"}), ({"a"}, set()), False),
+        # A workflow that checks none of them out does so on both sides.
+        ((set(), {"a"}), (set(), {"b"}), True),
+        # New in the head, and missing there: the base never had it.
+        (({"a"}, set()), ({"a"}, {"b"}), True),
+        ((set(), set()), (set(), {"b"}), True),
+    ],
+)
+def test_a_comparison_is_fair_where_neither_side_lacks_what_the_other_has(
+    base: tuple[set[str], set[str]], head: tuple[set[str], set[str]], *, fair: bool, lfs: bool
+) -> None:
+    sides = of(*base, lfs=lfs), of(*head, lfs=lfs)
+    if fair:
+        check_fair(*sides)
+        return
+    with pytest.raises(WorkspaceError) as caught:
+        check_fair(*sides)
+    assert caught.value.code == "BASE_UNAVAILABLE"
+
+
+def test_only_the_first_of_many_are_named_with_their_reasons() -> None:
+    missing = {f"m{number}": "" for number in range(9)} | {"m1": "its repository lacks 123"}
+    (sentence,) = about_contents(NamedContents(submodules=Parts(frozenset(), missing)))
+    assert "lacks 9 submodules" in sentence
+    assert ": m0, m1 (its repository lacks 123), m2, m3, m4 and 4 more." in sentence

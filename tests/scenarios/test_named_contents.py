@@ -1,0 +1,68 @@
+"""`zelda ci` where commits name submodules and files of Git LFS: tested where they are checked out, else said so."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
+from tests.scenarios.stage import GOOD, Stage
+from tests.scenarios.test_side_by_side import batch
+from tests.support.named_contents import add_submodule, keep, pointer
+from tests.support.projects import repository
+
+CONTENT = b"a large file\n"
+NEEDS_ALL = (
+    "prompt: Add a greeting.\nmetrics: { requirementFulfillment: false, toolUsage: false }\n"
+    "testCommand: test -f greeting.txt && grep -q library lib/a.txt && grep -q large big.bin\n"
+)
+FILES: dict[str, str | bytes] = {
+    "README.md": "# Shop\n",
+    "zelda/test-greeting.yaml": NEEDS_ALL,
+    ".gitattributes": "*.bin filter=lfs -text\n",
+    "big.bin": pointer(CONTENT),
+}
+
+
+def test_what_the_job_checked_out_is_tested_and_what_it_did_not_is_said(tmp_path: Path) -> None:
+    library = repository(tmp_path, {"a.txt": "the library\n"}, name="library")
+    with Stage(tmp_path, FILES) as stage:
+        add_submodule(stage.upstream, library.path, "lib")
+        stage.tip = stage.upstream.git("rev-parse", "HEAD")
+        pull = stage.open_pull()
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 1, done.printed
+        warnings = [command.data for command in done.told("warning")]
+        for words in (
+            "The checkout lacks 1 submodule, so sessions find empty folders: lib.",
+            "lacks 1 file of Git LFS",
+        ):
+            assert sum(words in warning for warning in warnings) == 1, warnings
+            assert words in stage.bodies()[0]
+
+        stage.project.git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init")
+        keep(stage.project.path / ".git", CONTENT)
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 0, done.printed
+        assert "The checkout lacks" not in done.printed + stage.bodies()[0]
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_base_runs_beside_where_the_job_has_its_submodule_too(tmp_path: Path, *, raised: bool) -> None:
+    library = repository(tmp_path, {"a.txt": "the library\n"}, name="library")
+    library.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    with Stage(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}) as stage:
+        # By its address, since a path would be cloned whole.
+        add_submodule(stage.upstream, f"file://{library.path}", "lib")
+        stage.commit()
+        if raised:
+            library.write({"a.txt": "the newer library\n"})
+            library.commit()
+            stage.upstream.git("pull", "-q", cwd=stage.upstream.path / "lib")
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        # As actions/checkout does it: only the commit that the pull request names.
+        update = ("submodule", "update", "-q", "--init", "--depth=1", "--force")
+        stage.project.git("-c", "protocol.file.allow=always", *update)
+        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
+        found = batch(stage, done)
+        why = "The checkout lacks 1 submodule of the base commit: lib"
+        assert (len(found["baseRuns"]), why in stage.bodies()[0]) == ((0, True) if raised else (4, False)), done.printed
