@@ -382,3 +382,14 @@ def test_the_measurement_changes_nothing_in_the_workspace(project: Project, tmp_
     before, after = project.work(work)
     differing = [line for line in before.splitlines() if line not in after.splitlines()]
     assert [line.split()[-1] for line in differing] == ["inner"]  # the time of the folder whose .git was set aside
+
+
+def test_a_large_file_that_is_gone_is_named_and_what_comes_after_it_is_in_the_patch(project: Project) -> None:
+    project.write({"large.bin": os.urandom(11 << 20), "zz.txt": "before\n"})
+    project.commit()
+    changes, patch = project.changes_after("rm large.bin; echo after > zz.txt")
+    assert changes.files == ("large.bin", "zz.txt")
+    assert patch.startswith(f"# not in this patch: 'large.bin' ({11 << 20} bytes before)\n")
+    assert "+after" in patch
+    assert changes.truncated
+    assert changes.patch_bytes < 1000

@@ -17,7 +17,7 @@ from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.ignored import IgnoredChanges, Stamps
 from zelda_ci.workspace.store import Start
-from zelda_ci.workspace.tree_scan import Snapshot, scan_tree, set_aside
+from zelda_ci.workspace.tree_scan import MAX_FILE_BYTES, Snapshot, scan_tree, set_aside
 
 MAX_PATCH_BYTES = 20 << 20
 BORDER = b"diff --git "
@@ -83,7 +83,10 @@ def _sections(source: BinaryIO) -> Iterator[bytes]:
 
 MAX_RAW_BYTES = 256 << 20
 DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000")
+RAW = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 MAX_NAMED = 50
+# As arguments of a command.
+MAX_EXCLUDED = 500
 DEADLINE_SECONDS = 120.0
 CONFIGURATION = {
     "core.attributesfile": os.devnull,
@@ -179,10 +182,13 @@ async def compute(staged: Measured, start: str, scratch: Path, target: Path, red
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
     """
-    git, left_out = staged.git, staged.left_out
-    stats = _counted(await git(*DIFF, "--numstat", "-z", start))
+    git, large = staged.git, await _replaced_large(staged.git, start)
+    left_out = staged.left_out | {path: f"{size} bytes before" for path, size in large.items()}
+    # Git would print all of a large file that is gone, and what comes after it would not fit any more.
+    places = ("--", ":(top)", *(f":(top,exclude,literal){os.fsdecode(path)}" for path in large))
+    stats = _counted(await git(*DIFF, "--numstat", "-z", start, *places))
     raw = scratch / "raw.patch"
-    complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, max_bytes=MAX_RAW_BYTES)
+    complete = await git.into(raw, *DIFF, "-p", "--binary", "--no-color", start, *places, max_bytes=MAX_RAW_BYTES)
     preface = _preface(left_out)
     size, cut = await anyio.to_thread.run_sync(lambda: store_patch(raw, target, preface, redact, complete=complete))
     names = sorted({*(name for name, _, _ in stats), *left_out})
@@ -194,6 +200,18 @@ async def compute(staged: Measured, start: str, scratch: Path, target: Path, red
         patch_bytes=size,
         truncated=cut or bool(left_out),
     )
+
+
+async def _replaced_large(git: Git, start: str) -> dict[bytes, int]:
+    """Files that are changed or gone and were large at the start, with their sizes then."""
+    fields = (await git(*RAW, start)).split(b"\0")[:-1]
+    old = {path: change.split(b" ")[2] for change, path in zip(fields[::2], fields[1::2], strict=True)}
+    sizes = await git(
+        "cat-file", "--batch-check=%(objectsize)", stdin=b"".join(b"%b\n" % blob for blob in old.values())
+    )
+    known = zip(old, sizes.split(b"\n"), strict=False)
+    large = [(path, int(size)) for path, size in known if size.isdigit() and int(size) > MAX_FILE_BYTES]
+    return dict(large[:MAX_EXCLUDED])
 
 
 def _preface(left_out: Mapping[bytes, str]) -> Sequence[str]:

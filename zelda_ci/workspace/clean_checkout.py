@@ -24,13 +24,14 @@ from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
-from zelda_ci.workspace.changes import measured
+from zelda_ci.workspace.changes import RAW, measured
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.ignored import Stamps
 from zelda_ci.workspace.protection import Protection, protection
 from zelda_ci.workspace.store import Start
 
 MAX_NAMED = 20
+PIECE_BYTES = 1 << 20
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -65,15 +66,16 @@ class ProtectedFiles:
                 removal.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
 
     def _put_back(self, name: bytes, number: int) -> bool:
-        content = (self.copies / str(number)).read_bytes()
+        kept = self.copies / str(number)
         *above, last = name.split(b"/")
         with self._inside(above) as folder:
-            if _content(last, folder, len(content)) == content:
+            if _is_same(last, folder, kept):
                 return False
             self._aside(last, folder)
-            mode = 0o755 if (self.copies / str(number)).stat().st_mode & stat.S_IXUSR else 0o644
-            with open(untrusted.open_regular(last, WRITE, mode, folder=folder), "wb") as file:  # noqa: PTH123  # a descriptor
-                file.write(content)
+            mode = 0o755 if kept.stat().st_mode & stat.S_IXUSR else 0o644
+            descriptor = untrusted.open_regular(last, WRITE, mode, folder=folder)
+            with open(descriptor, "wb") as file, kept.open("rb") as copy:  # noqa: PTH123  # a descriptor
+                shutil.copyfileobj(copy, file)
                 self._hand_over(file.fileno())
         return True
 
@@ -145,14 +147,23 @@ async def restored(protected: ProtectedFiles | None) -> list[str]:
     )
 
 
-def _content(name: bytes, folder: int, max_bytes: int) -> bytes | None:
-    with suppress(OSError):
-        return untrusted.read(name, max_bytes, folder=folder)
-    return None
+def _is_same(name: bytes, folder: int, kept: Path) -> bool:
+    """Whether a file still has the content of its copy; piece by piece, since it may be one of Git LFS."""
+    with (
+        suppress(OSError),
+        open(untrusted.open_regular(name, folder=folder), "rb") as file,  # noqa: PTH123  # a descriptor
+        kept.open("rb") as copy,
+    ):
+        if os.fstat(file.fileno()).st_size != kept.stat().st_size:
+            return False
+        while piece := copy.read(PIECE_BYTES):
+            if file.read(len(piece)) != piece:
+                return False
+        return not file.read(1)
+    return False
 
 
 NAME = "checked"
-RAW = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
 ABSENT = b"000000"
 
 
