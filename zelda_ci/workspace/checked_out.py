@@ -239,6 +239,12 @@ def _reason(problem: Exception) -> str:
             return str(problem)
 
 
+def _create(scratch: Path, object_format: str) -> None:
+    for folder in (scratch.parent.parent, scratch.parent):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    store.create(scratch, object_format=object_format)
+
+
 async def look(
     project: Project, home: Path, plumbing: Git, ask: Git, *, tree_counts: bool = False, is_base: bool = False
 ) -> Project:
@@ -261,7 +267,7 @@ async def look(
     # Among drafts that are removed if this process does not live to do it.
     scratch = home / working_tree.FOLDER / f"look-{secrets.token_hex(4)}"
     try:
-        await anyio.to_thread.run_sync(lambda: store.create(scratch, object_format=repository.object_format))
+        await anyio.to_thread.run_sync(_create, scratch, repository.object_format)
         git = plumbing.within(scratch, GIT_DIR=str(scratch))
         found = CheckoutLook(
             project, repository.object_format, home, plumbing, ask, git, tree_counts=tree_counts, is_base=is_base
