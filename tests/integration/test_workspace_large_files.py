@@ -182,3 +182,13 @@ def test_many_contents_and_equal_ones_are_copied_in_batches(tmp_path: Path, monk
     (store,) = project.base.glob("*/stores/*/contents.json")
     assert "incoming" not in store.read_text()
     assert hashlib.sha256(files["0.bin"]).hexdigest() in pointer(contents["1.bin"])
+
+
+def test_a_repository_with_sha256_has_both(tmp_path: Path) -> None:
+    sha256 = ("--object-format=sha256",)
+    library = repository(tmp_path, {"a": "x\n"}, name="library", init=sha256)
+    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n", "b.bin": pointer(OTHER)}, init=sha256)
+    add_submodule(project, library.path, "lib")
+    keep(project.path / ".git", OTHER)
+    files, status, _ = look(project)
+    assert (files["lib/a"], files["b.bin"], status) == (b"x\n", OTHER, "")

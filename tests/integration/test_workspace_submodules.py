@@ -368,3 +368,10 @@ def test_a_submodule_too_large_is_left_out_and_said_to_be(tmp_path: Path, monkey
     # A real one of that size would take the whole time of the tests.
     monkeypatch.setattr("zelda_ci.workspace.checked_out.MAX_FILES", 3)
     assert missing(project) == {"lib": "more than Zelda takes"}
+
+
+def test_a_project_with_an_odd_name_has_its_submodules(tmp_path: Path) -> None:
+    library = repository(tmp_path, {"a": "x\n"}, name="library")
+    project = repository(tmp_path, name='a:b "c"\\d\ne')
+    add_submodule(project, library.path, "lib")
+    assert look(project)[0]["lib/a"] == b"x\n"

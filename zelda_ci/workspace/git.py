@@ -216,8 +216,10 @@ def _keep(file: Path, text: str) -> None:
 
 
 def alternate(objects: Path) -> bytes:
-    """A folder of objects as git reads it in a list of them, whatever its name."""
+    """A folder of objects as git reads it in a list; quoted only where needed, since other tools read such lists, too."""
     name = os.fsencode(objects)
+    if not any(byte < 32 or byte in b'":' for byte in name):
+        return name
     return b'"%b"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in name)
 
 
