@@ -216,7 +216,7 @@ def _keep(file: Path, text: str) -> None:
 
 
 def alternate(objects: Path) -> bytes:
-    """A folder of objects as git reads it in a list; quoted only where needed, since other tools read such lists, too."""
+    """A folder of objects as git reads it in a list; quoted only where needed, since other tools read them, too."""
     name = os.fsencode(objects)
     if not any(byte < 32 or byte in b'":' for byte in name):
         return name
