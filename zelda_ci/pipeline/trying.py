@@ -37,6 +37,8 @@ MISSING = tuple(
         rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
         rf"command not found: {NAME}$",
         rf"^make(?:\[\d+\])?: {NAME}: No such file or directory$",
+        # What make says of a bare name where PATH leads into a folder that is closed to the run.
+        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
         rf"^\S*python\S*: No module named {NAME}$",
         rf"^env: {NAME}: No such file or directory$",
     )
