@@ -299,7 +299,16 @@ class Stage:
 
     @property
     def stored(self) -> list[Artifact]:
-        """Artifacts that the jobs on this stage have uploaded, oldest first."""
+        """Artifacts with results that the jobs on this stage have uploaded, oldest first."""
+        return [each for each in self._uploaded if not each.name.endswith(".transcripts")]
+
+    @property
+    def transcripts(self) -> list[Artifact]:
+        """Artifacts with transcripts that they have uploaded, oldest first."""
+        return [each for each in self._uploaded if each.name.endswith(".transcripts")]
+
+    @property
+    def _uploaded(self) -> list[Artifact]:
         return [each for each in self.github.repository.artifacts if each not in self._placed]
 
     def bodies(self, number: int = 7) -> list[str]:
