@@ -113,7 +113,9 @@ class _Draft:
         ours, _ = self._split(thread.comments)
         by_id = {comment.id: comment for comment in (*ours, *created)}
         published = self._reconcile([by_id[number] for number in sorted(by_id)], created)
-        return replace(published, action="created") if published.action == "unchanged" else published
+        # Without its claim it was written once more.
+        is_new = published.action == "updated" and published.url in {comment.url for comment in created}
+        return replace(published, action="created") if is_new or published.action == "unchanged" else published
 
     def _take_over(self) -> Published:
         """Go on with the comment that had the former key, which other jobs may want at this moment, too.
