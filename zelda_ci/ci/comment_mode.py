@@ -23,7 +23,7 @@ from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact, understand
 from zelda_ci.pipeline.comparing import compare_sides
-from zelda_ci.report.builders.baseline import NOT_ASKED_FOR
+from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_summary
 from zelda_ci.storage.references import SideReference
@@ -51,7 +51,7 @@ def comment(case: CiContext) -> int:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
         of_job = replace(case, evaluated=contents.provenance)
         result = _findings(of_job, read_batch(contents.results), artifact)
-        result.shares_run = len(stored) > 1
+        result.told_apart_by = of_job.job if len(stored) > 1 else ""
         _report(of_job, api, result, pull_request)
     return 0
 
@@ -119,7 +119,7 @@ def _check(case: CiContext, origin: Provenance) -> None:
 
 
 def _findings(case: CiContext, batch: BatchResult, artifact: Artifact) -> CiResult:
-    result = CiResult(batch, NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
+    result = CiResult(batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
         result.notes.append(FOREIGN)
@@ -152,6 +152,7 @@ def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
     result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
+    result.notes += words.worth_a_note(stored.origin)
     if stored.results:
         sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
         result.compared = compare_sides(*sides, case.calibrations, {})

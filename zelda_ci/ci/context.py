@@ -86,8 +86,8 @@ class CiResult:
     """Of the artifact with the transcripts."""
     is_unstorable: bool = False
     """Whether the results have no place on GitHub, so that nothing else of the run has one."""
-    shares_run: bool = False
-    """Whether another job of the run has stored results under the same name, so that only the job's id tells apart."""
+    told_apart_by: str = ""
+    """Id of the job, where another job of the run has stored results under the same name; empty where none has."""
     run_id: int | None = None
     """The run that made the results, where that is not this one."""
     comment_url: str | None = None
@@ -129,7 +129,7 @@ class CiResult:
         artifact, transcripts = (
             f"{run_url}/artifacts/{number}" if number else None for number in (self.artifact_id, self.transcripts_id)
         )
-        name = settings.comment_id or (context.job if self.shares_run else "")
+        name = settings.comment_id or self.told_apart_by
         commit = f"{context.server_url}/{context.repository}/commit/{tested}"
         return CiReport(
             batch=self.batch,

@@ -156,6 +156,7 @@ def _compare(
         nightly.keep_watch(case, result, stored)
     result.pool, result.baseline, result.stored = stored.pool, stored.origin, stored.results
     case.log.say(stored.origin.sentence)
+    result.notes += words.worth_a_note(stored.origin)
     if stored.results is None or not result.batch.runs:
         return
     sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)

@@ -115,7 +115,7 @@ def _upload(
     except GitHubError as problem:
         if problem.code != TAKEN or identity.second_name is None or _is_siblings(case, first):
             raise
-    result.shares_run = True
+    result.told_apart_by = case.job
     return _upload_as(case, named(identity.second_name), contents)
 
 

@@ -48,6 +48,11 @@ def _facts(first: str, distance: str, age: timedelta | None, workflow: str | Non
     return ", ".join(fact for fact in (first, distance, "" if age is None else _spelt(age), by) if fact)
 
 
+def worth_a_note(origin: BaselineOrigin) -> list[str]:
+    """The sentence, where the baseline is not what everybody expects it to be."""
+    return [origin.sentence] if origin.stands_for or origin.workflow else []
+
+
 def only_usual(origin: BaselineOrigin, stored: BaselineOrigin) -> BaselineOrigin:
     """Of a stacked pull request whose base runs in this job: what the stored trials of the other branch are good for.
 
