@@ -219,6 +219,11 @@ def test_a_job_that_is_run_again_replaces_only_what_is_its_own(world: World) -> 
         upload(run, world, "two", b"two", may_replace=lambda _: False)
     assert caught.value.code == "ARTIFACT_EXISTS"
     asked: list[int] = []
-    kept = upload(run, world, "two", b"two", may_replace=lambda number: not asked.append(number))
+
+    def is_ours(number: int) -> bool:
+        asked.append(number)
+        return True
+
+    kept = upload(run, world, "two", b"two", may_replace=is_ours)
     assert asked == [first.id]
     assert world.repository.artifacts == [kept]
