@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.baselines import NAME, World, five_commits, look, provenance, store
+from tests.support.baselines import JOB, NAME, World, five_commits, look, provenance, store
 from tests.support.github_clients import artifacts_of
 from tests.support.github_server import answered
-from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS
+from zelda_ci.ci.baseline_search import MAX_ELSEWHERE
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
 from zelda_ci.domain.ci import BaselineState
 
 
@@ -308,10 +309,13 @@ def test_an_unknown_distance_is_no_reason_to_do_without(world: World) -> None:
     assert found.origin.sentence == f"baseline main@{world.commits[3][:7]}, 2 days old"
 
 
-def test_a_usual_lookup_is_seven_requests(world: World) -> None:
+@pytest.mark.parametrize(("job", "requests"), [(JOB, 8), (JobIdentity(NAME), 7)])
+def test_a_usual_lookup_is_eight_requests_or_one_less_where_there_is_one_name(
+    world: World, job: JobIdentity, requests: int
+) -> None:
     store(world.repository.add_run(world.commits[3]))
-    look(world.github, world.own, world.commits[4])
-    assert len(world.github.calls("GET")) == 7
+    look(world.github, world.own, world.commits[4], job=job)
+    assert len(world.github.calls("GET")) == requests
 
 
 def test_many_refused_artifacts_do_not_cost_many_requests(world: World) -> None:
@@ -319,7 +323,7 @@ def test_many_refused_artifacts_do_not_cost_many_requests(world: World) -> None:
         store(world.repository.add_run(commit, workflow="other.yml"))
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.INVALID
-    assert len(world.github.calls("GET")) <= 13
+    assert len(world.github.calls("GET")) <= 14 + 2 * MAX_ELSEWHERE
 
 
 def test_hundreds_of_pull_requests_do_not_hide_the_baseline(world: World) -> None:

@@ -17,9 +17,9 @@ from tests.support.github_server import (
     lose_answer,
     truncated,
 )
-from zelda_ci.ci.comment import Published, publish_comment
+from zelda_ci.ci.comment import Published, Sharing, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.comments import CommentOrder, marker, sealed
+from zelda_ci.github.comments import CommentOrder, claiming, is_marked, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -337,3 +337,140 @@ def test_an_enterprise_server_is_asked_where_it_answers() -> None:
             tell(github, body)
         assert [shown(each) for each in pull.comments] == ["two"]
         assert len(github.calls("POST /api/graphql")) == 3
+
+
+# --- jobs that share something ---------------------------------------------------------------------------------------
+
+FORMER = "workflow"
+
+
+def tell_as(github: GitHubServer, key: str, body: str, run: Run, *, once: bool = True) -> Published:
+    sharing = Sharing(FORMER, once=once)
+    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, sharing=sharing)
+
+
+def former(github: GitHubServer, order: CommentOrder | None = None) -> Comment:
+    """What a version before jobs were told apart has left."""
+    old = order or CommentOrder(run_of(github).id, 1, "c" * 40)
+    return github.repository.add_comment(1, sealed(FORMER, old, "old"), author=github.login)
+
+
+@by_both_ways
+def test_a_comment_with_the_former_key_is_taken_over(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
+    old = former(github)
+    run = run_of(github)
+    github.script_failures(refusals)
+    published = tell_as(github, "job", "new", run)
+    assert (published.action, published.left_over) == ("updated", 0)
+    assert str(published.url).endswith(f"#issuecomment-{old.id}")
+    assert pull.comments == [old]
+    assert old.body == sealed("job", order_of(run), "new")
+    assert tell_as(github, "job", "newer", run_of(github)).url == published.url
+    assert [shown(each) for each in pull.comments] == ["newer"]
+
+
+def test_the_second_job_creates_a_comment_of_its_own(github: GitHubServer, pull: Pull) -> None:
+    old, run = former(github), run_of(github)
+    assert tell_as(github, "one", "one", run).action == "updated"
+    assert tell_as(github, "two", "two", run).action == "created"
+    assert [shown(each) for each in pull.comments] == ["one", "two"]
+    assert pull.comments[0] is old
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_jobs_that_want_the_former_comment_at_once_end_with_one_each(
+    github: GitHubServer, pull: Pull, turn: int
+) -> None:
+    old, run, jobs = former(github), run_of(github), ("one", "two", "three")
+    start = threading.Barrier(len(jobs))
+    done: dict[str, Published] = {}
+
+    def job(key: str) -> None:
+        start.wait()
+        done[key] = tell_as(github, key, f"of {key}", run)
+
+    threads = [threading.Thread(target=job, args=(key,)) for key in jobs]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert done.keys() == set(jobs)
+    assert sorted(published.action for published in done.values()) == ["created", "created", "updated"]
+    assert pull.comments[0] is old
+    for key in jobs:
+        (comment,) = (each for each in pull.comments if is_marked(each.body, key))
+        assert comment.body.endswith(f"of {key}")
+        assert str(done[key].url).endswith(f"#issuecomment-{comment.id}")
+    assert len(pull.comments) == len(jobs)
+
+
+def test_the_oldest_claim_gets_the_former_comment(github: GitHubServer, pull: Pull) -> None:
+    old, run = former(github), run_of(github)
+    rival = sealed("one", order_of(run), claiming(FORMER, "of one"))
+    github.repository.add_comment(1, rival, author=github.login)
+    assert tell_as(github, "two", "of two", run).action == "created"
+    assert shown(old) == "old"
+    # The one who claimed it was killed: its next run goes on with its own, and removes what nobody wants.
+    assert tell_as(github, "one", "again", run_of(github)).action == "updated"
+    assert pull.comments[0] is not old
+    assert [each.body.split("\n")[-1] for each in pull.comments] == ["again", "of two"]
+
+
+def test_a_claim_of_somebody_else_is_no_rival(github: GitHubServer, pull: Pull) -> None:
+    old, run = former(github), run_of(github)
+    forged = sealed("one", order_of(run), claiming(FORMER, "forged"))
+    github.repository.add_comment(1, forged, author="mallory")
+    assert tell_as(github, "two", "of two", run).action == "updated"
+    assert shown(old) == "of two"
+
+
+def test_a_former_comment_that_tells_of_a_newer_run_is_left_alone(github: GitHubServer, pull: Pull) -> None:
+    run, newer = run_of(github), run_of(github)
+    old = former(github, order_of(newer))
+    assert tell_as(github, "job", "late", run).action == "outdated"
+    assert [shown(each) for each in pull.comments] == ["old"]
+    assert pull.comments == [old]
+
+
+def test_a_former_comment_that_is_deleted_at_that_moment_costs_nothing(github: GitHubServer, pull: Pull) -> None:
+    former(github)
+    github.script_failures([answered(404, on="PATCH *")])
+    assert tell_as(github, "job", "new", run_of(github)).action in {"created", "updated"}
+    (comment,) = (each for each in pull.comments if is_marked(each.body, "job"))
+    assert comment.body.endswith("new")
+
+
+def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: GitHubServer, pull: Pull) -> None:
+    """The jobs of a matrix have one id."""
+    run = run_of(github)
+    first = tell_as(github, "job", "first leg", run)
+    second = tell_as(github, "job", "second leg", run)
+    assert (second.action, second.url) == ("taken", first.url)
+    assert [shown(each) for each in pull.comments] == ["first leg"]
+    assert tell_as(github, "job", "first leg", run).action == "unchanged"
+    # Another run, another attempt, and whoever tells what others have found, may.
+    assert tell_as(github, "job", "next run", run_of(github)).action == "updated"
+    assert tell_as(github, "job", "other words", run_of(github), once=False).action == "updated"
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_jobs_with_the_same_key_that_create_at_once_leave_the_text_of_one(
+    github: GitHubServer, pull: Pull, turn: int
+) -> None:
+    run, legs = run_of(github), ("linux", "mac")
+    start = threading.Barrier(len(legs))
+    done: dict[str, Published] = {}
+
+    def job(leg: str) -> None:
+        start.wait()
+        done[leg] = tell_as(github, "job", leg, run)
+
+    threads = [threading.Thread(target=job, args=(leg,)) for leg in legs]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    (text,) = [shown(each) for each in pull.comments]
+    assert {leg: published.action for leg, published in done.items()} == {
+        leg: "created" if leg == text else "taken" for leg in legs
+    }

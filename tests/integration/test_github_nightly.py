@@ -45,12 +45,19 @@ class Log:
         self.said.append(f"{severity} {title}: {text}")
 
 
-def case_of(github: GitHubServer | None = None, *, when: Nightly = Nightly.WATCH, event: str = "schedule") -> Any:
+def case_of(
+    github: GitHubServer | None = None,
+    *,
+    when: Nightly = Nightly.WATCH,
+    event: str = "schedule",
+    job: str = "zelda",
+) -> Any:
     context = SimpleNamespace(event_name=event, url_of=lambda run_id: f"https://github.com/o/r/actions/runs/{run_id}")
     context.run_id, context.workflow = 7, ".github/workflows/zelda.yml"
     settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event={})
     return SimpleNamespace(
         settings=settings,
+        job=job,
         decision=SimpleNamespace(is_of_base=True, activity="run"),
         api=api_of(github) if github else None,
         log=Log(),
@@ -183,6 +190,19 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     (issue,) = github.repository.issues
     assert issue.edits == 0
     assert first.nights.drifts[0].issue == issue.number
+
+
+def test_the_issue_of_a_version_that_named_no_job_is_kept(github: GitHubServer) -> None:
+    before = fallen(case_of(github, job=""))
+    fallen(case_of(github))
+    (issue,) = github.repository.issues
+    assert before.nights.drifts[0].issue == issue.number
+    # It has its job's mark now, so that it is no other job's.
+    assert issue.edits == 1
+    fallen(case_of(github))
+    assert issue.edits == 1
+    fallen(case_of(github, job="other"))
+    assert len(github.repository.issues) == 2
 
 
 def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> None:

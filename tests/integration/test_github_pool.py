@@ -9,21 +9,15 @@ from typing import Any
 import pytest
 
 from tests.builders import result
-from tests.support.baselines import NAME, NOW, STORED_AT, World, five_commits, provenance
+from tests.support.baselines import JOB, NAME, NOW, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run, answered
-from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, read_stored, stored_for
-from zelda_ci.ci.baseline_search import (
-    MAX_EARLIER,
-    MAX_FURTHER,
-    POOL,
-    PROVENANCE,
-    RESULTS,
-    Search,
-    find_baseline,
-    lost_attempts,
-)
+from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
+from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, find_baseline
+from zelda_ci.ci.earlier_runs import MAX_EARLIER, lost_attempts
 from zelda_ci.ci.outputs import json_of
+from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
+from zelda_ci.ci.stored_results import read_stored
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import Pool
@@ -42,7 +36,7 @@ class PoolWorld(World):
         return self.repository.add_run(self.commits[commit], **how)
 
     def look(self) -> BatchBaseline:
-        search = Search(self.commits[4], "main", NAME, self.repository.id, self.own.id, further=MAX_FURTHER)
+        search = Search(self.commits[4], "main", JOB, self.repository.id, self.own.id, further=MAX_FURTHER)
         return pooled_baseline(find_baseline(api_of(self.github), search, read=read_stored, now=NOW), NOW)
 
     def pooled(self) -> list[str]:
@@ -223,9 +217,9 @@ def test_results_of_older_versions_are_a_baseline_without_a_pool(world: PoolWorl
 
 def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any:
     """As much of a job's context as the search needs."""
-    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id)
+    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
     event = {"pull_request": {"number": pull_request}}
-    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME)
+    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
     return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW)
 
 

@@ -98,23 +98,29 @@ class Stage:
         self.github.repository.learn(self.upstream.path)
         return self.tip
 
-    def open_pull(self, files: Mapping[str, str | bytes] | None = None, *, number: int = 7, fork: bool = False) -> Pull:
-        """A pull request on top of main, with its merge commit checked out as actions/checkout leaves it."""
+    def open_pull(
+        self,
+        files: Mapping[str, str | bytes] | None = None,
+        *,
+        number: int = 7,
+        fork: bool = False,
+        base: str = "main",
+    ) -> Pull:
+        """A pull request on top of a branch, with its merge commit checked out as actions/checkout leaves it."""
         git = self.upstream.git
-        git("checkout", "-q", "-b", f"topic-{number}")
+        tip = git("rev-parse", base)
+        git("checkout", "-q", "-b", f"topic-{number}", base)
         self.upstream.write(files or {".claude/rules/greet.md": f"Say hello {number}.\n"})
         head = self.upstream.commit(f"topic {number}")
         git("checkout", "-q", "main")
-        merge = git(
-            "commit-tree", f"{head}^{{tree}}", "-p", self.tip, "-p", head, "-m", f"Merge {head} into {self.tip}"
-        )
+        merge = git("commit-tree", f"{head}^{{tree}}", "-p", tip, "-p", head, "-m", f"Merge {head} into {tip}")
         git("update-ref", f"refs/pull/{number}/merge", merge)
         git("update-ref", f"refs/pull/{number}/head", head)
         git("branch", "-q", "-D", f"topic-{number}")
         self.github.repository.learn(self.upstream.path)
         source = self.fork if fork else None
         pull = self.github.repository.add_pull(
-            number=number, head_sha=head, head="topic", head_repository=source, merge_commit_sha=merge
+            number=number, head_sha=head, head="topic", base=base, head_repository=source, merge_commit_sha=merge
         )
         self.check_out(merge, f"refs/remotes/pull/{number}/merge")
         return pull
@@ -179,6 +185,7 @@ class Stage:
         event = events.pull_request(
             fork=pull.head_repository is self.fork, number=pull.number, base=pull.base_sha, head=pull.head_sha
         )
+        event["pull_request"]["base"]["ref"] = pull.base_branch
         run = run or self.run_of(pull)
         sha = pull.merge_commit_sha or ""
         return self.job("pull_request", event, run, script, sha=sha, ref=f"refs/pull/{pull.number}/merge", **more)
@@ -190,10 +197,20 @@ class Stage:
             pull.head_sha, **{"branch": "topic", "event": "pull_request", "head_repository": head, **how}
         )
 
-    def push(self, script: Script = GOOD, *, before: str = events.BASE, **more: Any) -> Done:
+    def branch(self, name: str, files: Mapping[str, str | bytes]) -> str:
+        """A branch on top of main, with one commit."""
+        git = self.upstream.git
+        git("checkout", "-q", "-b", name)
+        self.upstream.write(files)
+        commit = self.upstream.commit(name)
+        git("checkout", "-q", "main")
+        self.github.repository.learn(self.upstream.path)
+        return commit
+
+    def push(self, script: Script = GOOD, *, before: str = events.BASE, run: Run | None = None, **more: Any) -> Done:
         """The job of a push to main."""
         self.check_out(self.tip, "refs/remotes/origin/main")
-        run = self.github.repository.add_run(self.tip)
+        run = run or self.github.repository.add_run(self.tip)
         event = events.push(before=before, after=self.tip)
         return self.job("push", event, run, script, sha=self.tip, ref="refs/heads/main", **more)
 
@@ -234,8 +251,10 @@ class Stage:
     ) -> Done:
         """Any job; `inputs` are the step's, and `during` is called with the process once it has started.
 
-        With `cold` it has the job's variables from its start, where /proc shows them.
+        With `cold` it has the job's variables from its start, where /proc shows them. `job_id` is its id in the
+        workflow.
         """
+        job_id = inputs.pop("job_id", "job")
         during: Callable[[warm.Process, ScriptedApi], None] | None = inputs.pop("during", None)
         cold = inputs.pop("cold", False)
         variables = inputs.pop("variables", {})
@@ -246,7 +265,7 @@ class Stage:
         files.mkdir()
         (files / "event.json").write_text(json.dumps(event))
         with ScriptedApi(script) as api:
-            environ = environment(self.project, api.url) | self._environment(name, event, run, files)
+            environ = environment(self.project, api.url) | self._environment(name, event, run, files, job_id)
             environ |= {"GITHUB_SHA": sha, "GITHUB_REF": ref, "GITHUB_REF_NAME": ref.removeprefix("refs/heads/")}
             environ |= {"INPUT_" + key.replace("_", "-").upper(): str(value) for key, value in inputs.items()}
             environ = {key: value for key, value in (environ | variables).items() if value is not None}
@@ -266,12 +285,12 @@ class Stage:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
 
-    def _environment(self, name: str, event: dict[str, Any], run: Run, files: Path) -> dict[str, str]:
+    def _environment(self, name: str, event: dict[str, Any], run: Run, files: Path, job_id: str) -> dict[str, str]:
         for each in ("output", "env", "path", "state", "step_summary"):
             (files / each).touch()
         return {
             **events.variables(name, event),
-            **self.github.environment(run),
+            **self.github.environment(run, job=job_id),
             "GITHUB_EVENT_NAME": name,
             "GITHUB_EVENT_PATH": str(files / "event.json"),
             "GITHUB_WORKSPACE": str(self.project.path),
@@ -299,7 +318,16 @@ class Stage:
 
     @property
     def stored(self) -> list[Artifact]:
-        """Artifacts that the jobs on this stage have uploaded, oldest first."""
+        """Artifacts with results that the jobs on this stage have uploaded, oldest first."""
+        return [each for each in self._uploaded if not each.name.endswith(".transcripts")]
+
+    @property
+    def transcripts(self) -> list[Artifact]:
+        """Artifacts with transcripts that they have uploaded, oldest first."""
+        return [each for each in self._uploaded if each.name.endswith(".transcripts")]
+
+    @property
+    def _uploaded(self) -> list[Artifact]:
         return [each for each in self.github.repository.artifacts if each not in self._placed]
 
     def bodies(self, number: int = 7) -> list[str]:

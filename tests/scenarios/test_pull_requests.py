@@ -18,7 +18,14 @@ def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: 
         (stored,) = stage.stored
         provenance = json.loads(stored.files["zelda-ci.json"])
         assert (provenance["sha"], provenance["complete"], provenance["event"]) == (stage.tip, True, "push")
-        assert any(name.endswith("/transcript.json") for name in stored.files)
+        assert set(stored.files) == {"zelda-ci.json", "zelda-results.json", "zelda-pool.json", "junit.xml"}
+        (transcripts,) = stage.transcripts
+        assert transcripts.name == f"{stored.name}.transcripts"
+        assert {name.rpartition("/")[2] for name in transcripts.files} >= {"result.json", "transcript.json", "test.log"}
+        assert (done.outputs["artifact-id"], done.outputs["transcripts-artifact-id"]) == (
+            str(stored.id),
+            str(transcripts.id),
+        )
 
         done = stage.pull_request(stage.open_pull(), GOOD)
         assert done.code == 0, done.printed
@@ -37,8 +44,10 @@ def test_a_pull_request_that_makes_things_better(tmp_path: Path) -> None:
         assert (done.outputs["verdict"], done.outputs["improvements"]) == ("improved", "1")
         (body,) = stage.bodies()
         assert "1 improvement" in body
+        assert stage.transcripts == []
+        assert "transcripts-artifact-id" not in done.outputs
         (artifact,) = stage.stored
-        assert not [name for name in artifact.files if "transcript" in name or "patch" in name]
+        assert not [name for name in artifact.files if name.startswith("runs/")]
         comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
         assert comparison["verdict"] == "improved"
         assert done.outputs["junit-path"] == "out/zelda.xml"

@@ -9,11 +9,13 @@ from typing import Any
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
-from zelda_ci.ci.baseline_search import PROVENANCE, RESULTS, Opened, Search, StoredBaseline, find_baseline
+from zelda_ci.ci.baseline_search import Search, StoredBaseline, find_baseline
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity, Opened
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
 
 NAME = "zelda-results"
+JOB = JobIdentity(NAME, "zelda", ".")
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
 
@@ -47,7 +49,7 @@ def five_commits() -> Iterator[World]:
 
 
 def provenance(run: Run, **lies: Any) -> bytes:
-    """What an artifact tells of itself."""
+    """What an artifact of a version before jobs were named tells of itself."""
     told = Provenance(
         repository=run.repository.full_name,
         repository_id=run.repository.id,
@@ -61,19 +63,28 @@ def provenance(run: Run, **lies: Any) -> bytes:
     return told.model_copy(update=lies).model_dump_json(by_alias=True, exclude_none=True).encode()
 
 
+def named(run: Run, job: str = "zelda", **lies: Any) -> dict[str, Any]:
+    """What an artifact of today says besides."""
+    workflow = f".github/workflows/{run.workflow}"
+    return {"workflow": workflow, "job": job, "artifact": NAME, "folder": ".", **lies}
+
+
 def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None, **more: Any) -> Artifact:
-    """What a run stores; `more` are fields of the artifact."""
+    """What a run stores; `more` are fields of the artifact, and its `name`."""
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
         RESULTS: json.dumps({"results": results}).encode(),
         "runs/one/transcript.json": b"{}",
     }
-    return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
+    name = more.pop("name", NAME)
+    return run.repository.add_artifact(name, members, run=run, **{"created_at": STORED_AT, **more})
 
 
-def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main") -> StoredBaseline[str]:
+def look(
+    github: GitHubServer, own: Run, wanted: str | None, branch: str = "main", job: JobIdentity = JOB
+) -> StoredBaseline[str]:
     """The lookup of a pull request's run."""
-    search = Search(wanted, branch, NAME, github.repository.id, own.id)
+    search = Search(wanted, branch, job, github.repository.id, own.id)
     return find_baseline(api_of(github), search, read=_read, now=NOW)
 
 

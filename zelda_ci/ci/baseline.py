@@ -1,28 +1,19 @@
 """What a run in CI is compared with: a file, or what GitHub stores for the commit that fits best."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from zelda_ci.ci.baseline_search import (
-    MAX_FURTHER,
-    NIGHTS,
-    POOL,
-    RESULTS,
-    Opened,
-    Search,
-    StoredBaseline,
-    earlier_results,
-    find_baseline,
-    own_run,
-)
+from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, StoredBaseline, find_baseline
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import BaselineTarget
+from zelda_ci.ci.earlier_runs import earlier_results, own_run
+from zelda_ci.ci.event import BaselineTarget, default_branch
+from zelda_ci.ci.stored_artifacts import identity_of
+from zelda_ci.ci.stored_results import StoredResults, read_stored
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import (
-    CLOCK_DIFFERENCE,
     PoolSplit,
     Reference,
     StoredTrials,
@@ -42,36 +33,10 @@ from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
+from zelda_ci.github.api import Api
 from zelda_ci.github.revisions import merge_base
 from zelda_ci.report.builders import baseline as words
-from zelda_ci.storage import codec
 from zelda_ci.storage.references import read_results
-
-MAX_HISTORY_BYTES = 16 << 20
-
-
-@dataclass(frozen=True)
-class StoredResults:
-    """What one artifact holds."""
-
-    batch: BatchResult
-    pool: Pool
-    stored_at: datetime | None
-    nights: NightlyHistory | None = None
-    damage: str = ""
-    """Why its history cannot be read, if it has one."""
-
-    @property
-    def trials(self) -> Iterator[RunResult]:
-        """Of the run and of earlier ones, on both sides; none that is newer than the artifact."""
-        latest = self.stored_at + CLOCK_DIFFERENCE if self.stored_at else None
-        runs = (*self.batch.runs, *self.batch.base_runs, *self.pool.trials)
-        return (run for run in runs if latest is None or run.finished_at <= latest)
-
-    @property
-    def own_trials(self) -> Iterator[RunResult]:
-        """Those of the files that were tested."""
-        return (run for run in self.trials if run.side is Side.HEAD)
 
 
 @dataclass(frozen=True)
@@ -175,15 +140,49 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
     search = Search(
         commit=commit,
         branch=target.branch,
-        artifact_name=case.settings.artifact_name,
+        job=identity_of(case.settings, case.evaluated),
         repository_id=case.settings.context.repository_id,
         own_run_id=own_run_id,
         further=MAX_FURTHER,
     )
-    baseline = pooled_baseline(find_baseline(case.api, search, read=read_stored, now=case.now()), case.now())
+    baseline = _find(case, case.api, search)
+    if baseline.origin.state in _NOTHING_USABLE:
+        baseline = _of_default_branch(case, case.api, search, baseline.origin) or baseline
     if baseline.origin.state is BaselineState.NONE_YET:
-        case.log.say(f"Looked for: the artifact {search.artifact_name} of this workflow's runs on {search.branch}.")
+        names = " or ".join(reversed(search.job.names))
+        case.log.say(f"Looked for: the artifact {names} of this workflow's runs on {search.branch}.")
     return _counted(baseline)
+
+
+def _find(case: CiContext, api: Api, search: Search) -> BatchBaseline:
+    return pooled_baseline(find_baseline(api, search, read=read_stored, now=case.now()), case.now())
+
+
+# Where the base of a pull request has nothing, as the branches of other pull requests, which store none that counts.
+_NOTHING_USABLE = frozenset({BaselineState.NONE_YET, BaselineState.EXPIRED, BaselineState.INVALID})
+
+
+def _of_default_branch(case: CiContext, api: Api, search: Search, missing: BaselineOrigin) -> BatchBaseline | None:
+    """For a stacked pull request, what the default branch has stored for the commit on which its base is based.
+
+    Nothing where the workflow names the branch: its author wants that one.
+    """
+    default = default_branch(case.settings)
+    if search.branch == default or case.settings.baseline_branch:
+        return None
+    case.log.say(f"{missing.sentence}. The default branch, {default}, is searched.")
+    try:
+        commit = merge_base(api, default, search.commit or search.branch)
+    except GitHubError as problem:
+        case.log.say(f"The commit of {default} on which {search.branch} is based is not known: {problem.message}")
+        return None
+    baseline = _find(case, api, replace(search, branch=default, commit=commit))
+    if baseline.results is None:
+        return None
+    # The commits of the base lie between: nothing stored is exactly its state.
+    references = {name: replace(each, is_exact=False) for name, each in baseline.references.items()}
+    origin = words.in_place_of(baseline.origin, search.branch, case.now())
+    return replace(baseline, origin=origin, references=references)
 
 
 def earlier_trials(
@@ -252,7 +251,11 @@ def stored_for(
         split = stored.split(name, head, settings[name])
         heads = tuple(run for run in earlier.get(name, ()) if run.side is Side.HEAD)
         bases = tuple(run for run in earlier.get(name, ()) if run.side is Side.BASE)
-        found[name] = StoredTrials(heads, bases, split.test, split.hints)
+        # The base itself runs beside the head. Trials of the branch on which it is based may differ from it in what
+        # the base changes, and a pull request must not be blamed for that.
+        is_of_base = stored.origin.stands_for is None
+        pool, hints = (split.test, split.hints) if is_of_base else ((), (*split.test, *split.hints))
+        found[name] = StoredTrials(heads, bases, pool, hints)
     return found
 
 
@@ -324,43 +327,6 @@ def _runs_in(path: Path) -> tuple[RunResult, ...]:
         hint = "It takes a zelda-results.json that `zelda ci` left, or what `zelda run --json` printed."
         raise ConfigError(f"The input baseline cannot be used: {why}", hint=hint, code="INPUT_INVALID")
     return runs
-
-
-def read_batch(data: bytes) -> BatchResult:
-    """Results from the bytes of their file.
-
-    Raises:
-        StorageError: They are none, or none at all.
-    """
-    batch = codec.decode_batch(data, "zelda-results.json")
-    if not batch.runs:
-        raise StorageError("it holds no run", code="NO_RUNS")
-    return batch
-
-
-def read_stored(stored: Opened) -> StoredResults:
-    """Results and pool from the bytes of their files.
-
-    Raises:
-        StorageError: They are none, or none at all.
-    """
-    batch = codec.decode_batch(stored.results, RESULTS)
-    pool = codec.decode_pool(stored.pool, POOL) if stored.pool is not None else Pool()
-    # A push that changed nothing that a suite depends on has run none.
-    if not batch.runs and not pool.suites:
-        raise StorageError("it holds no run", code="NO_RUNS")
-    try:
-        nights = _nights(stored.nights) if stored.nights is not None else None
-    except StorageError as problem:
-        # Results are worth keeping without it.
-        return StoredResults(batch, pool, stored.stored_at, damage=problem.message)
-    return StoredResults(batch, pool, stored.stored_at, nights)
-
-
-def _nights(data: bytes) -> NightlyHistory:
-    if len(data) > MAX_HISTORY_BYTES:
-        raise StorageError(f"{NIGHTS} has more than {MAX_HISTORY_BYTES >> 20} MiB.", code="RESULT_FOREIGN")
-    return codec.decode_nights(data, NIGHTS)
 
 
 def of_chosen(case: CiContext, baseline: BatchBaseline, batch: BatchResult, *, some: bool = False) -> BatchBaseline:

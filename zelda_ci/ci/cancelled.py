@@ -5,23 +5,24 @@ seconds only, so this is the last that is done, and as small as it can be.
 """
 
 from zelda_ci.ci.baseline import pool_to_store
-from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, POOL, PROVENANCE, RESULTS, own_run
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.earlier_runs import own_run
 from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import json_of, provenance
+from zelda_ci.ci.stored_artifacts import MAX_MEMBER_BYTES, POOL, PROVENANCE, RESULTS
+from zelda_ci.ci.storing import upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.errors import GitHubError
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage.codec import encode_pool
 
 
-def store_trials(case: CiContext, result: CiResult, retention_days: int | None) -> None:
+def store_trials(case: CiContext, result: CiResult) -> None:
     """Upload the trials that were over and judged, whatever they show, with those of earlier runs.
 
     Args:
         case: The run.
         result: What it has found; told whether the trials are stored.
-        retention_days: How long the artifact is kept.
     """
     batch = result.batch
     trials = sum(map(is_usable, (*batch.runs, *batch.base_runs)))
@@ -32,8 +33,7 @@ def store_trials(case: CiContext, result: CiResult, retention_days: int | None) 
     if result.knows_earlier:
         members[POOL] = encode_pool(pool_to_store(case, result), MAX_MEMBER_BYTES)
     try:
-        service = case.hurried_artifacts()
-        uploaded = service.upload(case.settings.artifact_name, members, retention_days=retention_days)
+        uploaded = upload(case, result, members, service=case.hurried_artifacts)
     except GitHubError as problem:
         note = f"{words.CANCELLED_LOST} {problem.message}"
     else:

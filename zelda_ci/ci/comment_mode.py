@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from zelda_ci.ci import baseline, publish
-from zelda_ci.ci.baseline import of_chosen, read_batch
-from zelda_ci.ci.baseline_search import opened
+from zelda_ci.ci.baseline import of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import BaselineTarget, number, text
+from zelda_ci.ci.settings import DEFAULT_ARTIFACT
+from zelda_ci.ci.stored_artifacts import TRANSCRIPTS, Opened, opened
+from zelda_ci.ci.stored_results import read_batch
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import ArtifactError, GitHubError
@@ -21,41 +23,51 @@ from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact, understand
 from zelda_ci.pipeline.comparing import compare_sides
-from zelda_ci.report.builders.baseline import NOT_ASKED_FOR
+from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_summary
 from zelda_ci.storage.references import SideReference
+
+# Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
+MAX_JOBS = 10
 
 UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
 
 def comment(case: CiContext) -> int:
-    """Tell the pull request what its workflow stored; returns the exit code.
+    """Tell the pull request what each job of its workflow stored under the wanted name; returns the exit code.
 
     Raises:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
     api = _api(case)
-    artifact = _artifact(case, api)
-    if artifact is None:
+    stored = _stored(case, api)
+    if not stored:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
-    stored = opened(api, artifact)
-    origin = stored.provenance
-    _check(case, origin)
-    pull_request = of_workflow_run(api, case.settings.event, origin.pull_request)
-    if pull_request is None:
-        return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-    batch = read_batch(stored.results)
-    if batch.interrupted:
-        return _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
-    result = _findings(case, batch, artifact)
-    _compare(case, result, _target(api, origin, pull_request))
+    for artifact, contents in stored:
+        _check(case, contents.provenance)
+        pull_request = of_workflow_run(api, case.settings.event, contents.provenance.pull_request)
+        if pull_request is None:
+            return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
+        batch = read_batch(contents.results)
+        if batch.interrupted:
+            _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
+            continue
+        of_job = replace(case, evaluated=contents.provenance)
+        result = _findings(of_job, batch, artifact)
+        result.told_apart_by = of_job.job if len(stored) > 1 else ""
+        _report(of_job, api, result, pull_request)
+    return 0
+
+
+def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> None:
+    origin = case.evaluated
+    _compare(case, result, _target(api, origin, pull_request) if origin else BaselineTarget(""))
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
     publish.publish_to(case, api, result, pull_request, _order(case))
     if result.comment_url:
         publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": result.comment_url}))
-    return 0
 
 
 def _api(case: CiContext) -> Api:
@@ -64,15 +76,42 @@ def _api(case: CiContext) -> Api:
     return case.api
 
 
-def _artifact(case: CiContext, api: Api) -> Artifact | None:
-    """The newest of the run that ended."""
-    path = f"actions/runs/{_run_id(case)}/artifacts"
-    listed = api.pages(path, key="artifacts", limit=3, name=case.settings.artifact_name)
-    artifacts = (understand(Artifact, item) for item in listed)
-    # By id: a job that is run again may store another of the same name.
-    return max(
-        (artifact for artifact in artifacts if not artifact.expired), key=lambda artifact: artifact.id, default=None
-    )
+def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, Opened]]:
+    """The newest of each job of the run that ended, as each says of itself.
+
+    Raises:
+        ArtifactError: What lies under the wanted name is not what Zelda stores.
+    """
+    found: dict[str | None, tuple[Artifact, Opened]] = {}
+    for artifact in _artifacts(case, api):
+        is_named = artifact.name == case.settings.artifact_name
+        try:
+            contents = opened(api, artifact)
+        except ArtifactError:
+            if is_named:
+                raise
+            continue
+        # Those of jobs with a comment-id begin with the same words.
+        if contents.provenance.artifact == case.settings.artifact_name or (
+            is_named and not contents.provenance.artifact
+        ):
+            found.setdefault(contents.provenance.job, (artifact, contents))
+    return [*found.values()]
+
+
+def _artifacts(case: CiContext, api: Api) -> list[Artifact]:
+    """Those of the run that may be asked for, the newest first: a job that is run again may store another one."""
+    name, others = case.settings.artifact_name, case.settings.artifact_name == DEFAULT_ARTIFACT
+    asked_for = None if others else name
+    listed = api.pages(f"actions/runs/{_run_id(case)}/artifacts", key="artifacts", limit=3, name=asked_for)
+    artifacts = sorted((understand(Artifact, item) for item in listed), key=lambda artifact: artifact.id, reverse=True)
+    usable = [artifact for artifact in artifacts if not artifact.expired and _may_be(artifact.name, name)]
+    return usable[:MAX_JOBS]
+
+
+def _may_be(name: str, wanted: str) -> bool:
+    is_second = wanted == DEFAULT_ARTIFACT and name.startswith(f"{wanted}-") and not name.endswith(TRANSCRIPTS)
+    return name == wanted or is_second
 
 
 def _check(case: CiContext, origin: Provenance) -> None:
@@ -84,7 +123,7 @@ def _check(case: CiContext, origin: Provenance) -> None:
 
 
 def _findings(case: CiContext, batch: BatchResult, artifact: Artifact) -> CiResult:
-    result = CiResult(batch, NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
+    result = CiResult(batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
         result.notes.append(FOREIGN)
@@ -117,6 +156,7 @@ def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
     result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
+    result.notes += words.worth_a_note(stored.origin)
     if stored.results:
         sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
         result.compared = compare_sides(*sides, case.calibrations, {})

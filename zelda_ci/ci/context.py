@@ -9,7 +9,7 @@ from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
-from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links
+from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links, Provenance
 from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -44,6 +44,8 @@ class CiContext:
     now: Callable[[], datetime]
     notes: tuple[str, ...] = ()
     """What is to be told before anything has happened."""
+    evaluated: Provenance | None = None
+    """What the results of another workflow say of themselves, where those are told: claims of whoever stored them."""
     base_calibrations: Mapping[str, Calibration] | None = None
     """Of a pull request, the known noise that its base has committed; absent where the project's own files count."""
 
@@ -52,6 +54,11 @@ class CiContext:
         """The known noise of suites: a pull request does not say itself what is noise."""
         known = self.base_calibrations
         return Calibrations(self.results_dir) if known is None else GivenCalibrations(known)
+
+    @property
+    def job(self) -> str:
+        """Id of the job that has evaluated; empty where nobody says."""
+        return (self.evaluated.job or "") if self.evaluated else self.settings.context.job
 
     @property
     def run_id(self) -> int:
@@ -79,6 +86,12 @@ class CiResult:
     """What suites showed night by night, this one included."""
     compared: Compared | None = None
     artifact_id: int | None = None
+    transcripts_id: int | None = None
+    """Of the artifact with the transcripts."""
+    is_unstorable: bool = False
+    """Whether the results have no place on GitHub, so that nothing else of the run has one."""
+    told_apart_by: str = ""
+    """Id of the job, where another job of the run has stored results under the same name; empty where none has."""
     run_id: int | None = None
     """The run that made the results, where that is not this one."""
     comment_url: str | None = None
@@ -117,7 +130,10 @@ class CiResult:
         """What is told of it; `tested` is a commit that GitHub knows."""
         context = settings.context
         run_url = context.url_of(self.run_id or context.run_id)
-        artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
+        artifact, transcripts = (
+            f"{run_url}/artifacts/{number}" if number else None for number in (self.artifact_id, self.transcripts_id)
+        )
+        name = settings.comment_id or self.told_apart_by
         commit = f"{context.server_url}/{context.repository}/commit/{tested}"
         return CiReport(
             batch=self.batch,
@@ -125,8 +141,8 @@ class CiResult:
             baseline=self.baseline,
             comparison=self.comparison,
             baseline_batch=self.stored if self.compared else None,
-            links=Links(run=run_url, artifact=artifact, commit=commit),
-            title=f"Zelda: {settings.comment_id}" if settings.comment_id else "Zelda",
+            links=Links(run=run_url, artifact=artifact, transcripts=transcripts, commit=commit),
+            title=f"Zelda: {name}" if name else "Zelda",
             tested=tested,
             nights=self.nights if self.is_nightly else None,
             notes=tuple(self.notes),

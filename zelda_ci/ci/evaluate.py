@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from zelda_ci.ci import baseline, cancelled, nightly, publish
+from zelda_ci.ci import baseline, cancelled, nightly, publish, storing
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
-from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts, own_run
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
+from zelda_ci.ci.earlier_runs import lost_attempts
+from zelda_ci.ci.outputs import Files, json_of, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
 from zelda_ci.domain.comparison import Comparison
 from zelda_ci.domain.fingerprint import Fingerprint
@@ -21,8 +21,6 @@ from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.baseline import CANCELLED
-from zelda_ci.report.builders.ci import NOT_STORED
-from zelda_ci.storage.codec import encode_nights, encode_pool
 from zelda_ci.storage.references import SideReference
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -110,12 +108,13 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         result,
         lambda: _add_earlier(case, result, planned),
         lambda: _compare(case, files, result, baseline_given, planned),
-        lambda: _store(case, files, result),
+        lambda: storing.store_results(case, files, result),
+        lambda: storing.store_transcripts(case, result),
     )
     with _undisturbed():
         publish.publish_results(case, files, result)
         if result.cancelled and result.artifact_id is None:
-            _attempt(case, result, lambda: cancelled.store_trials(case, result, retention_days(case)))
+            _attempt(case, result, lambda: cancelled.store_trials(case, result))
     _until_cancelled(case, result, lambda: publish.comment(case, result))
     with _undisturbed():
         publish.finish(case, files, result)
@@ -170,6 +169,7 @@ def _compare(
         nightly.keep_watch(case, result, stored)
     result.pool, result.baseline, result.stored = stored.pool, stored.origin, stored.results
     case.log.say(stored.origin.sentence)
+    result.notes += words.worth_a_note(stored.origin)
     if stored.results is None or not result.batch.runs:
         return
     sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)
@@ -186,6 +186,8 @@ def _compare_arms(case: CiContext, files: Files, result: CiResult, planned: Push
     origin = planned.baseline.origin if planned.baseline else result.baseline
     if batch.base and batch.base.commit:
         origin = words.side_by_side(branch, batch.base.commit, len(result.head), len(bases))
+    if planned.baseline and planned.baseline.origin.stands_for:
+        origin = words.only_usual(origin, planned.baseline.origin)
     if pool := _pool_of(result.compared.comparison, stored):
         origin = words.with_pool(origin, pool, case.now())
     result.baseline = origin
@@ -202,49 +204,6 @@ def _pool_of(comparison: Comparison, stored: Mapping[str, StoredTrials]) -> Pool
     used = {id(run) for run in pooled}
     rest = (run for each in stored.values() for run in (*each.pool, *each.hints) if id(run) not in used)
     return summarize_pool(pooled, rest)
-
-
-# Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
-PULL_REQUEST_DAYS = 14
-
-
-def retention_days(case: CiContext) -> int | None:
-    """How many days results are kept; absent: as long as the repository keeps any."""
-    is_of_pull_request = case.decision.pull_request is not None or case.decision.base is not None
-    return case.settings.retention_days or (PULL_REQUEST_DAYS if is_of_pull_request else None)
-
-
-def _store(case: CiContext, files: Files, result: CiResult) -> None:
-    """Upload; where GitHub does not take it, the files are in the workspace still."""
-    settings = case.settings
-    base_commit = result.baseline.wanted or (case.decision.target.commit if case.decision.target else None)
-    origin = provenance(case, result.batch, base_commit)
-    write(files.provenance, json_of(origin))
-    trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
-    write(files.pool, trials[POOL])
-    if own_run(case) and not result.knows_earlier:
-        # It does not carry the trials of those before it, which therefore have to be read as well.
-        del trials[POOL]
-    if case.decision.is_of_base and result.nights.nights:
-        trials[NIGHTS] = encode_nights(result.nights, baseline.MAX_HISTORY_BYTES)
-        write(files.nights, trials[NIGHTS])
-    try:
-        uploaded = case.artifacts().upload(
-            settings.artifact_name,
-            members(case, files, result.batch, origin, trials),
-            retention_days=retention_days(case),
-        )
-    except GitHubError as problem:
-        result.notes.append(f"{NOT_STORED}: {problem.message}")
-        # A `run` step on the runner itself never has the service: actions/upload-artifact can store the folder.
-        expected = problem.code == "ARTIFACTS_UNAVAILABLE"
-        message = problem.user_message
-        if expected:
-            message += f"\nThe results are in {files.results.parent}; store it under the name {settings.artifact_name}."
-        case.log.report("notice" if expected else "warning", message, title=NOT_STORED)
-        return
-    result.artifact_id = uploaded.id
-    case.log.say(f"Stored as the artifact {settings.artifact_name} ({uploaded.size:,} bytes).")
 
 
 def _until_cancelled(case: CiContext, result: CiResult, *steps: Callable[[], None]) -> None:

@@ -157,7 +157,7 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
 
 def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[BaselineTarget, str]:
     """Of the merge commit that is checked out by default, the first parent; else where the lines of history meet."""
-    base = text(settings.event, "pull_request", "base", "ref") or _default_branch(settings)
+    base = text(settings.event, "pull_request", "base", "ref") or default_branch(settings)
     branch = settings.baseline_branch or base
     if branch == base and len(checkout.parents) == 2 and checkout.parents[1] == head:
         commit = checkout.parents[0]
@@ -247,7 +247,7 @@ def _is_same_tree(found: str, asked: frozenset[str], tree_of: Callable[[str], st
 
 def _push(settings: ActionSettings, _: Checkout) -> Decision:
     context, event = settings.context, settings.event
-    default = _default_branch(settings)
+    default = default_branch(settings)
     if path_in(event, "deleted") is True:
         return Decision("skip", f"{context.ref_name} was deleted: there is nothing to evaluate.")
     if context.ref_type == "tag":
@@ -265,7 +265,7 @@ def _push(settings: ActionSettings, _: Checkout) -> Decision:
 
 def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
     event = settings.event
-    base = text(event, "merge_group", "base_ref").removeprefix("refs/heads/") or _default_branch(settings)
+    base = text(event, "merge_group", "base_ref").removeprefix("refs/heads/") or default_branch(settings)
     branch, commit = settings.baseline_branch or base, text(event, "merge_group", "base_sha")
     if branch == base and commit:
         target, how = BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
@@ -280,7 +280,7 @@ def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
 def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
     context = settings.context
     how = {"schedule": "Scheduled run", "workflow_dispatch": "Run on demand"}[context.event_name]
-    branch = settings.baseline_branch or _default_branch(settings)
+    branch = settings.baseline_branch or default_branch(settings)
     if context.ref_name == branch:
         sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
         target = BaselineTarget(branch, context.sha)
@@ -290,7 +290,7 @@ def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
 
 
 def _branch(settings: ActionSettings, trigger: str) -> Decision:
-    branch, sha = settings.baseline_branch or _default_branch(settings), settings.context.sha
+    branch, sha = settings.baseline_branch or default_branch(settings), settings.context.sha
     sentence = f"{trigger}: suites run and are compared with the commit of {branch} on which it is based."
     return Decision("run", sentence, target=BaselineTarget(branch, meeting=(branch, sha)), head_sha=sha)
 
@@ -338,7 +338,8 @@ def _need_key(settings: ActionSettings, decision: Decision) -> None:
         )
 
 
-def _default_branch(settings: ActionSettings) -> str:
+def default_branch(settings: ActionSettings) -> str:
+    """The repository's own, as the event says."""
     name = text(settings.event, "repository", "default_branch")
     return name or (settings.context.ref_name if settings.context.event_name == "schedule" else "main")
 

@@ -95,6 +95,7 @@ OUTPUTS: tuple[str, ...] = (
     "results-path",
     "junit-path",
     "artifact-id",
+    "transcripts-artifact-id",
     "comment-url",
     "baseline-sha",
 )

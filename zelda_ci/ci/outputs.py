@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from zelda_ci.ci.baseline_search import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import number
+from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
@@ -32,6 +32,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         "score": _one_decimal(mean_score(result.batch)),
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "artifact-id": str(result.artifact_id) if result.artifact_id else None,
+        "transcripts-artifact-id": str(result.transcripts_id) if result.transcripts_id else None,
         "baseline-sha": result.baseline.commit,
     }
     if result.comparison:
@@ -150,6 +151,10 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
         run_id=context.run_id,
         run_attempt=context.run_attempt,
         pull_request=decision.pull_request or number(case.settings.event, "pull_request", "number"),
+        workflow=context.workflow or None,
+        job=context.job or None,
+        artifact=case.settings.artifact_name,
+        folder=case.settings.folder,
         batch_id=batch.batch_id,
         complete=_is_complete(batch),
         created_at=case.now(),
@@ -163,24 +168,24 @@ def _is_complete(batch: BatchResult) -> bool:
     return valid and judged and not batch.interrupted
 
 
-def members(
-    case: CiContext, files: Files, batch: BatchResult, origin: Provenance, trials: Mapping[str, bytes]
+def result_members(
+    files: Files, batch: BatchResult, origin: Provenance, trials: Mapping[str, bytes]
 ) -> Mapping[str, Path | bytes]:
-    """What goes into the artifact, by path within it; what makes it a baseline comes from us, not from disk."""
+    """What a later run reads, by path within the artifact; what makes it a baseline comes from us, not from disk."""
     contents: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch), **trials}
-    if files.comparison.is_file():
-        contents[COMPARISON] = files.comparison
-    names = [run_folder.RESULT]
-    if case.settings.include_transcripts:
-        names += [run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, *map(run_folder.log_name, LOGS)]
-    with_images = case.settings.include_transcripts
-    return contents | dict(_of_runs(case.results_dir / RUNS, batch, names, with_images=with_images))
+    return contents | ({COMPARISON: files.comparison} if files.comparison.is_file() else {})
 
 
-def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str], *, with_images: bool) -> Iterator[tuple[str, Path]]:
+def transcript_members(case: CiContext, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
+    """What people read: of every run its result, transcript, patch, logs and images; nothing where nothing ran."""
+    names = [run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST]
+    found = dict(_of_runs(case.results_dir / RUNS, batch, [*names, *map(run_folder.log_name, LOGS)]))
+    return {PROVENANCE: json_of(origin), **found} if found else {}
+
+
+def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
     for run in batch.runs:
-        images = image_files(runs / run.run_id) if with_images else ()
-        for name in (*names, *images):
+        for name in (*names, *image_files(runs / run.run_id)):
             path = runs / run.run_id / name
             if path.is_file() and not path.is_symlink():
                 yield f"{RUNS}/{run.run_id}/{name}", path

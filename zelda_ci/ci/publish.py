@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from zelda_ci.ci.comment import publish_comment
+from zelda_ci.ci.comment import Published, Sharing, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
@@ -31,6 +31,10 @@ from zelda_ci.storage.result_store import RUNS
 MAX_OUTPUTS = 20
 MAX_SUITE_BYTES = 1_000_000
 NO_COMMENT = "The pull request got no comment"
+ONE_COMMENT = (
+    "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
+    "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
+)
 
 
 def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
@@ -61,7 +65,7 @@ def _show_output(case: CiContext, result: CiResult) -> None:
         with case.log.group(f"{run.suite}, trial {run.trial}: {problem.sentence}"):
             case.log.say("\n".join(problem.output))
             where = case.results_dir / RUNS / run.run_id
-            case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact.")
+            case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact with the transcripts.")
     if len(failed) > MAX_OUTPUTS:
         case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
@@ -125,7 +129,7 @@ def replace_comment(case: CiContext, body: str) -> None:
         return
     try:
         if _has_comment(case, case.api, number):
-            publish_comment(case.api, number, key=comment_key(case), order=order, body=body)
+            _publish(case, case.api, number, order, body)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 
@@ -139,8 +143,12 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
     view, when = ci_view(report_of(case, result)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
-    published = publish_comment(api, number, key=comment_key(case), order=order, body=render_comment(view))
+    published = _publish(case, api, number, order, render_comment(view))
     result.comment_url = published.url
+    if published.action == "taken":
+        case.log.report("warning", ONE_COMMENT, title=NO_COMMENT)
+        result.notes.append(f"{NO_COMMENT}: another job of this run has written it")
+        return
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
     if published.left_over:
         case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
@@ -169,12 +177,28 @@ def report_of(case: CiContext, result: CiResult) -> CiReport:
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
     """Whether a comment of an earlier run is there."""
     # What it says may have ceased to be true.
-    return bool(read_thread(api, number).marked(comment_key(case)))
+    return bool(read_thread(api, number).marked(comment_key(case), former_key(case)))
+
+
+def _publish(case: CiContext, api: Api, number: int, order: CommentOrder, body: str) -> Published:
+    key, former = comment_key(case), former_key(case)
+    # Whoever evaluates, and comments in the same job, comments once in each attempt.
+    sharing = Sharing(former if former != key else None, once=case.evaluated is None)
+    return publish_comment(api, number, key=key, order=order, body=body, sharing=sharing)
 
 
 def comment_key(case: CiContext) -> str:
-    """What tells comments apart: the workflow that evaluated, and what its author says."""
-    return hashlib.sha256(f"{_workflow(case)}\0{case.settings.comment_id}".encode()).hexdigest()[:16]
+    """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
+    return _key(_workflow(case), case.job, case.settings.comment_id) if case.job else former_key(case)
+
+
+def former_key(case: CiContext) -> str:
+    """The key of versions that did not count the job."""
+    return _key(_workflow(case), case.settings.comment_id)
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def _workflow(case: CiContext) -> str:

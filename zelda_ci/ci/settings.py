@@ -21,6 +21,7 @@ __all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_acti
 REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_SHA", "GITHUB_WORKSPACE")
 MAX_EVENT_BYTES = 30_000_000
 CONFIG_FILE = "zelda.config.yaml"
+DEFAULT_ARTIFACT = "zelda-results"
 
 Read = Callable[[Path], bytes]
 
@@ -40,7 +41,10 @@ class Context:
     run_id: int
     run_attempt: int
     workflow: str
-    """Path of the workflow's file, without repository and ref; its name where the runner is too old to tell."""
+    """Path of the workflow's file, without repository and ref; its name where the runner is too old to tell. In a
+    reusable workflow, the file that calls it: GitHub counts runs by that one."""
+    job: str
+    """Id of the job, in a reusable workflow within that one; the jobs of a matrix share it. Empty where nobody says."""
     actor: str
     server_url: str
     api_url: str
@@ -87,6 +91,11 @@ class ActionSettings:
     event: Mapping[str, Any]
     has_credential: bool = False
     """Whether there is something to ask the models with, as an input or a variable."""
+
+    @property
+    def folder(self) -> str:
+        """Of the project, below the workspace."""
+        return Path(os.path.relpath(self.project, self.context.workspace)).as_posix()
 
     def secrets(self) -> tuple[Secret, ...]:
         """The credentials that were passed in."""
@@ -170,7 +179,7 @@ def _has_credential(environ: Mapping[str, str]) -> bool:
 
 def _artifact(comment_id: str) -> str:
     """Jobs that comment apart store apart, too."""
-    return artifact_name(f"zelda-results-{comment_id}") if comment_id else "zelda-results"
+    return artifact_name(f"{DEFAULT_ARTIFACT}-{comment_id}") if comment_id else DEFAULT_ARTIFACT
 
 
 def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
@@ -267,6 +276,7 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
         run_id=_number("GITHUB_RUN_ID", environ["GITHUB_RUN_ID"], problems),
         run_attempt=_number("GITHUB_RUN_ATTEMPT", environ.get("GITHUB_RUN_ATTEMPT") or "1", problems),
         workflow=_workflow(environ, repository),
+        job=environ.get("GITHUB_JOB", ""),
         actor=environ.get("GITHUB_ACTOR", ""),
         server_url=server,
         api_url=environ.get("GITHUB_API_URL", "").rstrip("/") or "https://api.github.com",

@@ -31,6 +31,16 @@ class Provenance(Record):
     run_id: int
     run_attempt: int = 1
     pull_request: int | None = None
+    workflow: str | None = None
+    """Path of the workflow's file; of a reusable workflow, the file that calls it. Absent in files of older versions,
+    as the three that follow."""
+    job: str | None = None
+    """Id of the job in its workflow; the jobs of a matrix share it."""
+    artifact: str | None = None
+    """The name under which the job looks for a baseline; where another job of the run had taken it, the artifact itself
+    has a longer one."""
+    folder: str | None = None
+    """Of the project, below the workspace; `.` where it is the workspace."""
     batch_id: str
     complete: bool = True
     """False where the run was cut short or not judged completely: such results are nobody's baseline."""
@@ -60,6 +70,10 @@ class BaselineOrigin(Record):
     sentence: str
     """For people: which baseline, or why none and what to do."""
     branch: str | None = None
+    stands_for: str | None = None
+    """The base branch of a pull request that has stored nothing, where `branch` is the one on which it is based."""
+    workflow: str | None = None
+    """Path of the workflow that stored it, where that is another one."""
     wanted: str | None = None
     """The commit whose results would fit best."""
     commit: str | None = None
@@ -81,6 +95,9 @@ class Links:
 
     run: str | None = None
     artifact: str | None = None
+    """With the results."""
+    transcripts: str | None = None
+    """The artifact with transcripts, patches and logs."""
     commit: str | None = None
 
 

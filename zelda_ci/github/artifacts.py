@@ -82,13 +82,22 @@ class ArtifactService:
         days, attempt = _number(environ, "GITHUB_RETENTION_DAYS"), _number(environ, "GITHUB_RUN_ATTEMPT")
         return cls(twirp, http, longest_days=days, attempt=attempt or 1, mask=mask)
 
-    def upload(self, name: str, files: Mapping[str, Path | bytes], *, retention_days: int | None) -> Uploaded:
+    def upload(
+        self,
+        name: str,
+        files: Mapping[str, Path | bytes],
+        *,
+        retention_days: int | None,
+        may_replace: Callable[[int], bool] = lambda _: True,
+    ) -> Uploaded:
         """Store files under a name; one of this name that this job stored before is replaced.
 
         Args:
             name: Of the artifact; see `artifact_name`.
             files: Contents or places by path within the artifact.
             retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
+            may_replace: Whether one that an earlier attempt of the run stored is this job's own, by its id. A job that
+                is run again is another one to the service, so that only its contents can tell.
 
         Raises:
             ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS` (another job's), `ARTIFACT_NAME_INVALID`,
@@ -99,14 +108,16 @@ class ArtifactService:
             raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
         try:
             with packed(files) as archive:
-                return self._store(name, archive, retention_days)
+                return self._store(name, archive, retention_days, may_replace)
         except GitHubError as exc:
             if QUOTA_WORDS in exc.detail.lower():
                 raise _quota(exc) from None
             raise
 
-    def _store(self, name: str, archive: IO[bytes], retention_days: int | None) -> Uploaded:
-        url = self._create(name, retention_days).text("signed_upload_url")
+    def _store(
+        self, name: str, archive: IO[bytes], retention_days: int | None, may_replace: Callable[[int], bool]
+    ) -> Uploaded:
+        url = self._create(name, retention_days, may_replace).text("signed_upload_url")
         for signature in signatures(url):
             self._mask(signature)
         stored = artifact_protocol.store_blob(self._http, url, archive)
@@ -126,7 +137,7 @@ class ArtifactService:
                 raise
             return artifact.number("database_id")
 
-    def _create(self, name: str, retention_days: int | None) -> TwirpReply:
+    def _create(self, name: str, retention_days: int | None, may_replace: Callable[[int], bool]) -> TwirpReply:
         request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
         try:
             return self._twirp.demand("CreateArtifact", request)
@@ -134,18 +145,20 @@ class ArtifactService:
             if exc.status != CONFLICT:
                 raise
         # Ours from before, or from an attempt of a moment ago whose answer was lost.
-        self._make_room(name)
+        self._make_room(name, may_replace)
         try:
             return self._twirp.demand("CreateArtifact", request)
         except GitHubError as exc:
             raise (_taken(name) if exc.status == CONFLICT else exc) from None
 
-    def _make_room(self, name: str) -> None:
+    def _make_room(self, name: str, may_replace: Callable[[int], bool]) -> None:
         """Remove what has our name, unless it is another job's."""
         newest = self._newest(name)
         owner = self._twirp.backend if newest is None else _owner(newest)
         # A job that is run again has another id in the new attempt, but the name is still its own.
-        if owner != self._twirp.backend and self._attempt == 1:
+        is_ours = owner == self._twirp.backend or self._attempt > 1
+        number = newest.number("database_id") if newest and owner != self._twirp.backend else None
+        if not is_ours or (number is not None and not may_replace(number)):
             raise _taken(name)
         try:
             self._twirp.call("DeleteArtifact", {"name": name}, backend=owner)
@@ -182,7 +195,8 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 def _taken(name: str) -> ArtifactError:
     return ArtifactError(
         f"An artifact called {name!a} already exists in this run of the workflow.",
-        hint="Give each job of a matrix an `artifact-name` of its own.",
+        hint="Give each job of a matrix, and each call of a reusable workflow, a `comment-id` (or `artifact-name`) of "
+        "its own.",
         code="ARTIFACT_EXISTS",
         status=CONFLICT,
     )

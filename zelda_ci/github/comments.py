@@ -66,6 +66,21 @@ def order_in(text: str) -> CommentOrder | None:
     return CommentOrder(int(match[1]), int(match[2]), match[3]) if match else None
 
 
+_CLAIM = re.compile(r"<!-- zelda-ci:claims id=([A-Za-z0-9._-]{1,80}) -->")
+
+
+def claiming(former: str, body: str) -> str:
+    """A body whose writer wants to go on with the comment for another key, until it is known who may."""
+    return f"<!-- zelda-ci:claims id={former} -->\n{body}"
+
+
+def claims(text: str, former: str) -> bool:
+    """Whether the writer of a sealed comment wants to go on with that for `former`."""
+    lines = text.split("\n", 3)
+    match = _CLAIM.fullmatch(lines[2].rstrip()) if len(lines) > 2 else None
+    return match is not None and match[1] == former
+
+
 def visible_text(text: str) -> str:
     """What readers see of a marked comment, however its lines end."""
     lines = text.replace("\r\n", "\n").split("\n", 2)
@@ -124,13 +139,13 @@ class Thread:
     is_whole: bool
     """Whether there are no comments beyond those that were read."""
 
-    def marked(self, key: str) -> list[Comment]:
-        """Our comments for `key`.
+    def marked(self, *keys: str) -> list[Comment]:
+        """Our comments for any of these keys.
 
         Raises:
             GitHubError: There are none among those that were read, but not all were.
         """
-        ours = [comment for comment in self.comments if is_marked(comment.body, key)]
+        ours = [comment for comment in self.comments if any(is_marked(comment.body, key) for key in keys)]
         if not ours and not self.is_whole:
             message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
             raise GitHubError(message, code="GITHUB_TOO_LARGE")

@@ -39,22 +39,25 @@ class KeptIssue:
     body: str
 
 
-def find_issues(api: Api, key: str, author: str | None) -> list[KeptIssue]:
+def find_issues(api: Api, key: str, author: str | None, former: str | None = None) -> list[KeptIssue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
     Args:
         api: Of the repository; the token needs `issues: write`, or to read a public one nothing.
         key: Tells apart the issues of several jobs.
         author: Who wrote it, as far as an earlier run was told; otherwise whoever the token is.
+        former: The key that versions before gave it, which counts where nothing has the key.
 
     Raises:
         GitHubError: GitHub did not tell.
     """
     me = author or own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, whole=True, state="open", creator=me)
-    issues = (understand(_Issue, each) for each in listed)
-    ours = [_kept(each, me) for each in issues if _is_ours(each, key, me)]
-    return sorted(ours, key=lambda issue: issue.number)
+    issues = [understand(_Issue, each) for each in listed]
+    for wanted in filter(None, (key, former)):
+        if ours := [_kept(each, me) for each in issues if _is_ours(each, wanted, me)]:
+            return sorted(ours, key=lambda issue: issue.number)
+    return []
 
 
 def _is_ours(issue: _Issue, key: str, me: str) -> bool:
@@ -80,7 +83,8 @@ def open_issue(api: Api, key: str, title: str, body: str) -> KeptIssue:
 def update_issue(api: Api, issue: KeptIssue, key: str, title: str, body: str) -> bool:
     """Make it say something else; whether it did not say so already. Errors as of `open_issue`."""
     text, title = _marked(key, body), title[:MAX_TITLE_LENGTH]
-    if issue.title == title and visible_text(issue.body) == visible_text(text):
+    is_same = issue.title == title and visible_text(issue.body) == visible_text(text)
+    if is_same and is_marked(issue.body, key):
         return False
     api.patch(f"issues/{issue.number}", {"title": title, "body": text})
     return True

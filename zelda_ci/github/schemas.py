@@ -32,6 +32,7 @@ class ArtifactRun(Described):
 
 class Artifact(Described):
     id: int
+    name: str = ""
     size_in_bytes: int
     expired: bool
     created_at: AwareDatetime | None = None
@@ -51,12 +52,19 @@ class WorkflowRun(Described):
 
     id: int
     workflow_id: int
+    path: str = ""
+    """Of the workflow's file, in some answers with `@` and the ref behind it."""
     event: str
     head_branch: str | None = None
     head_sha: str
     head_repository: GitHubRepository | None = None
     """Absent where the fork was deleted."""
     run_attempt: int = 1
+
+    @property
+    def workflow(self) -> str:
+        """Path of the workflow's file."""
+        return self.path.partition("@")[0]
 
 
 class Commit(Described):

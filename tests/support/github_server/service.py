@@ -146,7 +146,9 @@ class Service:
         return {"signed_url": self.server.storage.address_of(self._named(run, request))}
 
     def _delete(self, run: Run, job: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        if self.uploads.pop((run.id, run.attempt, request["name"]), None):
+        key = (run.id, run.attempt, request["name"])
+        if key in self.uploads and self.uploads[key].job == request["workflow_job_run_backend_id"]:
+            del self.uploads[key]
             return {"ok": True, "artifact_id": "0"}
         artifact = self._named(run, request)
         run.repository.artifacts.remove(artifact)

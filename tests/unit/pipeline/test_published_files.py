@@ -1,15 +1,13 @@
-"""What of the runs goes into the artifact of a CI run."""
+"""What of the runs goes into the artifacts of a CI run."""
 
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tests.builders import result
-from zelda_ci.ci.outputs import members
+from zelda_ci.ci.outputs import result_members, transcript_members
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, empty_batch
 
 IMAGE = f"images/{'ab' * 32}.png"
 ORIGIN = Provenance(
@@ -24,17 +22,33 @@ ORIGIN = Provenance(
 )
 
 
-@pytest.mark.parametrize("include_transcripts", [True, False])
-def test_images_go_where_transcripts_go(tmp_path: Path, *, include_transcripts: bool) -> None:
+def batch_in(folder: Path, *names: str) -> BatchResult:
     run = result()
-    folder = tmp_path / "runs" / run.run_id
-    (folder / "images").mkdir(parents=True)
-    for name in ("result.json", "transcript.json", IMAGE, "images/notes.txt"):
-        (folder / name).write_text("x")
+    place = folder / "runs" / run.run_id
+    (place / "images").mkdir(parents=True)
+    for name in names:
+        (place / name).write_text("x")
+    return BatchResult(batch_id="b", started_at=run.started_at, finished_at=run.finished_at, runs=(run,))
+
+
+def test_everything_that_people_read_of_a_run_goes_with_its_transcript(tmp_path: Path) -> None:
+    batch = batch_in(tmp_path, "result.json", "transcript.json", "test.log", IMAGE, "images/notes.txt")
+    (folder,) = (tmp_path / "runs").iterdir()
     (folder / f"images/{'cd' * 32}.png").symlink_to(folder / "result.json")
-    case: Any = SimpleNamespace(settings=SimpleNamespace(include_transcripts=include_transcripts), results_dir=tmp_path)
-    files: Any = SimpleNamespace(comparison=tmp_path / "absent")
-    batch = BatchResult(batch_id="b", started_at=run.started_at, finished_at=run.finished_at, runs=(run,))
-    published = {name for name in members(case, files, batch, ORIGIN, {}) if name.startswith("runs/")}
-    more = {f"runs/{run.run_id}/transcript.json", f"runs/{run.run_id}/{IMAGE}"} if include_transcripts else set()
-    assert published == {f"runs/{run.run_id}/result.json", *more}
+    case: Any = SimpleNamespace(results_dir=tmp_path)
+    published = transcript_members(case, batch, ORIGIN)
+    of_run = {f"runs/{folder.name}/{name}" for name in ("result.json", "transcript.json", "test.log", IMAGE)}
+    assert published.keys() == {"zelda-ci.json", *of_run}
+
+
+def test_where_nothing_ran_there_is_nothing_to_read(tmp_path: Path) -> None:
+    case: Any = SimpleNamespace(results_dir=tmp_path)
+    assert transcript_members(case, empty_batch(result().started_at), ORIGIN) == {}
+
+
+def test_the_artifact_that_is_searched_for_holds_nothing_of_single_runs(tmp_path: Path) -> None:
+    batch = batch_in(tmp_path, "result.json", "transcript.json", IMAGE)
+    (tmp_path / "comparison.json").write_text("{}")
+    files: Any = SimpleNamespace(comparison=tmp_path / "comparison.json")
+    published = result_members(files, batch, ORIGIN, {"zelda-pool.json": b"{}"})
+    assert published.keys() == {"zelda-ci.json", "zelda-results.json", "zelda-pool.json", "comparison.json"}

@@ -28,14 +28,41 @@ NO_TOKEN = BaselineOrigin(
 )
 
 
-def found(branch: str, commit: str, behind: int | None, age: timedelta | None) -> str:
+def found(branch: str, commit: str, behind: int | None, age: timedelta | None, workflow: str | None = None) -> str:
     """The sentence for a baseline that GitHub stores."""
-    facts = [f"baseline {branch}@{commit[:SHORT]}"]
-    if behind:
-        facts.append(f"{format_count(behind, 'commit')} behind")
-    if age is not None:
-        facts.append(_spelt(age))
-    return ", ".join(facts)
+    distance = f"{format_count(behind, 'commit')} behind" if behind else ""
+    return _facts(f"baseline {branch}@{commit[:SHORT]}", distance, age, workflow)
+
+
+def in_place_of(origin: BaselineOrigin, base: str, now: datetime) -> BaselineOrigin:
+    """Of a stacked pull request: the baseline of the branch on which its base is based in turn."""
+    distance = f"{format_count(origin.behind, 'commit')} behind the one " if origin.behind else ""
+    first = f"no results of {base}; compared with {origin.branch}@{(origin.commit or '')[:SHORT]}"
+    age = now - origin.created_at if origin.created_at else None
+    sentence = _facts(first, f"{distance}on which it is based", age, origin.workflow)
+    return origin.replace(sentence=sentence, stands_for=base)
+
+
+def _facts(first: str, distance: str, age: timedelta | None, workflow: str | None) -> str:
+    by = f"stored by the workflow {workflow.rpartition('/')[2]}" if workflow else ""
+    return ", ".join(fact for fact in (first, distance, "" if age is None else _spelt(age), by) if fact)
+
+
+def worth_a_note(origin: BaselineOrigin) -> list[str]:
+    """The sentence, where the baseline is not what everybody expects it to be."""
+    return [origin.sentence] if origin.stands_for or origin.workflow else []
+
+
+def only_usual(origin: BaselineOrigin, stored: BaselineOrigin) -> BaselineOrigin:
+    """Of a stacked pull request whose base runs in this job: what the stored trials of the other branch are good for.
+
+    Args:
+        origin: The base that ran, or `stored` where it could not be had.
+        stored: The baseline of the branch on which the base is based.
+    """
+    ran = "nothing was compared" if origin is stored else origin.sentence
+    told = f"no results of {stored.stands_for} are stored, and those of {stored.branch} only say what is usual"
+    return origin.replace(sentence=f"{ran}; {told}", stands_for=stored.stands_for)
 
 
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:

@@ -1,0 +1,229 @@
+"""Whose results a job may compare with: renamed and separate workflows, several jobs, and forgeries of them."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.baselines import JOB, NAME, NOW, World, five_commits, look, named, store
+from tests.support.github_clients import api_of, artifacts_of
+from tests.support.github_server import Artifact, Run
+from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, find_baseline
+from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts, own_run
+from zelda_ci.ci.stored_artifacts import JobIdentity
+from zelda_ci.domain.ci import BaselineState
+from zelda_ci.errors import ArtifactError
+
+OLD = "old-name.yml"
+SECOND = f"{NAME}-zelda"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with five_commits() as world:
+        yield world
+
+
+def elsewhere(world: World, commit: int = 4, **how: Any) -> Run:
+    return world.repository.add_run(world.commits[commit], **{"workflow": OLD, **how})
+
+
+def test_a_renamed_workflow_file_keeps_its_baseline_and_the_sentence_says_so(world: World) -> None:
+    run = elsewhere(world)
+    artifact = store(run, "renamed", lies=named(run))
+    found = look(world.github, world.own, world.commits[4])
+    assert (found.results, found.origin.artifact_id) == ("renamed", artifact.id)
+    assert found.origin.workflow == f".github/workflows/{OLD}"
+    assert found.origin.sentence.endswith("2 days old, stored by the workflow old-name.yml")
+
+
+def test_the_own_workflow_comes_first_even_where_it_is_further_behind(world: World) -> None:
+    run = elsewhere(world)
+    store(run, "renamed", lies=named(run))
+    own = world.repository.add_run(world.commits[1])
+    store(own, "own", lies=named(own))
+    found = look(world.github, world.own, world.commits[4])
+    assert (found.results, found.origin.workflow) == ("own", None)
+    assert "stored by" not in found.origin.sentence
+
+
+def test_another_workflow_stands_in_where_the_own_is_refused_or_has_only_pull_requests(world: World) -> None:
+    run = elsewhere(world, 3, event="schedule")
+    store(run, "nights", lies=named(run))
+    for commit in world.commits[3:]:
+        pull = world.repository.add_run(commit, event="pull_request")
+        store(pull, "pull request", lies=named(pull))
+        cut = world.repository.add_run(commit)
+        store(cut, "cut", lies=named(cut, complete=False))
+    assert look(world.github, world.own, world.commits[4]).results == "nights"
+
+
+def test_what_lies_behind_the_baseline_of_another_workflow_is_read_too(world: World) -> None:
+    for commit in (2, 3, 4):
+        run = elsewhere(world, commit)
+        store(run, str(commit), lies=named(run))
+    search = Search(world.commits[4], "main", JOB, world.repository.id, world.own.id, further=MAX_FURTHER)
+    found = find_baseline(api_of(world.github), search, read=lambda each: each.provenance.sha, now=NOW)
+    assert (found.results, found.further) == (world.commits[4], (world.commits[3], world.commits[2]))
+
+
+def test_a_name_that_both_workflows_have_chosen_is_enough(world: World) -> None:
+    linux = JobIdentity("zelda-results-linux", "compare", "shop")
+    run = elsewhere(world)
+    lies = named(run, "baseline", artifact=linux.artifact, folder=".")
+    store(run, "linux", lies=lies, name=linux.artifact)
+    assert look(world.github, world.own, world.commits[4], job=linux).results == "linux"
+
+
+FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a pull request": ({"event": "pull_request"}, {}),
+    "a pull request target": ({"event": "pull_request_target"}, {}),
+    "a finished workflow": ({"event": "workflow_run"}, {}),
+    "a comment": ({"event": "issue_comment"}, {}),
+    "a merge queue": ({"event": "merge_group"}, {}),
+    "a fork": ({"event": "pull_request", "fork": True}, {}),
+    "a fork's push": ({"fork": True}, {}),
+    "a deleted fork": ({"event": "pull_request", "deleted_fork": True}, {}),
+    "another branch": ({"branch": "feature"}, {}),
+    "a claim to be our file": ({}, {"workflow": ".github/workflows/zelda.yml"}),
+    "no claim": ({}, {"workflow": None}),
+    "another job": ({}, {"job": "other"}),
+    "another folder": ({}, {"folder": "blog"}),
+    "another name": ({}, {"artifact": "zelda-results-x"}),
+    "another commit": ({}, {"sha": "f" * 40}),
+    "another run": ({}, {"run_id": 1}),
+    "another repository": ({}, {"repository_id": 1}),
+    "a run that was cut short": ({}, {"complete": False}),
+    "a version that named no job": ({}, dict.fromkeys(("workflow", "job", "artifact", "folder"))),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_another_workflow_is_trusted_no_further_than_the_own(world: World, name: str) -> None:
+    how, lies = FORGERIES[name]
+    how = {**how, **({"head_repository": world.fork()} if how.get("fork") else {})}
+    how.pop("fork", None)
+    run = elsewhere(world, **how)
+    store(run, "forged", lies=named(run, **lies))
+    found = look(world.github, world.own, world.commits[4])
+    assert found.results is None
+    assert found.origin.state in {BaselineState.INVALID, BaselineState.NONE_YET}
+
+    honest = elsewhere(world, 2)
+    store(honest, "honest", lies=named(honest))
+    assert look(world.github, world.own, world.commits[4]).results == "honest"
+
+
+def test_another_job_of_the_same_workflow_is_no_baseline(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    store(run, "other", lies=named(run, "other"))
+    found = look(world.github, world.own, world.commits[4])
+    assert found.origin.state is BaselineState.INVALID
+    assert "refused: it was stored by another job of this workflow" in found.origin.sentence
+
+
+def test_two_jobs_of_one_workflow_find_their_own_whoever_was_first(world: World) -> None:
+    for commit, first in zip(world.commits, ("zelda", "other", "zelda", "other", "zelda"), strict=True):
+        run, second = world.repository.add_run(commit), {"zelda": "other", "other": "zelda"}[first]
+        store(run, f"{first} {commit}", lies=named(run, first))
+        store(run, f"{second} {commit}", lies=named(run, second), name=f"{NAME}-{second}")
+    for job in ("zelda", "other"):
+        for commit in world.commits:
+            found = look(world.github, world.own, commit, job=JobIdentity(NAME, job, "."))
+            assert found.results == f"{job} {commit}"
+
+
+def test_the_last_run_for_a_commit_counts_under_whichever_name_it_stored(world: World) -> None:
+    older, newer = world.repository.add_run(world.commits[4]), world.repository.add_run(world.commits[4])
+    store(older, "older", lies=named(older), name=SECOND)
+    store(newer, "newer", lies=named(newer))
+    assert look(world.github, world.own, world.commits[4]).results == "newer"
+
+
+def test_artifacts_of_the_version_before_are_the_own_workflows_only(world: World) -> None:
+    store(world.repository.add_run(world.commits[4], workflow=OLD), "theirs")
+    store(world.repository.add_run(world.commits[3]), "ours")
+    assert look(world.github, world.own, world.commits[4]).results == "ours"
+
+
+# --- earlier runs of a pull request ----------------------------------------------------------------------------------
+
+
+def case_of(world: World, *, attempt: int = 2) -> Any:
+    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
+    settings = SimpleNamespace(context=context, event={"pull_request": {"number": 7}}, artifact_name=NAME, folder=".")
+    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW)
+
+
+def earlier(world: World) -> list[int]:
+    own = own_run(case_of(world))
+    assert own
+    return earlier_results(api_of(world.github), own, lambda each: each.provenance.run_id)
+
+
+def of_pull(world: World, **how: Any) -> Run:
+    return world.repository.add_run(world.own.head_sha, **{"branch": "feature", "event": "pull_request", **how})
+
+
+def test_earlier_runs_of_a_pull_request_count_after_the_file_was_renamed(world: World) -> None:
+    """Else a new name for the file would be one more throw of the dice."""
+    renamed = of_pull(world, workflow=OLD)
+    store(renamed, lies=named(renamed, pull_request=7))
+    store(world.own, lies=named(world.own, pull_request=7))
+    assert earlier(world) == [world.own.id, renamed.id]
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [{"job": "other"}, {"workflow": ".github/workflows/zelda.yml"}, {"folder": "blog"}, {"pull_request": 8}],
+)
+def test_earlier_runs_of_other_workflows_must_be_of_the_same_job(world: World, lies: dict[str, Any]) -> None:
+    run = of_pull(world, workflow=OLD)
+    store(run, lies=named(run, **{"pull_request": 7, **lies}))
+    assert earlier(world) == []
+
+
+def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:
+    store(world.own, lies=named(world.own, "other", pull_request=7))
+    assert earlier(world) == []
+    assert lost_attempts(case_of(world))
+    store(world.own, lies=named(world.own, pull_request=7), name=SECOND)
+    assert earlier(world) == [world.own.id]
+    assert lost_attempts(case_of(world)) == ""
+
+
+# --- names of artifacts ----------------------------------------------------------------------------------------------
+
+
+def upload(run: Run, world: World, job: str, content: bytes, **how: Any) -> Artifact:
+    uploaded = artifacts_of(world.github, run, job=job).upload(NAME, {"x": content}, retention_days=None, **how)
+    return next(each for each in world.repository.artifacts if each.id == uploaded.id)
+
+
+def test_what_another_job_is_just_storing_is_not_taken_away(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    first = artifacts_of(world.github, run, job="one")
+    first._create(NAME, None, lambda _: True)
+    with pytest.raises(ArtifactError) as caught:
+        upload(run, world, "two", b"two")
+    assert caught.value.code == "ARTIFACT_EXISTS"
+
+
+def test_a_job_that_is_run_again_replaces_only_what_is_its_own(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    first = upload(run, world, "one", b"one")
+    # On some servers names are free again in each attempt, on others they are not.
+    run.attempt = first.attempt = 2
+    with pytest.raises(ArtifactError) as caught:
+        upload(run, world, "two", b"two", may_replace=lambda _: False)
+    assert caught.value.code == "ARTIFACT_EXISTS"
+    asked: list[int] = []
+
+    def is_ours(number: int) -> bool:
+        asked.append(number)
+        return True
+
+    kept = upload(run, world, "two", b"two", may_replace=is_ours)
+    assert asked == [first.id]
+    assert world.repository.artifacts == [kept]

@@ -1,0 +1,234 @@
+"""Several jobs, several workflow files, and pull requests on top of each other: each finds what is its own."""
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+from tests.integration.test_run_against import SILENT, model
+from tests.scenarios.stage import BAD, GOOD, Done, Stage
+from tests.scenarios.test_side_by_side import FILES as ADAPTIVE
+from tests.support import warm
+from tests.support.command import after
+from tests.support.github_server import answered, slow
+from tests.support.patience import PATIENCE
+from tests.support.scripted_api import ScriptedApi
+from zelda_ci.github.comments import CommentOrder, sealed
+
+WORKFLOW = ".github/workflows/zelda.yml"
+
+
+def told_by(done: Done) -> str:
+    return done.summary + done.printed
+
+
+def test_two_jobs_of_one_workflow_keep_apart_without_a_comment_id(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        run = stage.github.repository.add_run(stage.tip)
+        assert stage.push(GOOD, run=run, job_id="linux").code == 0
+        done = stage.push(BAD, run=run, job_id="mac")
+        assert done.code == 1, done.printed
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-mac"]
+        assert [artifact.name for artifact in stage.transcripts] == [
+            "zelda-results.transcripts",
+            "zelda-results-mac.transcripts",
+        ]
+        says = [json.loads(artifact.files["zelda-ci.json"]) for artifact in stage.stored]
+        assert [(each["workflow"], each["job"], each["artifact"], each["folder"]) for each in says] == [
+            (WORKFLOW, "linux", "zelda-results", "."),
+            (WORKFLOW, "mac", "zelda-results", "."),
+        ]
+
+        # In the pull request the other one is first. What is worse to one is better to the other.
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, GOOD, run=run, job_id="mac")
+        assert (done.code, done.outputs["verdict"]) == (0, "improved"), done.printed
+        done = stage.pull_request(pull, BAD, run=run, job_id="linux")
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        first, second = stage.bodies()
+        assert ("1 improvement" in first, "1 regression" in second) == (True, True)
+        assert "Zelda: linux" in second
+
+        # Earlier runs are a job's own, too.
+        done = stage.pull_request(pull, GOOD, job_id="mac")
+        assert "1 trial of 1 earlier run" in done.printed
+        assert len(stage.bodies()) == 2
+
+
+def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        assert stage.pull_request(pull, GOOD, run=run).code == 0
+        # The service knows each job by an id of its own; the runner tells all of them the same.
+        environ = {**stage.github.environment(run, job="other leg"), "GITHUB_JOB": "job"}
+        second = stage.pull_request(
+            pull, BAD, run=run, variables={"ACTIONS_RUNTIME_TOKEN": environ["ACTIONS_RUNTIME_TOKEN"]}
+        )
+        assert second.code == 1, second.printed
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results"]
+        assert len(stage.transcripts) == 1
+        warnings = [warning.data for warning in second.told("warning")]
+        assert any("already exists in this run" in warning for warning in warnings)
+        assert any("has written the comment, and it is not overwritten" in warning for warning in warnings)
+        assert all("`comment-id`" in warning for warning in warnings)
+        (body,) = stage.bodies()
+        assert "failed" not in body.split("\n")[2]
+
+        # With an id each, all is well.
+        third = stage.pull_request(
+            pull,
+            BAD,
+            run=run,
+            comment_id="other",
+            variables={"ACTIONS_RUNTIME_TOKEN": environ["ACTIONS_RUNTIME_TOKEN"]},
+        )
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-other"]
+        assert third.told("warning") == []
+        assert len(stage.bodies()) == 2
+
+
+def test_a_renamed_workflow_and_a_comment_of_the_version_before_are_found(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        run = stage.github.repository.add_run(stage.tip, workflow="before.yml")
+        assert stage.push(GOOD, run=run).code == 0
+        pull = stage.open_pull()
+        # sha256 of the workflow's path and an empty comment-id, as versions before named a comment.
+        order = CommentOrder(run.id, 1, stage.tip)
+        old = stage.github.repository.add_comment(
+            7, sealed("acb903264c532e80", order, "old"), author=stage.github.login
+        )
+        done = stage.pull_request(pull, GOOD)
+        assert done.code == 0, done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        assert "stored by the workflow before.yml" in told_by(done)
+        assert "stored by the workflow before.yml" in stage.bodies()[0]
+        assert stage.github.repository.comments(7) == [old]
+
+
+def test_a_workflow_for_pushes_and_one_for_pull_requests_know_each_other(tmp_path: Path) -> None:
+    """As where both call one reusable workflow: the file that calls it is what the runner tells."""
+    with Stage(tmp_path) as stage:
+        run = stage.github.repository.add_run(stage.tip, workflow="push.yml")
+        assert stage.push(GOOD, run=run).code == 0
+        pull = stage.open_pull()
+        done = stage.pull_request(pull, BAD, run=stage.run_of(pull, workflow="pull.yml"))
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        assert "stored by the workflow push.yml" in stage.bodies()[0]
+        # And nothing of a pull request is a baseline, whatever it says of itself.
+        honest = json.loads(stage.stored[-1].files["zelda-ci.json"])
+        stage.github.repository.artifacts.clear()
+        stage.store(stage.tip, event="pull_request", workflow="push.yml", told={**honest, "sha": stage.tip})
+        done = stage.pull_request(pull, GOOD, run=stage.run_of(pull, workflow="pull.yml"))
+        assert "baseline-sha" not in done.outputs
+        assert "stored by a pull_request run" in told_by(done)
+
+
+def test_a_stacked_pull_request_is_compared_with_the_default_branch_and_says_so(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        feature = stage.branch("feature-a", {"src/a.py": "print()\n"})
+        # What a pull request for the base has stored is of its branch, and no baseline.
+        stage.store(feature, branch="feature-a", event="pull_request", score=0)
+        pull = stage.open_pull(base="feature-a")
+        done = stage.pull_request(pull, BAD)
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        assert done.outputs["baseline-sha"] == stage.tip
+        sentence = f"no results of feature-a; compared with main@{stage.tip[:7]}, on which it is based"
+        assert sentence in told_by(done)
+        # At the beginning of a line, and with marks that keep GitHub from making links.
+        assert f"N{sentence[1:]}" in re.sub("[\u200b\u2060]", "", stage.bodies()[0])
+
+        # As soon as the base has results of its own, those count.
+        stage.store(feature, branch="feature-a", score=0)
+        done = stage.pull_request(pull, GOOD)
+        assert done.outputs["baseline-sha"] == feature
+        assert "no results of feature-a" not in told_by(done)
+
+        # Who names a branch wants that one.
+        done = stage.pull_request(pull, GOOD, baseline_branch="feature-b")
+        assert "baseline-sha" not in done.outputs
+
+
+def test_settings_of_a_stacked_pull_request_are_those_of_its_base(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.branch("feature-a", {"zelda.config.yaml": "gate: { failOn: [] }\n"})
+        done = stage.pull_request(stage.open_pull(base="feature-a"), BAD)
+        assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.printed
+        assert "no results of feature-a" in told_by(done)
+
+
+def test_a_stacked_pull_request_is_not_blamed_for_what_its_base_has_broken(tmp_path: Path) -> None:
+    """The base runs beside it, and stored trials of the default branch only say what is usual."""
+    with Stage(tmp_path, ADAPTIVE) as stage:
+        stage.push(model, trials="3", jobs="3")
+        stage.branch("feature-a", {"CLAUDE.md": SILENT})
+        pull = stage.open_pull({"CLAUDE.md": SILENT + "Be kind.\n"}, base="feature-a")
+        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        assert done.outputs["verdict"] != "regressed", done.printed
+        comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
+        (suite,) = comparison["suites"]
+        assert suite["sources"].get("pool", 0) == 0
+        assert "no results of feature-a are stored, and those of main only say what is usual" in told_by(done)
+
+
+def test_looking_for_a_baseline_downloads_no_transcript(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.push(GOOD)
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.outputs["baseline-sha"] == stage.tip
+        asked = stage.github.calls("GET */zip")
+        assert asked
+        assert not [call for call in asked if str(stage.transcripts[0].id) in call]
+        for artifact in (stage.stored[-1], stage.transcripts[-1]):
+            assert (artifact.expires_at - artifact.created_at).days <= 14
+
+
+def test_an_artifact_that_cannot_be_stored_costs_only_itself(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        create = "POST *CreateArtifact"
+        stage.github.script_failures([answered(400, on=create)])
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        assert (stage.stored, len(stage.transcripts)) == ([], 1)
+        assert "artifact-id" not in done.outputs
+        assert done.outputs["transcripts-artifact-id"] == str(stage.transcripts[0].id)
+        assert "The results were not stored" in told_by(done)
+
+
+def test_a_run_that_is_cancelled_while_it_stores_transcripts_has_stored_its_results(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        create = "POST *CreateArtifact"
+        stage.github.script_failures([slow(0, on=create), slow(PATIENCE, on=create)])
+
+        def cancel(process: warm.Process, _: ScriptedApi) -> None:
+            after(lambda: not stage.github.failures)
+            os.kill(process.pid, signal.SIGINT)
+
+        done = stage.pull_request(stage.open_pull(), GOOD, during=cancel)
+        assert done.code == 130, done.printed
+        assert done.outputs["artifact-id"] == str(stage.stored[0].id)
+        assert stage.transcripts == []
+
+
+def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        pull = stage.open_pull(fork=True)
+        stage.github.permissions["pull_requests"] = "read"
+        run = stage.run_of(pull)
+        stage.pull_request(pull, GOOD, run=run, job_id="linux")
+        stage.pull_request(pull, BAD, run=run, job_id="mac")
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-mac"]
+        stage.github.permissions["pull_requests"] = "write"
+        done = stage.finished(pull, stage.stored[-1])
+        assert done.code == 0, done.printed
+        bodies = stage.bodies()
+        assert len(bodies) == 2
+        assert sorted("1 regression" in body for body in bodies) == [False, True]
+        assert sorted(job for job in ("linux", "mac") for body in bodies if f"Zelda: {job}" in body) == ["linux", "mac"]
+        assert "unchanged" in stage.finished(pull, stage.stored[-1]).printed
+        assert len(stage.bodies()) == 2
