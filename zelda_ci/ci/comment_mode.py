@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from zelda_ci.ci import baseline, publish
+from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import of_chosen, read_batch
 from zelda_ci.ci.baseline_search import opened
 from zelda_ci.ci.context import CiContext, CiResult
@@ -47,6 +48,7 @@ def comment(case: CiContext) -> int:
         return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
     result = _findings(case, read_batch(stored.results), artifact)
     _compare(case, result, _target(api, origin, pull_request))
+    apply_acceptances(case, result, pull_request)
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
     publish.publish_to(case, api, result, pull_request, _order(case))

@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from zelda_ci.ci import baseline, nightly, publish
+from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
 from zelda_ci.domain.comparison import Comparison
@@ -105,6 +107,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         result,
         lambda: _add_earlier(case, result, planned),
         lambda: _compare(case, files, result, baseline_given, planned),
+        lambda: apply_acceptances(case, result, number(case.settings.event, "pull_request", "number")),
         lambda: _store(case, files, result),
     )
     with _undisturbed():
@@ -205,7 +208,7 @@ def _store(case: CiContext, files: Files, result: CiResult) -> None:
     """Upload; where GitHub does not take it, the files are in the workspace still."""
     settings = case.settings
     base_commit = result.baseline.wanted or (case.decision.target.commit if case.decision.target else None)
-    origin = provenance(case, result.batch, base_commit)
+    origin = provenance(case, result.batch, base_commit).replace(accepted=result.gate.accepted)
     write(files.provenance, json_of(origin))
     trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
