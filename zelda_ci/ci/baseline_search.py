@@ -149,9 +149,9 @@ class OwnRun:
 
 
 def own_run(case: CiContext) -> OwnRun | None:
-    """Of a pull request; nothing for other events."""
+    """Of a pull request; nothing for other events, nor where a comment asks for a run: for GitHub it is the base's."""
     pull_request = number(case.settings.event, "pull_request", "number")
-    if pull_request is None:
+    if pull_request is None or case.settings.context.event_name == "issue_comment":
         return None
     context = case.settings.context
     return OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)

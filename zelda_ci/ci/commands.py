@@ -80,20 +80,21 @@ def parse_command(body: str) -> Command:
     first, *others = paragraph.splitlines() or [""]
     if any(is_command(line) for line in others):
         return AskHelp("A comment holds one command: write a comment for each.")
-    verb, *words = first.split()[1:] or ["help"]
-    match verb.lower():
+    return _parsed(first.split()[1:] or ["help"], paragraph)
+
+
+def _parsed(words: Sequence[str], paragraph: str) -> Command:
+    match words[0].lower():
         case "accept":
             return _accept(paragraph)
         case "rerun":
-            return _rerun(words)
+            return _rerun(words[1:])
         case "run":
-            return _run(words)
+            return _run(words[1:])
         case "why":
             return AskWhy()
-        case "help":
-            return AskHelp()
-        case _:
-            return AskHelp(f"There is no command {_shown(verb)}.")
+        case verb:
+            return AskHelp("" if verb == "help" else f"There is no command {_shown(words[0])}.")
 
 
 def _rerun(words: Sequence[str]) -> Command:

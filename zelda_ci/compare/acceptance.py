@@ -84,10 +84,8 @@ class _Covering:
 
     def _failed(self, suite: str | None) -> Iterator[tuple[str, str]]:
         """The criteria that were not met in some trial: without them the score would be full."""
-        side = self._heads.get(suite or "")
-        for criterion in side.criteria if side else ():
-            if 0.0 in side.outcomes(criterion):
-                yield side.suite, criterion
+        if (side := self._heads.get(suite or "")) is not None:
+            yield from ((side.suite, name) for name in side.criteria if 0.0 in side.outcomes(name))
 
 
 def _lowers(delta: CriterionDelta) -> bool:

@@ -185,10 +185,11 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
         GitHubError: `GITHUB_NOT_FOUND` where there is no such workflow, or what else hindered.
     """
     path = f"actions/workflows/{quote(workflow, safe='')}/runs"
-    asked = {"event": "pull_request", "head_sha": pull_request.head.sha}
-    listed = (understand(WorkflowRun, each) for each in api.pages(path, key="workflow_runs", limit=1, **asked))
+    sha = pull_request.head.sha
+    listed = api.pages(path, key="workflow_runs", limit=1, event="pull_request", head_sha=sha)
+    runs = (understand(WorkflowRun, each) for each in listed)
     # Another repository may have a pull request with the very same head.
-    own = (run for run in listed if _id(run.head_repository) == _id(pull_request.head.repo))
+    own = (run for run in runs if _id(run.head_repository) == _id(pull_request.head.repo))
     return max(own, key=lambda run: run.id, default=None)
 
 

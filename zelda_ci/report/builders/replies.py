@@ -10,10 +10,15 @@ from zelda_ci.report.text import sentence
 
 DOCS = Link("All commands", "https://github.com/zelda-ci/zelda-ci/blob/main/docs/conversation.md")
 
+NOTHING_DONE = "Nothing was done."
+
 COMMANDS = (
     ("/zelda rerun", "runs the pull request's workflow again: the jobs that failed, or all of them"),
     ("/zelda rerun SUITE…", "runs these suites once more, beside the check, and posts what they show"),
-    ("/zelda run COMMIT", "runs the suites on a fork's pull request, at the commit that you have looked at (all digits)"),
+    (
+        "/zelda run COMMIT",
+        "runs the suites on a fork's pull request, at the commit that you have looked at (all digits)",
+    ),
     ("/zelda accept SUITE because REASON", "takes the suite's failing criteria for what they are; SUITE#2 takes one"),
     ("/zelda help", "shows this list"),
 )
@@ -39,7 +44,7 @@ def accepted_sentence(noted: AcceptedReason) -> str:
 
 def helping(problem: str) -> Reply:
     """What there is to say, and what was not understood."""
-    said = (problem, "Nothing was done.") if problem else ()
+    said = (problem, NOTHING_DONE) if problem else ()
     return Reply((*said, "Zelda reads these commands, one at the beginning of a new comment:"), (), COMMANDS, (DOCS,))
 
 
@@ -50,8 +55,8 @@ CLOSED = Reply(("This pull request is closed: there is nothing to do.",))
 WHY = Reply(
     (
         "This version of Zelda cannot say which of the changed files made a result worse.",
-        "Zelda's comment on this pull request shows what the judge saw for each criterion, and the workflow's artifact "
-        "has the transcripts. To find the file, take changes out one by one and run the suite again.",
+        "Zelda's comment on this pull request shows what the judge saw for each criterion.",
+        "To find the file, take changes out one by one, and run the suite again.",
     )
 )
 
@@ -92,10 +97,8 @@ def commit_wanted(number: int, commit: str, server: str, repository: str) -> Rep
     page = f"{server}/{repository}/pull/{number}/files/{commit}"
     return Reply(
         (
-            "Which commit have you looked at? Somebody may push between your look and this run, so Zelda runs only a "
-            "commit that is named with all of its digits.",
-            "The newest commit at this moment has the changes that the link shows. Look at them there, with what they "
-            "do to the suites, and to all that setup, build and tests execute. Then write:",
+            "Which commit have you looked at? Somebody may push after that. So name it, with all of its digits.",
+            "The link shows what the newest one changes. Look at all that setup, build and tests execute, then write:",
         ),
         commands=((f"/zelda run {commit}", "runs this commit and no other"),),
         links=(Link("Changes up to this commit", page),),
@@ -105,16 +108,10 @@ def commit_wanted(number: int, commit: str, server: str, repository: str) -> Rep
 def commit_moved(number: int, commit: str, server: str, repository: str) -> Reply:
     """What was named is not the head."""
     wanted = commit_wanted(number, commit, server, repository)
-    moved = "The commit that you name is not the newest of this pull request: somebody may have pushed. Nothing was run."
-    return Reply((moved, wanted.sentences[-1]), commands=wanted.commands, links=wanted.links)
-
-
-def own_branch_needs_no_run() -> Reply:
-    """The pull request is of this repository."""
-    return Reply(
-        ("This pull request is of a branch of this repository: its own workflow runs. Nothing was done.",),
-        commands=(("/zelda rerun", "runs it again"),),
+    moved = (
+        "The commit that you name is not the newest of this pull request: somebody may have pushed. Nothing was run."
     )
+    return Reply((moved, wanted.sentences[-1]), commands=wanted.commands, links=wanted.links)
 
 
 def starting(suites: Sequence[str], url: str) -> Reply:
@@ -127,20 +124,15 @@ def starting(suites: Sequence[str], url: str) -> Reply:
 
 def nothing_stored(suite: str) -> Reply:
     """Nobody knows which criteria fail."""
-    return Reply(
-        (
-            f"There are no stored results of the suite {suite} for the newest commit of this pull request, so that "
-            "nobody knows what would be accepted. Nothing was done.",
-        )
-    )
+    return Reply((f"The newest commit of this pull request has no stored results of the suite {suite}.", NOTHING_DONE))
 
 
 def foreign_results() -> Reply:
     """The author of a fork chooses what its workflow stores."""
     return Reply(
         (
-            "The newest results were stored by a fork's own workflow, whose author chooses what they say. Nothing was "
-            "done: run the suites with the command below first.",
+            "The newest results were stored by a fork's own workflow, whose author chooses what they say.",
+            f"{NOTHING_DONE} Run the suites by this command first:",
         ),
         commands=(COMMANDS[2],),
     )
@@ -164,8 +156,8 @@ def accepted(suite: str, criteria: Iterable[str], by: str, reason: str, url: str
     return Reply(
         (
             f"{by} accepts this of the suite {suite}, because {reason}",
-            "It holds for this pull request only, also after further pushes, as long as the text is the same. To take "
-            "it back, delete or edit the comment that asks for it, or hide this one.",
+            "It holds for this pull request, after further pushes, too, as long as the criterion has the same text.",
+            "To take it back, delete or edit the comment that asks for it, or hide this one.",
             then,
         ),
         listed=tuple(criteria),
