@@ -25,7 +25,7 @@ from typing import Any, Self
 from tests.support import events, runner, warm
 from tests.support.command import KEY, environment, run_cold, zelda
 from tests.support.command import run as run_command
-from tests.support.github_server import Artifact, GitHubServer, Pull, Run
+from tests.support.github_server import Artifact, Comment, GitHubServer, Pull, Run
 from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
 from tests.support.projects import Project, folder, repository
@@ -222,6 +222,36 @@ class Stage:
             mode="comment",
             **inputs,
         )
+
+    def comment(self, pull: Pull, body: str, *, login: str = "maintainer", **inputs: Any) -> Done:
+        """Somebody comments on a pull request, and the job that answers runs."""
+        return self.answer(pull, self.github.repository.add_comment(pull.number, body, author=login), **inputs)
+
+    def answer(self, pull: Pull, comment: Comment, *, said: str | None = None, **inputs: Any) -> Done:
+        """The job that answers a comment, which has no checkout, no key, and may run a run again.
+
+        `said` is what the comment said when it was sent; `changes` are other keys of the event.
+        """
+        empty = self.tmp_path / "empty"
+        empty.mkdir(exist_ok=True)
+        variables = {"GITHUB_WORKSPACE": str(empty), "ANTHROPIC_API_KEY": None}
+        usual, self.github.permissions = self.github.permissions, {**self.github.permissions, "actions": "write"}
+        try:
+            return self._of_comment(pull, comment, said, variables=variables, **inputs)
+        finally:
+            self.github.permissions = usual
+
+    def run_requested(self, pull: Pull, comment: Comment, script: Script = (), **inputs: Any) -> Done:
+        """The job that runs what a comment asks for; what is checked out, the test decides."""
+        return self._of_comment(pull, comment, None, script, mode="run", **inputs)
+
+    def _of_comment(self, pull: Pull, comment: Comment, said: str | None, script: Script = (), **inputs: Any) -> Done:
+        body = comment.body if said is None else said
+        changes = inputs.pop("changes", {})
+        event = events.issue_comment(body, comment=comment.id, login=comment.author, number=pull.number, **changes)
+        how = {"event": "issue_comment", "workflow": "zelda-commands.yml", "status": "in_progress", "conclusion": None}
+        run = self.github.repository.add_run(self.tip, **how)
+        return self.job("issue_comment", event, run, script, sha=self.tip, ref="refs/heads/main", **inputs)
 
     def of_fork(self, pull: Pull, **how: Any) -> Artifact:
         """Results that the workflow of a pull request has stored."""
