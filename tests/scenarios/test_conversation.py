@@ -191,7 +191,6 @@ def test_a_comment_that_was_edited_or_deleted_before_it_was_read_is_no_command(s
     run = stage.run_of(pull, conclusion="failure")
     comment = stage.github.repository.add_comment(7, "/zelda rerun", author="maintainer")
     # Somebody with write access has put words into the mouth of another.
-    assert "edited or deleted" in stage.answer(pull, comment, said="Looks good to me, /zelda.").printed or True
     done = stage.answer(pull, comment, said="/zelda help")
     assert "edited or deleted" in done.printed
     stage.github.repository.comments(7).remove(comment)
@@ -268,7 +267,6 @@ def test_a_push_between_look_and_command_is_not_run(stage: Stage) -> None:
     # And one with the same first digits is none.
     done = stage.comment(pull, f"/zelda run {pull.head_sha[:12]}")
     assert "run-commit" not in done.outputs
-    assert "/zelda rerun" in FILES or not reruns(stage)
 
 
 def test_a_push_between_command_and_run_is_not_run(stage: Stage) -> None:
@@ -399,7 +397,7 @@ def forged(stage: Stage, comment: Comment, by: str, **other: object) -> str:
 
 
 def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
-    """In a comment of its author's, for a command of somebody without rights, of another pull request, with other words."""
+    """In a comment of its author's, for somebody without rights, of another pull request, with other words."""
     pull = stage.open_pull({"CLAUDE.md": SILENT})
     red(stage, pull)
     repository, zelda = stage.github.repository, stage.github.login

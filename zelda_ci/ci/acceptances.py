@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime, ValidationError
 
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import number, text
 from zelda_ci.compare.acceptance import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
@@ -32,6 +33,8 @@ WRITERS = frozenset({"admin", "maintain", "write"})
 MAX_RECORDS = 100
 UNKNOWN: Final = "what was accepted on this pull request is not known, and counts for nothing"
 
+# GitHub names the branch of a group after the pull request that it adds to those before it.
+_QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
 _RECORD = re.compile(r"<!-- zelda-ci:accepted:v1 ([A-Za-z0-9+/=]{1,60000}) -->")
 
 
@@ -136,13 +139,19 @@ def _record(reply: Comment) -> AcceptanceRecord | None:
     return record if first == marker(reply_key(record.comment)) else None
 
 
-def apply_acceptances(case: CiContext, result: CiResult, number: int | None) -> None:
+def pull_request_in(event: Mapping[str, Any]) -> int | None:
+    """The pull request whose acceptances count for an event: in a merge queue, the one that is about to be merged."""
+    queued = _QUEUED.fullmatch(text(event, "merge_group", "head_ref"))
+    return int(queued[1]) if queued else number(event, "pull_request", "number")
+
+
+def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | None) -> None:
     """Take what was accepted on the pull request out of what turns the check red; without GitHub's word nothing is."""
-    if case.api is None or number is None or not is_about_criteria(result.gate):
+    if case.api is None or pull_request is None or not is_about_criteria(result.gate):
         return
     try:
         redact = Redactor(case.settings.secrets())
-        result.acceptances = read_acceptances(case.api, number, case.settings.context.repository_id, redact)
+        result.acceptances = read_acceptances(case.api, pull_request, case.settings.context.repository_id, redact)
     except GitHubError as problem:
         result.notes.append(f"{UNKNOWN}: {problem.message}")
         case.log.say(f"{UNKNOWN}: {problem.message}")

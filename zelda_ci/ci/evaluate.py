@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from zelda_ci.ci import baseline, nightly, publish
-from zelda_ci.ci.acceptances import apply_acceptances
+from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.baseline_search import MAX_MEMBER_BYTES, NIGHTS, POOL, lost_attempts
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import Files, json_of, members, provenance, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
 from zelda_ci.domain.comparison import Comparison
@@ -107,7 +106,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         result,
         lambda: _add_earlier(case, result, planned),
         lambda: _compare(case, files, result, baseline_given, planned),
-        lambda: apply_acceptances(case, result, number(case.settings.event, "pull_request", "number")),
+        lambda: apply_acceptances(case, result, pull_request_in(case.settings.event)),
         lambda: _store(case, files, result),
     )
     with _undisturbed():

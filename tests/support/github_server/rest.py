@@ -285,7 +285,7 @@ def get_permission(call: Call) -> Reply:
     login = call.text("username")
     role = call.repository.roles.get(login, "none" if call.repository.private else "read")
     permission = {"maintain": "write", "triage": "read"}.get(role, role)
-    who = {**specimen("nullable-collaborator"), **rendering.user(login)}
+    who = {**rendering.user(login), "role_name": role}
     return Reply(200, {"permission": permission, "role_name": role, "user": who})
 
 

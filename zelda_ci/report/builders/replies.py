@@ -15,11 +15,9 @@ NOTHING_DONE = "Nothing was done."
 COMMANDS = (
     ("/zelda rerun", "runs the pull request's workflow again: the jobs that failed, or all of them"),
     ("/zelda rerun SUITE…", "runs these suites once more, beside the check, and posts what they show"),
-    (
-        "/zelda run COMMIT",
-        "runs the suites on a fork's pull request, at the commit that you have looked at (all digits)",
-    ),
-    ("/zelda accept SUITE because REASON", "takes the suite's failing criteria for what they are; SUITE#2 takes one"),
+    ("/zelda run COMMIT", "runs the suites on a fork's pull request, at the commit that you have looked at"),
+    ("/zelda accept SUITE because REASON", "takes the criteria of the suite that fail now for what they are"),
+    ("/zelda accept SUITE#2 because REASON", "takes only its second criterion"),
     ("/zelda help", "shows this list"),
 )
 
