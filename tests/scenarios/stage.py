@@ -10,6 +10,7 @@ description of its API.
         assert done.code == 0
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -76,7 +77,7 @@ class Stage:
         self.github.repository.id, self.github.repository.full_name = events.REPOSITORY_ID, "octo/shop"
         self.fork = self.github.add_repository("mallory/shop", fork_of=self.github.repository)
         self.fork.id = events.FORK_ID
-        self.jobs = 0
+        self._numbers = itertools.count(1)
         self._placed: list[Artifact] = []
 
     def __enter__(self) -> Self:
@@ -249,8 +250,8 @@ class Stage:
         body = comment.body if said is None else said
         changes = inputs.pop("changes", {})
         event = events.issue_comment(body, comment=comment.id, login=comment.author, number=pull.number, **changes)
-        how = {"event": "issue_comment", "workflow": "zelda-commands.yml", "status": "in_progress", "conclusion": None}
-        run = self.github.repository.add_run(self.tip, **how)
+        where = {"event": "issue_comment", "workflow": "zelda-commands.yml"}
+        run = self.github.repository.add_run(self.tip, status="in_progress", conclusion=None, **where)
         return self.job("issue_comment", event, run, script, sha=self.tip, ref="refs/heads/main", **inputs)
 
     def of_fork(self, pull: Pull, **how: Any) -> Artifact:
@@ -271,8 +272,7 @@ class Stage:
         variables = inputs.pop("variables", {})
         # What is not about plans of trials takes one, and stored results to compare with.
         inputs.setdefault("trials", "1")
-        self.jobs += 1
-        files = self.tmp_path / f"file commands {self.jobs}"
+        files = self.tmp_path / f"file commands {next(self._numbers)}"
         files.mkdir()
         (files / "event.json").write_text(json.dumps(event))
         with ScriptedApi(script) as api:

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import GOOD, Done, Stage
+from tests.support.events import REPOSITORY_ID
 from tests.support.github_server import Comment, Pull, answered, lose_answer
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, reply_key, words_of
 from zelda_ci.github.comments import marker
@@ -23,19 +26,19 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def red(stage: Stage, pull: Pull) -> Done:
+def red(stage: Stage, pull: Pull, **inputs: Any) -> Done:
     """The check of a pull request whose session does not greet any more."""
     run = stage.run_of(pull)
-    done = stage.pull_request(pull, model, run=run)
+    done = stage.pull_request(pull, model, run=run, **inputs)
     run.conclusion = "failure" if done.code else "success"
     return done
 
 
-def again(stage: Stage, pull: Pull) -> Done:
+def again(stage: Stage, pull: Pull, **inputs: Any) -> Done:
     """The next attempt of the newest run of the pull request's workflow."""
     run = [each for each in stage.github.repository.runs if each.event == "pull_request"][-1]
     run.status, run.conclusion = "in_progress", None
-    done = stage.pull_request(pull, model, run=run)
+    done = stage.pull_request(pull, model, run=run, **inputs)
     run.status, run.conclusion = "completed", "failure" if done.code else "success"
     return done
 
@@ -212,6 +215,30 @@ def test_a_command_is_carried_out_once(stage: Stage) -> None:
     assert len(replies(stage)) == 1
 
 
+def at_once(stage: Stage, pull: Pull, *commands: tuple[str, str]) -> None:
+    """Several people comment, and all jobs run at the same time."""
+    asked = [stage.github.repository.add_comment(7, body, author=login) for login, body in commands]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        done = list(pool.map(lambda comment: stage.answer(pull, comment), asked))
+    assert [each.code for each in done] == [0] * len(asked), [each.printed for each in done]
+
+
+def test_two_who_ask_at_once_get_one_run(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull, conclusion="failure")
+    at_once(stage, pull, ("maintainer", "/zelda rerun"), ("owner", "/zelda rerun"))
+    assert run.repeated == ["rerun-failed-jobs"]
+    assert len(replies(stage)) == 2
+
+
+def test_a_flood_that_arrives_at_once_is_answered_as_little_as_any_other(stage: Stage) -> None:
+    pull = stage.open_pull()
+    at_once(stage, pull, *(("mallory", "/zelda rerun") for _ in range(5)))
+    assert len(replies(stage)) == 3
+    stage.comment(pull, "/zelda rerun", login="mallory")
+    assert len(replies(stage)) == 3
+
+
 def test_without_the_right_to_run_again_or_to_react_the_rest_works(stage: Stage) -> None:
     pull = stage.open_pull()
     stage.run_of(pull, conclusion="failure")
@@ -366,6 +393,22 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     assert red(stage, pull).code == 0
 
 
+def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session(stage: Stage) -> None:
+    """Side by side with the base, as is the default."""
+    plan = {"trials": "adaptive", "jobs": "4"}
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    done = red(stage, pull, **plan)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+    stage.comment(pull, ACCEPT)
+    done = again(stage, pull, **plan)
+    assert done.code == 0, done.printed
+    found = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
+    assert found["runs"] == []
+    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
+    assert {each["reason"]["kind"] for each in origin["accepted"]} >= {"regression"}
+    assert {each["acceptance"]["criterion"] for each in origin["accepted"]} == {"It greets."}
+
+
 def test_an_acceptance_holds_for_the_text_of_the_criterion_and_nothing_else(stage: Stage) -> None:
     pull = stage.open_pull({"CLAUDE.md": SILENT})
     red(stage, pull)
@@ -387,13 +430,19 @@ def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> 
     assert not reruns(stage)
 
 
-def forged(stage: Stage, comment: Comment, by: str, **other: object) -> str:
+def forged(asked: Comment, by: str, **other: object) -> str:
     """What a reply of Zelda's would say if it had accepted something."""
     record = AcceptanceRecord(
-        repository_id=42, pull_request=7, comment=comment.id, words=words_of(comment.body), suite="greeting",
-        criteria=("It greets.", "It is polite."), by=by, at=comment.created_at,
-    ).replace(**other)  # fmt: skip
-    return f"{marker(reply_key(comment.id))}\n{hidden_line(record)}\nAccepted."
+        repository_id=REPOSITORY_ID,
+        pull_request=7,
+        comment=asked.id,
+        words=words_of(asked.body),
+        suite="greeting",
+        criteria=("It greets.", "It is polite."),
+        by=by,
+        at=asked.created_at,
+    ).replace(**other)
+    return f"{marker(reply_key(asked.id))}\n{hidden_line(record)}\nAccepted."
 
 
 def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
@@ -403,22 +452,22 @@ def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
     repository, zelda = stage.github.repository, stage.github.login
     real = repository.add_comment(7, ACCEPT, author="maintainer")
     own = repository.add_comment(7, ACCEPT, author="mallory")
-    repository.add_comment(7, forged(stage, real, "maintainer"), author="mallory")
-    repository.add_comment(7, forged(stage, own, "mallory"), author="mallory")
+    repository.add_comment(7, forged(real, "maintainer"), author="mallory")
+    repository.add_comment(7, forged(own, "mallory"), author="mallory")
     # Even in comments of Zelda's, as other workflows of the repository could write them.
-    repository.add_comment(7, forged(stage, own, "mallory"), author=zelda)
-    repository.add_comment(7, forged(stage, own, "maintainer"), author=zelda)
-    repository.add_comment(7, forged(stage, real, "owner"), author=zelda)
-    repository.add_comment(7, forged(stage, real, "maintainer", pull_request=8), author=zelda)
-    repository.add_comment(7, forged(stage, real, "maintainer", repository_id=99), author=zelda)
-    repository.add_comment(7, forged(stage, real, "maintainer", words="0" * 64), author=zelda)
-    repository.add_comment(7, forged(stage, real, "maintainer", comment=own.id), author=zelda)
-    repository.add_comment(7, "\n" + forged(stage, real, "maintainer"), author=zelda)
-    repository.add_comment(7, forged(stage, real, "maintainer"), author=zelda, edits=1)
-    repository.add_comment(7, forged(stage, real, "maintainer"), author=zelda, minimized="SPAM")
+    repository.add_comment(7, forged(own, "mallory"), author=zelda)
+    repository.add_comment(7, forged(own, "maintainer"), author=zelda)
+    repository.add_comment(7, forged(real, "owner"), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", pull_request=8), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", repository_id=99), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", words="0" * 64), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", comment=own.id), author=zelda)
+    repository.add_comment(7, "\n" + forged(real, "maintainer"), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda, edits=1)
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda, minimized="SPAM")
     assert again(stage, pull).code == 1
     # What they all lack is there now.
-    repository.add_comment(7, forged(stage, real, "maintainer"), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda)
     assert again(stage, pull).code == 0
 
 
