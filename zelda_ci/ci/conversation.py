@@ -188,7 +188,8 @@ def _run_again(api: Api, run: WorkflowRun) -> Reply | None:
     try:
         run_again(api, run.id, only_failed=run.conclusion in FAILED)
     except GitHubError as error:
-        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND"}:
+        # Where the answer was lost, it may run all the same: its page shows it.
+        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
             raise
         return replies.cannot_run_again(error.detail or error.message, run.url)
     return None

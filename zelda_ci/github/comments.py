@@ -90,7 +90,7 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
     pullRequest(number: $number) {
       headRefOid
       comments(first: 100, after: $cursor) {
-        nodes { fullDatabaseId url body isMinimized viewerDidAuthor createdAt lastEditedAt author { login __typename } }
+        nodes { fullDatabaseId url body isMinimized viewerDidAuthor lastEditedAt author { login __typename } }
         pageInfo { hasNextPage endCursor }
       }
     }
@@ -115,7 +115,6 @@ class Comment:
     author: str | None = None
     """Absent where it is known to be ours, or nobody's any more."""
     is_edited: bool = False
-    created_at: AwareDatetime | None = None
     is_of_person: bool = False
     """Whether a user wrote it, and no program."""
 
@@ -188,7 +187,6 @@ class _Node(Described):
     ours: bool = Field(alias="viewerDidAuthor")
     user: _Commenter | None = Field(default=None, alias="author")
     """Absent where the account was deleted."""
-    created_at: AwareDatetime = Field(alias="createdAt")
     edited_at: AwareDatetime | None = Field(default=None, alias="lastEditedAt")
 
     @property
@@ -266,7 +264,6 @@ def _comment(source: _Node | _IssueComment) -> Comment:
         body=source.body,
         author=user.login if user else None,
         is_edited=source.is_edited,
-        created_at=source.created_at,
         is_of_person=user is not None and user.kind == "User",
     )
 
