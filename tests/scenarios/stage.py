@@ -250,8 +250,8 @@ class Stage:
         body = comment.body if said is None else said
         changes = inputs.pop("changes", {})
         event = events.issue_comment(body, comment=comment.id, login=comment.author, number=pull.number, **changes)
-        where = {"event": "issue_comment", "workflow": "zelda-commands.yml"}
-        run = self.github.repository.add_run(self.tip, status="in_progress", conclusion=None, **where)
+        state: dict[str, Any] = {"status": "in_progress", "conclusion": None, "workflow": "zelda-commands.yml"}
+        run = self.github.repository.add_run(self.tip, event="issue_comment", **state)
         return self.job("issue_comment", event, run, script, sha=self.tip, ref="refs/heads/main", **inputs)
 
     def of_fork(self, pull: Pull, **how: Any) -> Artifact:
