@@ -364,6 +364,15 @@ def test_some_suites_run_beside_the_check_in_a_comment_of_their_own(stage: Stage
     assert "all of its digits" in last(stage).body
 
 
+def test_a_suite_that_is_asked_for_runs_although_nothing_can_have_changed_it(stage: Stage) -> None:
+    pull = stage.open_pull({"NEWS.md": "Nothing.\n"})
+    asked = stage.github.repository.add_comment(7, "/zelda rerun greeting", author="maintainer")
+    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+    done = stage.run_requested(pull, asked, model)
+    assert done.code == 0, done.printed
+    assert len(json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]) == 1
+
+
 # --- accept ----------------------------------------------------------------------------------------------------------
 
 

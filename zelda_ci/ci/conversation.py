@@ -371,7 +371,7 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
     if command.suites:
         # Some suites do not speak for all: what they show must not take the place of what all have shown.
         name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
-        chosen = replace(chosen, suites=command.suites, comment_id=name[:100])
+        chosen = replace(chosen, suites=command.suites, comment_id=name[:100], run_all=True)
     return chosen, commit
 
 
