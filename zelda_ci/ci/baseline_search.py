@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import number
+from zelda_ci.ci.event import number, path_in
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
 from zelda_ci.github import schemas
@@ -151,7 +151,7 @@ class OwnRun:
 def own_run(case: CiContext) -> OwnRun | None:
     """Of a pull request; nothing for other events, nor where a comment asks for a run: for GitHub it is the base's."""
     pull_request = number(case.settings.event, "pull_request", "number")
-    if pull_request is None or case.settings.context.event_name == "issue_comment":
+    if pull_request is None or path_in(case.settings.event, "comment") is not None:
         return None
     context = case.settings.context
     return OwnRun(context.run_id, context.run_attempt, pull_request, case.settings.artifact_name, context.repository_id)
