@@ -11,13 +11,13 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.ci import baseline, comment_mode, evaluate, nightly, publish, selection
+from zelda_ci.ci import baseline, comment_mode, conversation, evaluate, nightly, publish, selection
 from zelda_ci.ci.base import BaseSource, Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
-from zelda_ci.ci.event import Checkout, Decision, decide
+from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.impact import reasons
 from zelda_ci.config.project import LoadedProject
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from zelda_ci.github.http import Http
 
 TIMEOUT_SECONDS = 300.0
-# For what is asked before anything else.
+# Patience with what is asked first.
 QUESTION_SECONDS = 30.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
@@ -74,9 +74,31 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             return _skip(settings, decision, log)
         case "comment":
             return comment_mode.comment(_case(settings, decision, decision.head_sha, environ, log))
+        case "converse":
+            return conversation.converse(_case(settings, decision, settings.context.sha, environ, log))
+        case "request":
+            return _evaluate_requested(settings, checkout, decision, environ, log, emit)
         case "run":
             case = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
             return _evaluate(case, environ, emit)
+
+
+def _evaluate_requested(
+    settings: ActionSettings,
+    checkout: Checkout,
+    decision: Decision,
+    environ: Mapping[str, str],
+    log: Log,
+    emit: Emit,
+) -> int:
+    """Run what a comment asks for, if it still may."""
+    wanted = conversation.requested(_quick_api(settings, log), settings)
+    if wanted is None:
+        return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), log)
+    chosen, commit = wanted
+    decided = decide_requested(chosen, checkout, commit)
+    log.say(decided.sentence)
+    return _evaluate(_case(chosen, decided, commit, environ, log), environ, emit)
 
 
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
@@ -275,9 +297,14 @@ def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) ->
     return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of)
 
 
+def _quick_api(settings: ActionSettings, log: Log) -> Api | None:
+    """For what is asked before anything else."""
+    return _api(settings, _http(QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
+
+
 def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
     """The tree of a commit that a clone of depth 1 lacks, from GitHub."""
-    api = _api(settings, _http(QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
+    api = _quick_api(settings, log)
     try:
         return source_tree.read_commit(api, commit).tree.sha if api else None
     except GitHubError as problem:

@@ -64,7 +64,8 @@ def test_zizmor_would_find_an_unpinned_action(tmp_path: Path) -> None:
 
 def test_actionlint_finds_nothing_but_what_it_ought_to(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yml"
-    wrong.write_text(EXAMPLES[0].read_text().replace("types: [completed]", "types: [nonsense]"))
+    right = (REPOSITORY / "examples" / "zelda-fork-comment.yml").read_text()
+    wrong.write_text(right.replace("types: [completed]", "types: [nonsense]"))
     (found,) = actionlint(tmp_path / "actionlint", *OWN, *EXAMPLES, of_the_pages(tmp_path), wrong)
     assert found.startswith("wrong.yml:")
 

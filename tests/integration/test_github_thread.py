@@ -260,3 +260,33 @@ def test_comments_that_could_not_be_removed_are_told(github: GitHubServer, pull:
     github.script_failures([answered(502, on="DELETE *")] * 9)
     published = tell(github)
     assert (published.action, published.left_over) == ("updated", 1)
+
+
+def test_both_ways_tell_who_wrote_what_and_what_was_edited(github: GitHubServer, pull: Pull) -> None:
+    """By GraphQL, and by REST where that is refused."""
+    repository = github.repository
+    touched = repository.add_comment(1, "one", author="mallory")
+    touched.edit("two")
+    repository.add_comment(1, "three", author="dependabot[bot]")
+    repository.add_comment(1, "four", author="dev", minimized="SPAM")
+    repository.add_comment(1, OLD, author=github.login).edit(OLD)
+    by_graphql = comments.read_thread(api_of(github), 1)
+    github.script_failures([graphql_error("FORBIDDEN", "Resource not accessible by integration")])
+    by_rest = comments.read_thread(api_of(github), 1)
+    for thread in (by_graphql, by_rest):
+        people = [(each.author, each.body, each.is_edited) for each in thread.of_people]
+        assert people == [("mallory", "two", True), ("dev", "four", False)]
+        assert [(each.body, each.is_edited) for each in thread.comments] == [(OLD, False), (OLD, True)]
+
+
+def test_a_comment_that_is_gone_is_none_and_a_permission_is_asked_for_by_name(github: GitHubServer, pull: Pull) -> None:
+    api = api_of(github)
+    assert comments.read_comment(api, 1) is None
+    found = comments.read_comment(api, pull.comments[0].id)
+    assert found is not None
+    assert found.body == OLD
+    github.repository.roles = {"dev": "maintain", "a/b?c": "admin"}
+    assert [comments.permission_of(api, login) for login in ("dev", "a/b?c", "nobody")] == ["write", "admin", "none"]
+    comments.react(api, found.id, "eyes")
+    comments.react(api, found.id, "eyes")
+    assert pull.comments[0].reactions == ["eyes"]

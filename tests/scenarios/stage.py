@@ -10,6 +10,7 @@ description of its API.
         assert done.code == 0
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -25,7 +26,7 @@ from typing import Any, Self
 from tests.support import events, runner, warm
 from tests.support.command import KEY, environment, run_cold, zelda
 from tests.support.command import run as run_command
-from tests.support.github_server import Artifact, GitHubServer, Pull, Run
+from tests.support.github_server import Artifact, Comment, GitHubServer, Pull, Run
 from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
 from tests.support.projects import Project, folder, repository
@@ -76,7 +77,7 @@ class Stage:
         self.github.repository.id, self.github.repository.full_name = events.REPOSITORY_ID, "octo/shop"
         self.fork = self.github.add_repository("mallory/shop", fork_of=self.github.repository)
         self.fork.id = events.FORK_ID
-        self.jobs = 0
+        self._numbers = itertools.count(1)
         self._placed: list[Artifact] = []
 
     def __enter__(self) -> Self:
@@ -240,6 +241,36 @@ class Stage:
             **inputs,
         )
 
+    def comment(self, pull: Pull, body: str, *, login: str = "maintainer", **inputs: Any) -> Done:
+        """Somebody comments on a pull request, and the job that answers runs."""
+        return self.answer(pull, self.github.repository.add_comment(pull.number, body, author=login), **inputs)
+
+    def answer(self, pull: Pull, comment: Comment, *, said: str | None = None, **inputs: Any) -> Done:
+        """The job that answers a comment, which has no checkout, no key, and may run a run again.
+
+        `said` is what the comment said when it was sent; `changes` are other keys of the event.
+        """
+        empty = self.tmp_path / "empty"
+        empty.mkdir(exist_ok=True)
+        variables = {"GITHUB_WORKSPACE": str(empty), "ANTHROPIC_API_KEY": None}
+        usual, self.github.permissions = self.github.permissions, {**self.github.permissions, "actions": "write"}
+        try:
+            return self._of_comment(pull, comment, said, variables=variables, **inputs)
+        finally:
+            self.github.permissions = usual
+
+    def run_requested(self, pull: Pull, comment: Comment, script: Script = (), **inputs: Any) -> Done:
+        """The job that runs what a comment asks for; what is checked out, the test decides."""
+        return self._of_comment(pull, comment, None, script, mode="run", **inputs)
+
+    def _of_comment(self, pull: Pull, comment: Comment, said: str | None, script: Script = (), **inputs: Any) -> Done:
+        body = comment.body if said is None else said
+        changes = inputs.pop("changes", {})
+        event = events.issue_comment(body, comment=comment.id, login=comment.author, number=pull.number, **changes)
+        state: dict[str, Any] = {"status": "in_progress", "conclusion": None, "workflow": "zelda-commands.yml"}
+        run = self.github.repository.add_run(self.tip, event="issue_comment", **state)
+        return self.job("issue_comment", event, run, script, sha=self.tip, ref="refs/heads/main", **inputs)
+
     def of_fork(self, pull: Pull, **how: Any) -> Artifact:
         """Results that the workflow of a pull request has stored."""
         told = {"headSha": pull.head_sha, "sha": pull.merge_commit_sha, "baseSha": self.tip, "pullRequest": pull.number}
@@ -260,8 +291,7 @@ class Stage:
         variables = inputs.pop("variables", {})
         # What is not about plans of trials takes one, and stored results to compare with.
         inputs.setdefault("trials", "1")
-        self.jobs += 1
-        files = self.tmp_path / f"file commands {self.jobs}"
+        files = self.tmp_path / f"file commands {next(self._numbers)}"
         files.mkdir()
         (files / "event.json").write_text(json.dumps(event))
         with ScriptedApi(script) as api:

@@ -104,6 +104,34 @@ def workflow_run(*, fork: bool = True, run_id: int = 1001, head: str = HEAD) -> 
     }
 
 
+def issue_comment(
+    body: str = "/zelda help", *, comment: int = 1, login: str = "dev", number: int = 7, **more: Any
+) -> dict[str, Any]:
+    """Somebody has commented on a pull request; `more` are keys of the payload."""
+    user = {"login": login, "id": 3, "type": "Bot" if login.endswith("[bot]") else "User"}
+    return {
+        "action": "created",
+        "issue": {
+            "number": number,
+            "state": "open",
+            "title": "Say ::error::hello",
+            "user": SENDER,
+            "pull_request": {"url": f"https://api.github.com/repos/octo/shop/pulls/{number}"},
+        },
+        "comment": {
+            "id": comment,
+            "body": body,
+            "user": user,
+            "author_association": "NONE",
+            "created_at": "2026-01-01T00:00:00Z",
+            "updated_at": "2026-01-01T00:00:00Z",
+        },
+        "repository": REPOSITORY,
+        "sender": user,
+        **more,
+    }
+
+
 def payload(name: str, **facts: Any) -> dict[str, Any]:
     """The payload of an event."""
     on_demand = {"repository": REPOSITORY, "sender": SENDER}
@@ -116,6 +144,8 @@ def payload(name: str, **facts: Any) -> dict[str, Any]:
             made = merge_group(**facts)
         case "workflow_run":
             made = workflow_run(**facts)
+        case "issue_comment":
+            made = issue_comment(**facts)
         case "schedule":
             made = {"schedule": "0 4 * * *", **on_demand}
         case _:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from zelda_ci.ci import baseline, publish
+from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import BaselineTarget, number, text
@@ -63,6 +64,7 @@ def comment(case: CiContext) -> int:
 def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> None:
     origin = case.evaluated
     _compare(case, result, _target(api, origin, pull_request) if origin else BaselineTarget(""))
+    apply_acceptances(case, result, pull_request)
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
     publish.publish_to(case, api, result, pull_request, _order(case))

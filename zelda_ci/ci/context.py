@@ -7,10 +7,11 @@ from pathlib import Path
 
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.compare.acceptance import accept
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
 from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links, Provenance
-from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
+from zelda_ci.domain.comparison import Acceptance, Calibration, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -85,6 +86,8 @@ class CiResult:
     nights: NightlyHistory = field(default_factory=NightlyHistory)
     """What suites showed night by night, this one included."""
     compared: Compared | None = None
+    acceptances: tuple[Acceptance, ...] = ()
+    """Of the pull request, those that hold now."""
     artifact_id: int | None = None
     transcripts_id: int | None = None
     """Of the artifact with the transcripts."""
@@ -107,7 +110,11 @@ class CiResult:
 
     @property
     def gate(self) -> GateResult:
-        """With the baseline where there is one, without it from the runs alone."""
+        """With the baseline where there is one, without it from the runs alone; what was accepted is no reason."""
+        return accept(self._found, self.acceptances, self.comparison, self.head)
+
+    @property
+    def _found(self) -> GateResult:
         if self.compared:
             return self.compared.gate
         bases = (*self.earlier_base, *self.batch.base_runs)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import number
+from zelda_ci.ci.event import number, path_in
 from zelda_ci.ci.stored_artifacts import (
     Candidate,
     JobIdentity,
@@ -47,9 +47,9 @@ class OwnRun:
 
 
 def own_run(case: CiContext) -> OwnRun | None:
-    """Of a pull request; nothing for other events."""
+    """Of a pull request; nothing for other events, nor where a comment asks for a run: for GitHub it is the base's."""
     pull_request = number(case.settings.event, "pull_request", "number")
-    if pull_request is None:
+    if pull_request is None or path_in(case.settings.event, "comment") is not None:
         return None
     context = case.settings.context
     job = identity_of(case.settings)

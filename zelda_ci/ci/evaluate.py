@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from zelda_ci.ci import baseline, cancelled, nightly, publish, storing
+from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import lost_attempts
@@ -108,6 +109,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         result,
         lambda: _add_earlier(case, result, planned),
         lambda: _compare(case, files, result, baseline_given, planned),
+        lambda: apply_acceptances(case, result, pull_request_in(case.settings.event)),
         lambda: storing.store_results(case, files, result),
         lambda: storing.store_transcripts(case, result),
     )

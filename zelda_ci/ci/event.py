@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.inputs import CommentWhen, Mode
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
@@ -65,7 +66,7 @@ class BaselineTarget:
 class Decision:
     """What is done, and in one sentence why."""
 
-    activity: Literal["run", "comment", "skip"]
+    activity: Literal["run", "comment", "skip", "converse", "request"]
     sentence: str
     target: BaselineTarget | None = None
     """Absent where there is nothing to compare with."""
@@ -99,6 +100,31 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
         _need_asked_commit(settings, checkout)
         _need_key(settings, decision)
         decision = replace(decision, base=_base(settings, checkout))
+    return _as_wanted(settings, decision)
+
+
+def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) -> Decision:
+    """Decide for a commit that somebody who may asked for; the event has its pull request, as GitHub's API tells it.
+
+    Raises:
+        ConfigError: Anything else is checked out, or the key is missing.
+    """
+    pull, found = number(settings.event, "pull_request", "number"), checkout.project or checkout.head
+    if found != commit:
+        raise ConfigError(
+            f"The commit {(found or 'of nobody')[:9]} is checked out, but the comment asks for {commit[:7]}.",
+            hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
+            code="OTHER_COMMIT",
+        )
+    target, how = _merge_baseline(settings, checkout, commit)
+    sentence = f"Pull request {pull}, asked for in a comment: suites run at {commit[:7]} and are compared with {how}."
+    decision = Decision("run", sentence, target=target, pull_request=pull, head_sha=commit)
+    _need_key(settings, decision)
+    return _as_wanted(settings, replace(decision, base=_base(settings, checkout)))
+
+
+def _as_wanted(settings: ActionSettings, decision: Decision) -> Decision:
+    """Without what the inputs switch off."""
     if not settings.compare:
         decision = replace(decision, target=None)
     if settings.comment is CommentWhen.OFF and decision.activity == "run":
@@ -110,6 +136,8 @@ def _by_event(settings: ActionSettings, checkout: Checkout) -> Decision:
     name = settings.context.event_name
     if settings.mode is Mode.COMMENT or (name == "workflow_run" and settings.mode is Mode.AUTO):
         return _comment(settings)
+    if name == "issue_comment" and path_in(settings.event, "comment") is not None:
+        return _commented(settings)
     decisions = {
         "pull_request": _pull_request,
         "pull_request_target": _pull_request_target,
@@ -137,6 +165,23 @@ def _comment(settings: ActionSettings) -> Decision:
         )
     sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", sentence, head_sha=text(event, "workflow_run", "head_sha"))
+
+
+def _commented(settings: ActionSettings) -> Decision:
+    """Only a new comment on a pull request that a person begins with `/zelda` is a command."""
+    event = settings.event
+    pull, action = number(event, "issue", "number"), text(event, "action")
+    login = text(event, "comment", "user", "login")
+    if not is_command(text(event, "comment", "body")):
+        return Decision("skip", "The comment does not begin with /zelda: nothing is asked for.")
+    if action != "created":
+        return Decision("skip", f"A comment was {action or 'touched'}: only new ones are commands.")
+    if path_in(event, "issue", "pull_request") is None or pull is None:
+        return Decision("skip", "The comment is on an issue, and commands are for pull requests.")
+    if text(event, "comment", "user", "type") != "User" or login.endswith("[bot]"):
+        return Decision("skip", "A program wrote the comment: commands are for people.")
+    activity: Literal["converse", "request"] = "request" if settings.mode is Mode.RUN else "converse"
+    return Decision(activity, f"A comment of {login} on pull request {pull} is a command.", pull_request=pull)
 
 
 def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -301,8 +346,8 @@ def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
     if settings.mode is not Mode.RUN:
         raise _refused(
             f"Zelda does not know what {name} asks for.",
-            "It knows pull_request, push, merge_group, schedule, workflow_dispatch and workflow_run; with mode: run "
-            "the commit of any other event is evaluated.",
+            "It knows pull_request, push, merge_group, schedule, workflow_dispatch, workflow_run and the comments of "
+            "issue_comment; with mode: run the commit of any other event is evaluated.",
         )
     other = [head for head in (checkout.head, checkout.project) if head != sha]
     if other:

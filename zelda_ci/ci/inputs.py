@@ -83,6 +83,7 @@ INPUTS: Mapping[str, Input] = {
     "pass-env": Input(),
     "accept-isolation": Input(),
     "replay": Input(),
+    "workflow": Input("zelda.yml"),
 }
 
 OUTPUTS: tuple[str, ...] = (
@@ -98,6 +99,7 @@ OUTPUTS: tuple[str, ...] = (
     "transcripts-artifact-id",
     "comment-url",
     "baseline-sha",
+    "run-commit",
 )
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -173,6 +175,13 @@ def artifact_name(name: str) -> str:
     if len(name) > 128 or not name.isprintable() or not is_artifact_name(name):
         raise ValueError('allowed are up to 128 printable characters without " : < > | * ? \\ /')
     return name
+
+
+def workflow(text: str) -> str:
+    """The name of a workflow's file, without folders."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", text):
+        raise ValueError("allowed are names of files such as zelda.yml, without folders")
+    return text
 
 
 def label(text: str) -> str:

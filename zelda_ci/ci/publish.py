@@ -205,6 +205,9 @@ def _workflow(case: CiContext) -> str:
     """The workflow that evaluated: of another workflow's results, that other one."""
     run = case.settings.event.get("workflow_run") if case.decision.activity == "comment" else None
     path = run.get("path") if isinstance(run, Mapping) else None
+    if case.settings.context.event_name == "issue_comment":
+        # What a comment asks for is told where the pull request's own workflow tells its results.
+        path = f".github/workflows/{case.settings.workflow}"
     return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
 
 

@@ -89,6 +89,8 @@ class ActionSettings:
     replay: Path | None
     context: Context
     event: Mapping[str, Any]
+    workflow: str = "zelda.yml"
+    """File of the workflow that evaluates pull requests, for commands in comments."""
     has_credential: bool = False
     """Whether there is something to ask the models with, as an input or a variable."""
 
@@ -165,6 +167,7 @@ def _settings(
         replay=places.inside("replay", exists=True),
         context=context,
         event=event,
+        workflow=step_inputs.take("workflow", inputs.workflow) or INPUTS["workflow"].default,
         has_credential=key is not None or _has_credential(environ),
     )
 

@@ -90,7 +90,8 @@ def store_transcripts(case: CiContext, result: CiResult) -> None:
 
 def _origin(case: CiContext, result: CiResult) -> Provenance:
     target = case.decision.target
-    return provenance(case, result.batch, result.baseline.wanted or (target.commit if target else None))
+    origin = provenance(case, result.batch, result.baseline.wanted or (target.commit if target else None))
+    return origin.replace(accepted=result.gate.accepted)
 
 
 def _tell(case: CiContext, result: CiResult, problem: GitHubError, place: str) -> None:

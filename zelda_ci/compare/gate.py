@@ -44,8 +44,11 @@ def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings])
 
 def joined(*results: GateResult) -> GateResult:
     """All findings of several."""
-    reasons = (reason for result in results for reason in result.reasons)
-    return GateResult(reasons=tuple(reasons), on_base=tuple(reason for result in results for reason in result.on_base))
+    return GateResult(
+        reasons=tuple(reason for result in results for reason in result.reasons),
+        on_base=tuple(reason for result in results for reason in result.on_base),
+        accepted=tuple(noted for result in results for noted in result.accepted),
+    )
 
 
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import BatchResult
@@ -45,6 +45,8 @@ class Provenance(Record):
     complete: bool = True
     """False where the run was cut short or not judged completely: such results are nobody's baseline."""
     created_at: AwareDatetime
+    accepted: tuple[AcceptedReason, ...] = ()
+    """What would have turned the check red, had nobody with write access accepted it on the pull request."""
 
 
 class BaselineState(StrEnum):

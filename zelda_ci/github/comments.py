@@ -3,10 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
+from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
@@ -104,7 +105,7 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
     pullRequest(number: $number) {
       headRefOid
       comments(first: 100, after: $cursor) {
-        nodes { fullDatabaseId url body isMinimized viewerDidAuthor }
+        nodes { fullDatabaseId url body isMinimized viewerDidAuthor lastEditedAt author { login __typename } }
         pageInfo { hasNextPage endCursor }
       }
     }
@@ -127,17 +128,28 @@ class Comment:
     url: str
     body: str
     author: str | None = None
-    """Absent where it is known to be ours."""
+    """Absent where it is known to be ours, or nobody's any more."""
+    is_edited: bool = False
+    is_of_person: bool = False
+    """Whether a user wrote it, and no program."""
+
+    @property
+    def without_author(self) -> Self:
+        """As one that is known to be ours."""
+        return replace(self, author=None)
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A pull request's head and those of its comments that we wrote and nobody minimised, the oldest first."""
+    """A pull request's head and its comments, the oldest first."""
 
     head_sha: str
     comments: tuple[Comment, ...]
+    """Those that we wrote and nobody minimised."""
     is_whole: bool
     """Whether there are no comments beyond those that were read."""
+    of_people: tuple[Comment, ...] = ()
+    """Those that users wrote."""
 
     def marked(self, *keys: str) -> list[Comment]:
         """Our comments for any of these keys.
@@ -171,6 +183,16 @@ def read_thread(api: Api, number: int, me: str | None = None) -> Thread:
         return _by_rest(api, number, me)
 
 
+class _User(Described):
+    login: str
+    kind: str = Field("User", alias="type")
+
+
+class _Commenter(Described):
+    login: str
+    kind: str = Field(alias="__typename")
+
+
 class _Node(Described):
     # `databaseId` is an Int of 32 bits, and the ids of comments have outgrown it.
     id: int = Field(alias="fullDatabaseId")
@@ -178,6 +200,13 @@ class _Node(Described):
     body: str
     minimised: bool = Field(alias="isMinimized")
     ours: bool = Field(alias="viewerDidAuthor")
+    user: _Commenter | None = Field(default=None, alias="author")
+    """Absent where the account was deleted."""
+    edited_at: AwareDatetime | None = Field(default=None, alias="lastEditedAt")
+
+    @property
+    def is_edited(self) -> bool:
+        return self.edited_at is not None
 
 
 @dataclass(frozen=True)
@@ -189,9 +218,9 @@ class _Page:
 
 def _by_graphql(api: Api, number: int) -> Thread:
     pages = list(_pages(api, number))
-    nodes = (node for page in pages for node in page.nodes)
-    ours = (node for node in nodes if node.ours and not node.minimised)
-    return _thread(pages[-1].head_sha, ours, is_whole=pages[-1].next is None)
+    nodes = [node for page in pages for node in page.nodes]
+    ours = (_comment(node).without_author for node in nodes if node.ours and not node.minimised)
+    return _thread(pages[-1].head_sha, ours, nodes, is_whole=pages[-1].next is None)
 
 
 def _pages(api: Api, number: int) -> Iterator[_Page]:
@@ -222,16 +251,19 @@ def _page(data: Any) -> _Page:
             raise GitHubError("An answer of GitHub describes no pull request.", code="GITHUB_REFUSED")
 
 
-class _User(Described):
-    login: str
-
-
 class _IssueComment(Described):
     id: int
     url: str = Field(alias="html_url")
     body: str = ""
     user: _User | None = None
     minimised: dict[str, object] | None = Field(default=None, alias="minimized")
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+    @property
+    def is_edited(self) -> bool:
+        # To the second: whoever needs more compares texts.
+        return self.updated_at != self.created_at
 
 
 def comment_in(answer: Any) -> Comment:
@@ -240,16 +272,23 @@ def comment_in(answer: Any) -> Comment:
 
 
 def _comment(source: _Node | _IssueComment) -> Comment:
-    author = source.user.login if isinstance(source, _IssueComment) and source.user else None
-    return Comment(source.id, source.url, source.body, author)
+    user = source.user
+    return Comment(
+        id=source.id,
+        url=source.url,
+        body=source.body,
+        author=user.login if user else None,
+        is_edited=source.is_edited,
+        is_of_person=user is not None and user.kind == "User",
+    )
 
 
 def _by_rest(api: Api, number: int, me: str | None) -> Thread:
     head_sha = understand(PullRequest, api.get(f"pulls/{number}")).head.sha
     me = me or own_login(api)
     comments, is_whole = _listed(api, number)
-    ours = [comment for comment in comments if comment.user and comment.user.login == me and not comment.minimised]
-    return _thread(head_sha, ours, is_whole=is_whole)
+    ours = (_comment(each) for each in comments if each.user and each.user.login == me and not each.minimised)
+    return _thread(head_sha, ours, comments, is_whole=is_whole)
 
 
 def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
@@ -265,8 +304,15 @@ def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
     return comments, True
 
 
-def _thread(head_sha: str, ours: Iterable[_Node | _IssueComment], *, is_whole: bool) -> Thread:
-    return Thread(head_sha, tuple(sorted(map(_comment, ours), key=lambda comment: comment.id)), is_whole)
+def _thread(
+    head_sha: str, ours: Iterable[Comment], all_of_it: Iterable[_Node | _IssueComment], *, is_whole: bool
+) -> Thread:
+    people = (comment for comment in map(_comment, all_of_it) if comment.is_of_person)
+    return Thread(head_sha, _by_age(ours), is_whole, _by_age(people))
+
+
+def _by_age(comments: Iterable[Comment]) -> tuple[Comment, ...]:
+    return tuple(sorted(comments, key=lambda comment: comment.id))
 
 
 def own_login(api: Api) -> str:
@@ -277,3 +323,41 @@ def own_login(api: Api) -> str:
         if error.status != FORBIDDEN or error.code != "GITHUB_NOT_PERMITTED":
             raise
         return ACTIONS_BOT
+
+
+def read_comment(api: Api, comment_id: int) -> Comment | None:
+    """One comment as it is now; absent where it was deleted.
+
+    Raises:
+        GitHubError: GitHub did not tell.
+    """
+    try:
+        return comment_in(api.get(f"issues/comments/{comment_id}"))
+    except GitHubError as error:
+        if error.code not in {"GITHUB_NOT_FOUND", "GITHUB_GONE"}:
+            raise
+        return None
+
+
+class _Permission(Described):
+    permission: str
+
+
+def permission_of(api: Api, login: str) -> str:
+    """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`.
+
+    Raises:
+        GitHubError: GitHub did not tell.
+    """
+    try:
+        told = api.get(f"collaborators/{quote(login, safe='')}/permission")
+    except GitHubError as error:
+        if error.code != "GITHUB_NOT_FOUND":
+            raise
+        return "none"
+    return understand(_Permission, told).permission
+
+
+def react(api: Api, comment_id: int, reaction: str) -> None:
+    """Put a reaction such as `eyes` to a comment; a second one of the same kind changes nothing."""
+    api.post(f"issues/comments/{comment_id}/reactions", {"content": reaction})

@@ -16,6 +16,7 @@ from zelda_ci.github.schemas import (
     Described,
     GitHubRepository,
     PullRequest,
+    WorkflowRun,
     understand,
 )
 
@@ -170,3 +171,33 @@ def _compare(api: Api, base: str, head: str) -> CommitComparison:
     path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
     # The changed files come with the first page whatever its size; commits need not.
     return understand(CommitComparison, api.get(path, per_page=1))
+
+
+def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
+    """The newest run of a workflow for the head of a pull request.
+
+    Args:
+        api: Of the repository.
+        workflow: The name of its file, without folders.
+        pull_request: As GitHub describes it.
+
+    Raises:
+        GitHubError: `GITHUB_NOT_FOUND` where there is no such workflow, or what else hindered.
+    """
+    path = f"actions/workflows/{quote(workflow, safe='')}/runs"
+    sha = pull_request.head.sha
+    listed = api.pages(path, key="workflow_runs", limit=1, event="pull_request", head_sha=sha)
+    runs = (understand(WorkflowRun, each) for each in listed)
+    # Another repository may have a pull request with the very same head.
+    own = (run for run in runs if _id(run.head_repository) == _id(pull_request.head.repo))
+    return max(own, key=lambda run: run.id, default=None)
+
+
+def run_again(api: Api, run_id: int, *, only_failed: bool) -> None:
+    """Have a finished run run again as its next attempt: the jobs that failed with those that need them, or all.
+
+    Raises:
+        GitHubError: `GITHUB_NOT_PERMITTED` without `actions: write`, or where it runs already, is too old or was run
+            too often; `detail` says which.
+    """
+    api.post(f"actions/runs/{run_id}/{'rerun-failed-jobs' if only_failed else 'rerun'}", {})

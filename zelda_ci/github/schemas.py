@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import IO, Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
@@ -60,6 +60,10 @@ class WorkflowRun(Described):
     head_repository: GitHubRepository | None = None
     """Absent where the fork was deleted."""
     run_attempt: int = 1
+    status: str | None = None
+    conclusion: str | None = None
+    """Absent as long as it runs."""
+    url: str = Field("", alias="html_url")
 
     @property
     def workflow(self) -> str:

@@ -1,5 +1,6 @@
 """Reports as GitHub's Markdown."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -8,10 +9,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from zelda_ci.report.builders.ci import STEPS, least_size, reduced
+from zelda_ci.report.builders.replies import Reply
 from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Link, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
 
 Filters = Mapping[str, Callable[..., Any]]
+
+_PLAIN_COMMAND = re.compile(r"/zelda[A-Za-z0-9#._… -]*")
 
 
 def render_comparison(view: ComparisonView) -> str:
@@ -99,6 +103,11 @@ def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
     return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 
 
+def render_reply(reply: Reply) -> str:
+    """What a comment is answered with."""
+    return render("reply.md.j2", {**FILTERS, "line": sentence, "copied": _copied}, reply=reply)
+
+
 def size(text: str, encoding: str = "utf-16-le") -> int:
     """UTF-16 units, or bytes of another encoding."""
     length = len(text.encode(encoding))
@@ -143,6 +152,11 @@ def _linked(links: Iterable[Link]) -> SafeMarkdown:
 def _link(link: Link) -> str:
     url = address(link.url or "")
     return f"[{escape_markdown(link.text)}]({url})" if url else escape_markdown(link.text)
+
+
+def _copied(command: str) -> SafeMarkdown:
+    """A command as code, every character of it: whoever copies it must get no other one."""
+    return SafeMarkdown(f"`{command}`" if _PLAIN_COMMAND.fullmatch(command) else escape_markdown(sentence(command)))
 
 
 def _cell(cell: Cell) -> str:

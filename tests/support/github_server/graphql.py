@@ -192,8 +192,12 @@ def _comment(server: "GitHubServer", pull: Pull, comment: Comment) -> dict[str, 
         "isMinimized": comment.minimized is not None,
         "minimizedReason": comment.minimized and comment.minimized.lower(),
         "viewerDidAuthor": comment.author == server.login,
-        "author": {"login": comment.author.removesuffix("[bot]")},
+        "author": {
+            "login": comment.author.removesuffix("[bot]"),
+            "__typename": "Bot" if comment.author.endswith("[bot]") else "User",
+        },
         "createdAt": rendering.moment(comment.created_at),
+        "lastEditedAt": rendering.moment(comment.updated_at) if comment.edits else None,
         "updatedAt": rendering.moment(comment.updated_at),
     }
 

@@ -114,6 +114,18 @@ def _run(call: Call) -> Run:
     return _only(each for each in call.repository.runs if each.id == call.number("run_id"))
 
 
+def run_again(call: Call) -> Reply:
+    run = _run(call)
+    if run.status != "completed":
+        raise RefusedError(403, "This workflow is already running")
+    how = call.path.rpartition("/")[2]
+    if how == "rerun-failed-jobs" and run.conclusion == "success":
+        raise RefusedError(403, "This workflow run has no failed jobs")
+    run.repeated.append(how)
+    run.status, run.conclusion, run.attempt = "queued", None, run.attempt + 1
+    return Reply(201, {})
+
+
 def list_runs(call: Call) -> Reply:
     wanted = call.text("workflow_id")
     of_workflow = [each for each in reversed(call.repository.runs) if wanted in {each.workflow, str(each.workflow_id)}]
@@ -261,6 +273,22 @@ def update_comment(call: Call) -> Reply:
     return Reply(200, _told(call, comment, pull))
 
 
+def add_reaction(call: Call) -> Reply:
+    comment, _ = call.comment
+    is_new = call.body["content"] not in comment.reactions
+    comment.reactions += [call.body["content"]] if is_new else []
+    who = rendering.user(call.server.login)
+    return Reply(201 if is_new else 200, specimen("reaction", content=call.body["content"], user=who))
+
+
+def get_permission(call: Call) -> Reply:
+    login = call.text("username")
+    role = call.repository.roles.get(login, "none" if call.repository.private else "read")
+    permission = {"maintain": "write", "triage": "read"}.get(role, role)
+    who = {**rendering.user(login), "role_name": role}
+    return Reply(200, {"permission": permission, "role_name": role, "user": who})
+
+
 def delete_comment(call: Call) -> Reply:
     comment, pull = call.comment
     pull.comments.remove(comment)
@@ -341,6 +369,8 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}": (get_artifact, "actions=read"),
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": (download_artifact, "actions=read"),
     f"GET {_REPO}/actions/runs/{{run_id}}": (get_run, "actions=read"),
+    f"POST {_REPO}/actions/runs/{{run_id}}/rerun": (run_again, "actions=write"),
+    f"POST {_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": (run_again, "actions=write"),
     f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": (list_artifacts_of_run, "actions=read"),
     f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": (list_runs, "actions=read"),
     f"GET {_REPO}/commits": (list_commits, "contents=read"),
@@ -358,6 +388,8 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"POST {_REPO}/issues/{{issue_number}}/comments": (create_comment, WRITE_PULLS),
     f"PATCH {_REPO}/issues/comments/{{comment_id}}": (update_comment, WRITE_PULLS),
     f"DELETE {_REPO}/issues/comments/{{comment_id}}": (delete_comment, WRITE_PULLS),
+    f"POST {_REPO}/issues/comments/{{comment_id}}/reactions": (add_reaction, WRITE_PULLS),
+    f"GET {_REPO}/collaborators/{{username}}/permission": (get_permission, ""),
     f"GET {_REPO}/issues": (list_issues, "issues=read; pull_requests=read"),
     f"POST {_REPO}/issues": (create_issue, "issues=write"),
     f"PATCH {_REPO}/issues/{{issue_number}}": (update_issue, "issues=write; pull_requests=write"),

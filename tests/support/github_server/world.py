@@ -42,6 +42,8 @@ class Run:
     status: str = "completed"
     conclusion: str | None = "success"
     attempt: int = 1
+    repeated: list[str] = field(default_factory=list)
+    """How it was run again: `rerun` or `rerun-failed-jobs`."""
     id: int = field(default_factory=lambda: next(_numbers))
     created_at: datetime = field(default_factory=_now)
 
@@ -98,9 +100,17 @@ class Comment:
     minimized: str | None = None
     """Why it is hidden, like OUTDATED."""
     edits: int = 0
+    reactions: list[str] = field(default_factory=list)
+    """Of the token's owner."""
     id: int = field(default_factory=lambda: next(_numbers))
     created_at: datetime = field(default_factory=_now)
     updated_at: datetime = field(default_factory=_now)
+
+    def edit(self, body: str) -> None:
+        """Anybody's edit, a minute later."""
+        self.body = body
+        self.edits += 1
+        self.updated_at = self.created_at + timedelta(minutes=self.edits)
 
     @property
     def node_id(self) -> str:
@@ -157,6 +167,8 @@ class Repository:
     pulls: list[Pull] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
     has_issues: bool = True
+    roles: dict[str, str] = field(default_factory=dict)
+    """By login: admin, maintain, write, triage or read."""
     folder: Path | None = None
     """The real repository whose commits were learnt, for files and archives."""
 

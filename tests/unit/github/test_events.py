@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
-from zelda_ci.ci.event import BaselineTarget, Checkout, Decision, decide
+from zelda_ci.ci.acceptances import pull_request_in
+from zelda_ci.ci.event import BaselineTarget, Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.settings import read_action_settings
 from zelda_ci.errors import ConfigError
 
@@ -225,3 +226,81 @@ def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> 
         with pytest.raises(ConfigError):
             decided("pull_request", event)
     assert decided("push", {"before": 7, "repository": []}).activity == "run"
+
+
+@pytest.mark.parametrize(("mode", "activity"), [("auto", "converse"), ("run", "request")])
+def test_a_command_in_a_new_comment_is_answered_or_run(mode: str, activity: str) -> None:
+    found = decided("issue_comment", payload("issue_comment", body="/zelda rerun"), Checkout(), key="", mode=mode)
+    assert (found.activity, found.pull_request) == (activity, 7)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"body": "I like /zelda rerun"}, "does not begin"),
+        ({"body": "/zelda rerun", "action": "edited"}, "only new ones"),
+        ({"body": "/zelda rerun", "login": "renovate[bot]"}, "A program wrote"),
+        ({"body": "/zelda rerun", "issue": {"number": 7}}, "on an issue"),
+        ({"body": "/zelda rerun", "comment": 1, "issue": None}, "on an issue"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["auto", "run"])
+def test_any_other_comment_is_green(changes: dict[str, Any], words: str, mode: str) -> None:
+    found = decided("issue_comment", payload("issue_comment", **changes), Checkout(), key="", mode=mode)
+    assert found.activity == "skip"
+    assert words in found.sentence
+
+
+def requested_run(checkout: Checkout, key: str = KEY, **inputs: str) -> Decision:
+    """What is decided once GitHub has said which pull request it is."""
+    event = {**payload("issue_comment"), "pull_request": payload("pull_request", fork=True)["pull_request"]}
+    given = {"INPUT_" + name.upper(): value for name, value in inputs.items()}
+    environ = {**variables("issue_comment", event), **given, "INPUT_ANTHROPIC-API-KEY": key, "GITHUB_WORKSPACE": "/"}
+    return decide_requested(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout, HEAD)
+
+
+def test_a_requested_commit_is_compared_like_that_of_any_pull_request() -> None:
+    found = requested_run(Checkout(HEAD, (BASE,), HEAD))
+    assert (found.activity, found.pull_request, found.head_sha, found.base) == ("run", 7, HEAD, BASE)
+    assert found.target == BaselineTarget("main", meeting=("main", HEAD))
+    assert not found.is_of_base
+    assert requested_run(Checkout(HEAD, (BASE,), HEAD), comment="off").pull_request is None
+
+
+@pytest.mark.parametrize(
+    "checkout",
+    [
+        Checkout(),
+        Checkout(TIP, (BASE,), TIP),
+        # The merge of it, and a commit with the same files: who asked has looked at neither.
+        Checkout(MERGE, (BASE, HEAD), MERGE),
+        Checkout(TIP, (HEAD,), TIP, lambda _: "same tree"),
+        # The head beside a project of something else.
+        Checkout(HEAD, (BASE,), TIP),
+    ],
+)
+def test_anything_but_the_requested_commit_is_refused(checkout: Checkout) -> None:
+    with pytest.raises(ConfigError) as caught:
+        requested_run(checkout)
+    assert caught.value.code == "OTHER_COMMIT"
+
+
+def test_a_requested_run_needs_a_key() -> None:
+    with pytest.raises(ConfigError) as caught:
+        requested_run(Checkout(HEAD, (BASE,), HEAD), key="")
+    assert caught.value.code == "API_KEY_MISSING"
+
+
+@pytest.mark.parametrize(
+    ("event", "pull"),
+    [
+        (payload("pull_request"), 7),
+        (payload("merge_group"), 7),
+        ({"merge_group": {"head_ref": "refs/heads/mine/gh-readonly-queue/main/pr-8-" + HEAD}}, None),
+        ({"merge_group": {"head_ref": "refs/heads/gh-readonly-queue/main/pr-8-x"}}, None),
+        (payload("push"), None),
+        (payload("issue_comment"), None),
+    ],
+)
+def test_acceptances_count_for_the_pull_request_of_the_event(event: dict[str, Any], pull: int | None) -> None:
+    assert pull_request_in(event) == pull

@@ -1,0 +1,526 @@
+"""Commands in the comments of a pull request: what they do, for whom, and what attackers get out of them."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
+from tests.scenarios.stage import GOOD, Done, Stage
+from tests.support.events import REPOSITORY_ID
+from tests.support.github_server import Comment, Pull, answered, lose_answer
+from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, reply_key, words_of
+from zelda_ci.github.comments import marker
+
+FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
+ACCEPT = "/zelda accept greeting because the greeting moved into the template"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with Stage(tmp_path, FILES) as stage:
+        stage.github.repository.roles = {"maintainer": "write", "owner": "admin", "triager": "triage"}
+        yield stage
+
+
+def red(stage: Stage, pull: Pull, **inputs: Any) -> Done:
+    """The check of a pull request whose session does not greet any more."""
+    run = stage.run_of(pull)
+    done = stage.pull_request(pull, model, run=run, **inputs)
+    run.conclusion = "failure" if done.code else "success"
+    return done
+
+
+def again(stage: Stage, pull: Pull, **inputs: Any) -> Done:
+    """The next attempt of the newest run of the pull request's workflow."""
+    run = [each for each in stage.github.repository.runs if each.event == "pull_request"][-1]
+    run.status, run.conclusion = "in_progress", None
+    done = stage.pull_request(pull, model, run=run, **inputs)
+    run.status, run.conclusion = "completed", "failure" if done.code else "success"
+    return done
+
+
+def last(stage: Stage) -> Comment:
+    return stage.github.repository.comments(7)[-1]
+
+
+def replies(stage: Stage) -> list[str]:
+    return [body for body in stage.bodies() if "id=reply-" in body.partition("\n")[0]]
+
+
+def reruns(stage: Stage) -> list[str]:
+    return [how for run in stage.github.repository.runs for how in run.repeated]
+
+
+# --- rerun -----------------------------------------------------------------------------------------------------------
+
+
+def test_rerun_runs_the_failed_jobs_of_the_newest_run_again(stage: Stage) -> None:
+    pull = stage.open_pull()
+    older = stage.run_of(pull, conclusion="failure")
+    newest = stage.run_of(pull, conclusion="failure")
+    stage.run_of(pull, conclusion="failure", workflow="other.yml")
+    done = stage.comment(pull, "/zelda rerun")
+    assert done.code == 0, done.printed
+    assert (older.repeated, newest.repeated, newest.attempt) == ([], ["rerun-failed-jobs"], 2)
+    asked, reply = stage.github.repository.comments(7)
+    assert asked.reactions == ["eyes", "+1"]
+    assert f"actions/runs/{newest.id}" in reply.body
+    assert done.outputs["comment-url"].endswith(str(reply.id))
+
+    done = stage.comment(pull, "/zelda rerun", login="owner")
+    assert "not ended yet" in last(stage).body
+    assert newest.repeated == ["rerun-failed-jobs"]
+
+
+def test_rerun_of_a_green_run_runs_all_of_it_and_without_one_says_so(stage: Stage) -> None:
+    pull = stage.open_pull()
+    stage.comment(pull, "/zelda rerun")
+    assert "has no run for the newest commit" in last(stage).body
+    run = stage.run_of(pull)
+    stage.comment(pull, "/zelda rerun")
+    assert run.repeated == ["rerun"]
+    waiting = stage.run_of(pull, conclusion="action_required")
+    stage.comment(pull, "/zelda rerun")
+    assert "approval" in last(stage).body
+    assert not waiting.repeated
+    stage.comment(pull, "/zelda rerun", workflow="ci.yaml")
+    assert "has no run" in last(stage).body
+
+
+def test_what_github_refuses_is_said(stage: Stage) -> None:
+    pull = stage.open_pull()
+    stage.run_of(pull, conclusion="failure")
+    stage.github.script_failures([answered(403, {"message": "Created over a month ago @team"}, on="POST *rerun*")])
+    stage.comment(pull, "/zelda rerun")
+    assert "over a month ago" in last(stage).body
+    assert "@team" not in last(stage).body
+    assert stage.github.repository.comments(7)[0].reactions == ["eyes", "confused"]
+
+
+# --- who may ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("login", ["mallory", "triager"])
+def test_whoever_may_not_write_gets_a_polite_no(stage: Stage, login: str) -> None:
+    pull = stage.open_pull(fork=True)
+    run = stage.run_of(pull, conclusion="failure")
+    commands = ("/zelda rerun", ACCEPT, f"/zelda run {pull.head_sha}", "/zelda nonsense", "/zelda help")
+    for command in commands:
+        done = stage.comment(pull, command, login=login, changes={"author_association": "OWNER"})
+        assert done.code == 0, done.printed
+        assert "run-commit" not in done.outputs
+    assert not run.repeated
+    # Of a flood, some are answered, and the rest gets a reaction.
+    assert len(replies(stage)) == 3
+    assert all("only people who may write" in body for body in replies(stage))
+    asked = [comment for comment in stage.github.repository.comments(7) if comment.author == login]
+    assert [comment.reactions for comment in asked] == [["confused"]] * 5
+    stage.comment(pull, "/zelda rerun")
+    assert run.repeated
+
+
+@pytest.mark.parametrize(
+    ("body", "changes"),
+    [
+        ("Nice work!", {}),
+        ("> /zelda rerun", {}),
+        ("/zelda rerun", {"action": "edited"}),
+        ("/zelda rerun", {"action": "deleted"}),
+        ("/zelda rerun", {"issue": {"number": 7, "state": "open"}}),
+    ],
+)
+def test_what_is_no_new_command_on_a_pull_request_is_green_and_asks_github_nothing(
+    stage: Stage, body: str, changes: dict[str, object]
+) -> None:
+    pull = stage.open_pull()
+    done = stage.comment(pull, body, changes=changes)
+    assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.printed
+    assert not stage.github.requests
+    assert not replies(stage)
+
+
+def test_programs_are_not_answered_zelda_itself_among_them(stage: Stage) -> None:
+    pull = stage.open_pull()
+    for login in ("dependabot[bot]", stage.github.login):
+        assert stage.comment(pull, "/zelda help", login=login).code == 0
+    assert not stage.github.requests
+
+
+def test_unknown_words_get_help_once_and_questions_an_honest_answer(stage: Stage) -> None:
+    pull = stage.open_pull()
+    stage.comment(pull, "/zelda fly <b>@team</b> now")
+    assert "There is no command “fly”" in last(stage).body
+    assert "`/zelda rerun`" in last(stage).body
+    stage.comment(pull, "/zelda why")
+    assert "cannot say which of the changed files" in last(stage).body
+    assert stage.github.repository.comments(7)[2].reactions == ["eyes", "confused"]
+    pull.state = "closed"
+    stage.comment(pull, "/zelda rerun")
+    assert "is closed" in last(stage).body
+    assert len(replies(stage)) == 3
+
+
+def test_nothing_that_a_comment_says_is_a_command_a_mention_or_markup_in_the_answer(stage: Stage) -> None:
+    pull = stage.open_pull()
+    for body in (
+        "/zelda rerun $(touch${IFS}/tmp/pwned) `id`",
+        "/zelda accept @octo/team because x",
+        "/zelda ::error::forged",
+        "/zelda <!--zelda-ci:sticky:v1",
+        "/zelda " + "x" * 60_000,
+        "/zelda rerun \u202egreeting",
+    ):
+        done = stage.comment(pull, body)
+        assert done.code == 0, done.printed
+        answer = last(stage).body.split("\n", 2)[2]
+        assert "Nothing was done." in answer
+        assert "@octo/team" not in answer
+        assert "$(touch" not in answer.replace("\\", "") or "\\$" in answer
+        assert "<!--" not in answer
+        assert "\u202e" not in answer
+        assert len(answer) < 3_000
+    assert not reruns(stage)
+
+
+# --- edits, replays, troubles ----------------------------------------------------------------------------------------
+
+
+def test_a_comment_that_was_edited_or_deleted_before_it_was_read_is_no_command(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull, conclusion="failure")
+    comment = stage.github.repository.add_comment(7, "/zelda rerun", author="maintainer")
+    # Somebody with write access has put words into the mouth of another.
+    done = stage.answer(pull, comment, said="/zelda help")
+    assert "edited or deleted" in done.printed
+    stage.github.repository.comments(7).remove(comment)
+    done = stage.answer(pull, comment)
+    assert (done.code, "edited or deleted" in done.printed) == (0, True)
+    assert not run.repeated
+    assert not replies(stage)
+
+
+def test_a_command_is_carried_out_once(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull)
+    comment = stage.github.repository.add_comment(7, "/zelda rerun", author="maintainer")
+    stage.github.script_failures([lose_answer(on="POST *comments")])
+    for _ in range(3):
+        assert stage.answer(pull, comment).code == 0
+        run.status, run.conclusion = "completed", "success"
+    assert run.repeated == ["rerun"]
+    assert len(replies(stage)) == 1
+
+
+def at_once(stage: Stage, pull: Pull, *commands: tuple[str, str]) -> None:
+    """Several people comment, and all jobs run at the same time."""
+    asked = [stage.github.repository.add_comment(7, body, author=login) for login, body in commands]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        done = list(pool.map(lambda comment: stage.answer(pull, comment), asked))
+    assert [each.code for each in done] == [0] * len(asked), [each.printed for each in done]
+
+
+def test_two_who_ask_at_once_get_one_run(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull, conclusion="failure")
+    at_once(stage, pull, ("maintainer", "/zelda rerun"), ("owner", "/zelda rerun"))
+    assert run.repeated == ["rerun-failed-jobs"]
+    assert len(replies(stage)) == 2
+
+
+def test_a_flood_that_arrives_at_once_is_answered_as_little_as_any_other(stage: Stage) -> None:
+    pull = stage.open_pull()
+    at_once(stage, pull, *(("mallory", "/zelda rerun") for _ in range(5)))
+    assert len(replies(stage)) == 3
+    stage.comment(pull, "/zelda rerun", login="mallory")
+    assert len(replies(stage)) == 3
+
+
+def test_without_the_right_to_run_again_or_to_react_the_rest_works(stage: Stage) -> None:
+    pull = stage.open_pull()
+    stage.run_of(pull, conclusion="failure")
+    stage.github.script_failures([answered(403, on="POST *reactions") for _ in range(2)])
+    stage.github.script_failures([answered(403, {"message": "Resource not accessible"}, on="POST *rerun*")])
+    assert stage.comment(pull, "/zelda rerun").code == 0
+    assert "Resource not accessible" in last(stage).body
+
+
+def test_where_permission_cannot_be_asked_for_nothing_is_done(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull, conclusion="failure")
+    stage.github.script_failures([answered(403, on="GET *collaborators*")])
+    done = stage.comment(pull, "/zelda rerun")
+    assert done.code != 0
+    assert not run.repeated
+    stage.github.script_failures([answered(404, on="GET *collaborators*")])
+    assert stage.comment(pull, "/zelda rerun").code == 0
+    assert "only people who may write" in last(stage).body
+    assert not run.repeated
+
+
+# --- run -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_forks_commit_is_run_where_a_maintainer_names_it(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT}, fork=True)
+    stage.comment(pull, "/zelda run")
+    assert f"`/zelda run {pull.head_sha}`" in last(stage).body
+    assert f"/pull/7/files/{pull.head_sha}" in last(stage).body.replace("\u200b", "")
+
+    done = stage.comment(pull, f"/zelda run {pull.head_sha}")
+    assert done.outputs["run-commit"] == pull.head_sha
+    asked = stage.github.repository.comments(7)[-2]
+    stage.check_out(done.outputs["run-commit"], "refs/remotes/pull/7/head")
+    done = stage.run_requested(pull, asked, model)
+    assert done.code == 1, done.printed
+    body = last(stage).body
+    assert f"head={pull.head_sha}" in body
+    assert "greeting" in body
+    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
+    assert (origin["event"], origin["pullRequest"], origin["headSha"]) == ("issue_comment", 7, pull.head_sha)
+    assert origin["sha"] == pull.head_sha
+
+
+def test_a_push_between_look_and_command_is_not_run(stage: Stage) -> None:
+    pull = stage.open_pull(fork=True)
+    looked_at = pull.head_sha
+    stage.push_to(pull, {"evil.sh": "id\n"})
+    done = stage.comment(pull, f"/zelda run {looked_at}")
+    assert "run-commit" not in done.outputs
+    assert "not the newest" in last(stage).body
+    # And one with the same first digits is none.
+    done = stage.comment(pull, f"/zelda run {pull.head_sha[:12]}")
+    assert "run-commit" not in done.outputs
+
+
+def test_a_push_between_command_and_run_is_not_run(stage: Stage) -> None:
+    pull = stage.open_pull(fork=True)
+    stage.comment(pull, f"/zelda run {pull.head_sha}")
+    asked = stage.github.repository.comments(7)[0]
+    named = pull.head_sha
+    stage.push_to(pull, {"evil.sh": "id\n"})
+    # Whatever is checked out: the merge commit of the newer head, the newer head, or the one that was named.
+    for commit in (pull.merge_commit_sha or "", pull.head_sha, named):
+        stage.check_out(commit, "refs/remotes/pull/7/head")
+        done = stage.run_requested(pull, asked, GOOD)
+        assert done.code == 2, done.printed
+        assert "not (any more) the newest" in done.told("error")[0].data
+    assert len(stage.bodies()) == 2
+
+
+def test_only_the_very_commit_that_was_named_is_run(stage: Stage) -> None:
+    pull = stage.open_pull(fork=True)
+    merge = pull.merge_commit_sha or ""
+    stage.comment(pull, f"/zelda run {pull.head_sha}")
+    asked = stage.github.repository.comments(7)[0]
+    for commit in (merge, stage.tip):
+        stage.check_out(commit, "refs/remotes/pull/7/head")
+        done = stage.run_requested(pull, asked, GOOD)
+        assert done.code == 2, done.printed
+        assert "but the comment asks for" in done.told("error")[0].data
+
+
+def test_a_run_that_is_not_wanted_any_more_does_not_begin(stage: Stage) -> None:
+    """Hours may lie between the comment and the approval of the job."""
+    pull = stage.open_pull(fork=True)
+    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+    roles, comment = stage.github.repository.roles, f"/zelda run {pull.head_sha}"
+    asked = stage.github.repository.add_comment(7, comment, author="maintainer")
+    roles["maintainer"] = "read"
+    assert "may not write" in stage.run_requested(pull, asked).told("error")[0].data
+    roles["maintainer"] = "maintain"
+    pull.state = "closed"
+    assert stage.run_requested(pull, asked).code == 2
+    pull.state = "open"
+    stage.github.repository.comments(7).remove(asked)
+    assert "edited or deleted" in stage.run_requested(pull, asked).told("error")[0].data
+    by_author = stage.github.repository.add_comment(7, comment, author="mallory")
+    assert "may not write" in stage.run_requested(pull, by_author).told("error")[0].data
+    help_only = stage.github.repository.add_comment(7, "/zelda help", author="maintainer")
+    done = stage.run_requested(pull, help_only)
+    assert (done.code, done.outputs["verdict"]) == (0, "skipped")
+
+
+def test_some_suites_run_beside_the_check_in_a_comment_of_their_own(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    assert red(stage, pull).code == 1
+    (whole,) = stage.bodies()
+    done = stage.comment(pull, "/zelda rerun greeting")
+    assert done.outputs["run-commit"] == pull.head_sha
+    assert "do not change the check" in last(stage).body
+    assert not reruns(stage)
+    asked = stage.github.repository.comments(7)[-2]
+    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+    assert stage.run_requested(pull, asked, model).code == 1
+    assert stage.bodies()[0] == whole
+    assert "greeting" in last(stage).body
+    # On a fork, the author could push between the comment and the run.
+    pull.head_repository = stage.fork
+    done = stage.comment(pull, "/zelda rerun greeting")
+    assert "run-commit" not in done.outputs
+    assert "all of its digits" in last(stage).body
+
+
+def test_a_suite_that_is_asked_for_runs_although_nothing_can_have_changed_it(stage: Stage) -> None:
+    pull = stage.open_pull({"NEWS.md": "Nothing.\n"})
+    asked = stage.github.repository.add_comment(7, "/zelda rerun greeting", author="maintainer")
+    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+    done = stage.run_requested(pull, asked, model)
+    assert done.code == 0, done.printed
+    assert len(json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]) == 1
+
+
+# --- accept ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    assert red(stage, pull).code == 1
+    done = stage.comment(pull, ACCEPT + "\nwith @octo/team")
+    assert done.code == 0, done.printed
+    assert reruns(stage) == ["rerun-failed-jobs"]
+    shown = last(stage).body.split("\n", 2)[2]
+    assert "It greets." in shown
+    assert "It is polite." not in shown
+    assert "@octo/team" not in shown
+
+    done = again(stage, pull)
+    assert done.code == 0, done.printed
+    assert "accepted by maintainer" in done.printed
+    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
+    (accepted,) = origin["accepted"]
+    assert accepted["acceptance"]["by"] == "maintainer"
+    assert accepted["acceptance"]["criterion"] == "It greets."
+    assert accepted["acceptance"]["because"] == "the greeting moved into the template with @octo/team"
+    assert accepted["reason"]["criterion"] == "It greets."
+
+    # It survives a push.
+    stage.push_to(pull, {"NEWS.md": "more\n"})
+    assert red(stage, pull).code == 0
+
+
+def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session(stage: Stage) -> None:
+    """Side by side with the base, as is the default."""
+    plan = {"trials": "adaptive", "jobs": "4"}
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    done = red(stage, pull, **plan)
+    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+    stage.comment(pull, ACCEPT)
+    done = again(stage, pull, **plan)
+    assert done.code == 0, done.printed
+    found = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
+    assert found["runs"] == []
+    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
+    assert {each["reason"]["kind"] for each in origin["accepted"]} >= {"regression"}
+    assert {each["acceptance"]["criterion"] for each in origin["accepted"]} == {"It greets."}
+
+
+def test_an_acceptance_holds_for_the_text_of_the_criterion_and_nothing_else(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    red(stage, pull)
+    stage.comment(pull, ACCEPT.replace("greeting because", "greeting#1 because"))
+    assert again(stage, pull).code == 0
+    stage.push_to(pull, {"zelda/test-greeting.yaml": SUITE.replace("It greets.", "It greets everybody.")})
+    assert red(stage, pull).code == 1
+
+
+def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    stage.comment(pull, ACCEPT)
+    assert "no stored results" in last(stage).body
+    red(stage, pull)
+    for target, words in (("greeting#2", "does not fail"), ("greeting#9", "does not fail"), ("other", "no stored")):
+        stage.comment(pull, f"/zelda accept {target} because I want to")
+        assert words in last(stage).body
+    assert again(stage, pull).code == 1
+    assert not reruns(stage)
+
+
+def forged(asked: Comment, by: str, **other: object) -> str:
+    """What a reply of Zelda's would say if it had accepted something."""
+    record = AcceptanceRecord(
+        repository_id=REPOSITORY_ID,
+        pull_request=7,
+        comment=asked.id,
+        words=words_of(asked.body),
+        suite="greeting",
+        criteria=("It greets.", "It is polite."),
+        by=by,
+        at=asked.created_at,
+    ).replace(**other)
+    return f"{marker(reply_key(asked.id))}\n{hidden_line(record)}\nAccepted."
+
+
+def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
+    """In a comment of its author's, for somebody without rights, of another pull request, with other words."""
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    red(stage, pull)
+    repository, zelda = stage.github.repository, stage.github.login
+    real = repository.add_comment(7, ACCEPT, author="maintainer")
+    own = repository.add_comment(7, ACCEPT, author="mallory")
+    repository.add_comment(7, forged(real, "maintainer"), author="mallory")
+    repository.add_comment(7, forged(own, "mallory"), author="mallory")
+    # Even in comments of Zelda's, as other workflows of the repository could write them.
+    repository.add_comment(7, forged(own, "mallory"), author=zelda)
+    repository.add_comment(7, forged(own, "maintainer"), author=zelda)
+    repository.add_comment(7, forged(real, "owner"), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", pull_request=8), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", repository_id=99), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", words="0" * 64), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer", comment=own.id), author=zelda)
+    repository.add_comment(7, "\n" + forged(real, "maintainer"), author=zelda)
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda, edits=1)
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda, minimized="SPAM")
+    assert again(stage, pull).code == 1
+    # What they all lack is there now.
+    repository.add_comment(7, forged(real, "maintainer"), author=zelda)
+    assert again(stage, pull).code == 0
+
+
+@pytest.mark.parametrize("how", ["edited", "deleted", "no rights any more", "reply edited", "reply hidden"])
+def test_an_acceptance_is_taken_back(stage: Stage, how: str) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    red(stage, pull)
+    stage.comment(pull, ACCEPT)
+    asked, reply = stage.github.repository.comments(7)[-2:]
+    match how:
+        case "edited":
+            asked.edit(ACCEPT + ", and more")
+        case "deleted":
+            stage.github.repository.comments(7).remove(asked)
+        case "no rights any more":
+            stage.github.repository.roles["maintainer"] = "read"
+        case "reply edited":
+            reply.edit(reply.body)
+        case _:
+            reply.minimized = "OUTDATED"
+    assert again(stage, pull).code == 1
+
+
+def test_where_the_conversation_cannot_be_read_the_check_stays_red_and_says_so(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT})
+    red(stage, pull)
+    stage.comment(pull, ACCEPT)
+    stage.github.script_failures([answered(401, on="POST /graphql")])
+    done = again(stage, pull)
+    assert done.code == 1, done.printed
+    assert "counts for nothing" in done.summary
+
+
+def test_a_fork_does_not_choose_what_is_accepted(stage: Stage) -> None:
+    pull = stage.open_pull({"CLAUDE.md": SILENT}, fork=True)
+    stage.of_fork(pull)
+    stage.comment(pull, ACCEPT)
+    assert "whose author chooses" in last(stage).body
+    # What a maintainer has had run counts.
+    stage.comment(pull, f"/zelda run {pull.head_sha}")
+    asked = stage.github.repository.comments(7)[-2]
+    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
+    assert stage.run_requested(pull, asked, model).code == 1
+    stage.comment(pull, ACCEPT)
+    assert "It greets." in last(stage).body
+    again_asked = stage.github.repository.add_comment(7, f"/zelda run {pull.head_sha}", author="maintainer")
+    assert stage.run_requested(pull, again_asked, model).code == 0

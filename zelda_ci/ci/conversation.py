@@ -1,0 +1,380 @@
+"""Answers what people write to Zelda in the conversation of a pull request.
+
+Everybody may comment, and the workflow that reads comments has rights. So a command is carried out only if its author
+may write to the repository now, if it stands there as it was when it was sent, and only once. Nothing of a comment
+becomes more than data: names that fit a grammar, and text that is escaped where it is shown.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from zelda_ci.ci import publish
+from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, reply_key, words_of
+from zelda_ci.ci.commands import (
+    AcceptCriteria,
+    AskHelp,
+    AskWhy,
+    Command,
+    RunAgain,
+    RunCommit,
+    parse_command,
+)
+from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import number, text
+from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.stored_artifacts import Opened, opened
+from zelda_ci.ci.stored_results import read_stored
+from zelda_ci.compare.acceptance import failing_criteria
+from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
+from zelda_ci.github.api import Api
+from zelda_ci.github.comments import (
+    MAX_BODY_LENGTH,
+    Comment,
+    Thread,
+    comment_in,
+    length,
+    marker,
+    order_in,
+    react,
+    read_comment,
+    read_thread,
+)
+from zelda_ci.github.revisions import newest_run, run_again
+from zelda_ci.github.schemas import Artifact, PullRequest, WorkflowRun, understand
+from zelda_ci.redact import Redactor
+from zelda_ci.report.builders import replies
+from zelda_ci.report.builders.replies import Reply
+from zelda_ci.report.markdown import render_reply
+
+# Of one pull request: whoever may not write gets a reaction only from then on, and nobody hears of it.
+MAX_REFUSALS = 3
+# Runs and artifacts that are looked into for what fails.
+MAX_RUNS, MAX_ARTIFACTS = 3, 10
+
+ANSWER, REFUSAL = "<!-- zelda-ci:reply -->", "<!-- zelda-ci:refusal -->"
+FAILED = frozenset({"failure", "cancelled", "timed_out"})
+EVENTS = frozenset({"pull_request", "pull_request_target", "issue_comment"})
+
+
+@dataclass(frozen=True)
+class AskedComment:
+    """The comment that an event brings."""
+
+    id: int
+    body: str
+    login: str
+    pull_request: int
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> "AskedComment":
+        """As it was when it was sent."""
+        return cls(
+            id=number(event, "comment", "id") or 0,
+            body=text(event, "comment", "body"),
+            login=text(event, "comment", "user", "login"),
+            pull_request=number(event, "issue", "number") or 0,
+        )
+
+    def stands(self, api: Api) -> bool:
+        """Whether it is still there with the same words, by the same author."""
+        now = read_comment(api, self.id)
+        return now is not None and now.author == self.login and words_of(now.body) == words_of(self.body)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command comes to."""
+
+    reply: Reply
+    is_done: bool = False
+    record: AcceptanceRecord | None = None
+    runs_again: WorkflowRun | None = None
+    """What is run again once the answer stands there."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def converse(case: CiContext) -> int:
+    """Carry out the command of a comment and answer it; returns the exit code.
+
+    Raises:
+        GitHubError: GitHub did not tell, or the token may not do it.
+    """
+    api, asked = _api(case.api), AskedComment.of(case.settings.event)
+    if not asked.stands(api):
+        return _nothing(case, "The comment was edited or deleted since it was sent: nothing is done.")
+    thread = read_thread(api, asked.pull_request)
+    if thread.marked(reply_key(asked.id)):
+        return _nothing(case, "The comment was answered already: nothing is done twice.")
+    talk = _Talk(case, api, asked, thread)
+    if not may_write(api, asked.login):
+        talk.refuse()
+        return _nothing(case, f"{asked.login} may not write to this repository: nothing is done.")
+    talk.show("eyes")
+    talk.give(_Commands(case, api, asked, thread).carry_out(parse_command(asked.body)))
+    return 0
+
+
+def _api(api: Api | None) -> Api:
+    if api is None:
+        raise GitHubError("No token was given, so that no comment can be answered.", hint="Pass github-token.")
+    return api
+
+
+def _nothing(case: CiContext, why: str) -> int:
+    case.log.report("notice", why, title="Zelda did nothing")
+    return 0
+
+
+@dataclass(frozen=True)
+class _Talk:
+    """What is shown on the pull request."""
+
+    case: CiContext
+    api: Api
+    asked: AskedComment
+    thread: Thread
+
+    def show(self, reaction: str) -> None:
+        """React to the comment, which costs nobody a notification; without it everything else is the same."""
+        with suppress(GitHubError):
+            react(self.api, self.asked.id, reaction)
+
+    def give(self, answer: Answer) -> None:
+        """Answer, and only then run again what the answer changes."""
+        url = self._post(hidden_line(answer.record) if answer.record else ANSWER, answer.reply).url
+        if answer.runs_again and (problem := _run_again(self.api, answer.runs_again)):
+            self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
+        self.show("+1" if answer.is_done else "confused")
+        context = self.case.settings.context
+        publish.warn(self.case.log, publish.hand_over(context, {"comment-url": url, **answer.outputs}))
+        self.case.log.say(f"Answered: {url}")
+
+    def refuse(self) -> None:
+        """Say no, a few times for everybody together."""
+        self.show("confused")
+        if len(_refusals(self.thread)) < MAX_REFUSALS:
+            mine = self._post(REFUSAL, replies.NOT_PERMITTED)
+            # Many may have asked at the same moment, and each job sees that it is the first.
+            surplus = _refusals(read_thread(self.api, self.asked.pull_request))[MAX_REFUSALS:]
+            if mine.id in {comment.id for comment in surplus}:
+                with suppress(GitHubError):
+                    self.api.delete(f"issues/comments/{mine.id}")
+
+    def _post(self, hidden: str, reply: Reply, key: str = "") -> Comment:
+        key = key or reply_key(self.asked.id)
+        path, body = f"issues/{self.asked.pull_request}/comments", {"body": _body(key, hidden, reply)}
+        try:
+            return comment_in(self.api.post(path, body))
+        except GitHubError as error:
+            if error.code != "GITHUB_ANSWER_LOST":
+                raise
+        # It may have been carried out.
+        posted = read_thread(self.api, self.asked.pull_request).marked(key)
+        return posted[0] if posted else comment_in(self.api.post(path, body))
+
+
+def _body(key: str, hidden: str, reply: Reply) -> str:
+    return f"{marker(key)}\n{hidden}\n{render_reply(reply)}"
+
+
+def _refusals(thread: Thread) -> list[Comment]:
+    return [comment for comment in thread.comments if comment.body.split("\n")[1:2] == [REFUSAL]]
+
+
+def _run_again(api: Api, run: WorkflowRun) -> Reply | None:
+    """Have it run again; returns what to say where GitHub does not take it."""
+    try:
+        run_again(api, run.id, only_failed=run.conclusion in FAILED)
+    except GitHubError as error:
+        # Where the answer was lost, it may run all the same: its page shows it.
+        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
+            raise
+        return replies.cannot_run_again(error.detail or error.message, run.url)
+    return None
+
+
+@dataclass(frozen=True)
+class _Commands:
+    """Carries out what people ask for who may."""
+
+    case: CiContext
+    api: Api
+    asked: AskedComment
+    thread: Thread
+
+    def carry_out(self, command: Command) -> Answer:
+        """Do it, as far as it does not have to wait for the answer."""
+        if isinstance(command, AskHelp):
+            return Answer(replies.helping(command.problem), is_done=not command.problem)
+        if isinstance(command, AskWhy):
+            return Answer(replies.WHY)
+        pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
+        if pull.state != "open":
+            return Answer(replies.CLOSED)
+        match command:
+            case RunAgain(suites=()):
+                return self._rerun(pull)
+            case AcceptCriteria():
+                return self._accept(command, pull)
+            case RunAgain() | RunCommit():
+                return self._start(command, pull)
+
+    def _rerun(self, pull: PullRequest) -> Answer:
+        workflow = self.case.settings.workflow
+        try:
+            run = newest_run(self.api, workflow, pull)
+        except GitHubError as error:
+            if error.code != "GITHUB_NOT_FOUND":
+                raise
+            return Answer(replies.no_workflow(workflow))
+        if run is None:
+            return Answer(replies.no_run(workflow))
+        if run.conclusion == "action_required":
+            return Answer(replies.needs_approval(run.url))
+        if run.status != "completed":
+            return Answer(replies.still_running(run.url))
+        problem = _run_again(self.api, run)
+        said = problem or replies.runs_again(run.url, only_failed=run.conclusion in FAILED)
+        return Answer(said, is_done=problem is None)
+
+    def _start(self, command: RunAgain | RunCommit, pull: PullRequest) -> Answer:
+        """Have the next job of this workflow run a commit."""
+        context = self.case.settings.context
+        page = (pull.number, pull.head.sha, context.server_url, context.repository)
+        commit = pinned(command, pull, context.repository_id)
+        if commit is None:
+            return Answer(replies.commit_wanted(*page))
+        if commit != pull.head.sha:
+            return Answer(replies.commit_moved(*page))
+        said = replies.starting(command.suites, context.url_of(context.run_id))
+        return Answer(said, is_done=True, outputs={"run-commit": commit})
+
+    def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Answer:
+        own = self.case.settings.context.repository_id
+        runs = list(self._runs(pull))
+        results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
+        failing = next((found for each in results if (found := _failing(each, command.suite)) is not None), None)
+        if failing is None:
+            is_foreign = any(not _is_own(run, own) for run in runs)
+            return Answer(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
+        wanted = [name for place, name in failing.items() if command.number in {None, place}]
+        if not wanted:
+            return Answer(replies.nothing_fails(command.suite, command.number))
+        return self._recorded(command, wanted, self._failed_run(pull))
+
+    def _recorded(self, command: AcceptCriteria, criteria: list[str], run: WorkflowRun | None) -> Answer:
+        record = AcceptanceRecord(
+            repository_id=self.case.settings.context.repository_id,
+            pull_request=self.asked.pull_request,
+            comment=self.asked.id,
+            words=words_of(self.asked.body),
+            suite=command.suite,
+            criteria=tuple(criteria),
+            by=self.asked.login,
+            at=self.case.now(),
+        )
+        reason = Redactor(self.case.settings.secrets())(command.reason)
+        url = run.url if run else ""
+        said = replies.accepted(command.suite, criteria, self.asked.login, reason, url, again=run is not None)
+        if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:
+            return Answer(replies.too_much())
+        return Answer(said, is_done=True, record=record, runs_again=run)
+
+    def _failed_run(self, pull: PullRequest) -> WorkflowRun | None:
+        """The run whose check is red; where there is none, the acceptance waits for the next."""
+        with suppress(GitHubError):
+            run = newest_run(self.api, self.case.settings.workflow, pull)
+            return run if run and run.status == "completed" and run.conclusion in FAILED else None
+        return None
+
+    def _runs(self, pull: PullRequest) -> Iterator[WorkflowRun]:
+        """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
+        orders = (order_in(comment.body) for comment in self.thread.comments)
+        told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
+        with suppress(GitHubError):
+            newest = newest_run(self.api, self.case.settings.workflow, pull)
+            told |= {newest.id} if newest else set()
+        for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
+            with suppress(GitHubError):
+                run = understand(WorkflowRun, self.api.get(f"actions/runs/{run_id}"))
+                if run.event in EVENTS:
+                    yield run
+
+    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[Opened]:
+        """What a run has stored of this pull request's head, the newest first."""
+        listed = self.api.pages(f"actions/runs/{run.id}/artifacts", key="artifacts", limit=1)
+        artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
+        wanted = (run.id, self.case.settings.context.repository_id, pull.number, pull.head.sha)
+        for artifact in [each for each in artifacts if not each.expired][:MAX_ARTIFACTS]:
+            # What somebody else's step has stored is no results.
+            with suppress(ArtifactError):
+                stored = opened(self.api, artifact)
+                told = stored.provenance
+                if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
+                    yield stored
+
+
+def _failing(stored: Opened, suite: str) -> Mapping[int, str] | None:
+    try:
+        return failing_criteria(read_stored(stored).own_trials, suite)
+    except StorageError:
+        return None
+
+
+def _is_own(run: WorkflowRun, repository_id: int) -> bool:
+    """Whether no fork's author decides what it stores."""
+    return run.head_repository is not None and run.head_repository.id == repository_id
+
+
+def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int) -> str | None:
+    """The commit that a command means; absent where it has to name one.
+
+    No time that GitHub tells says what somebody has seen: a branch can be pushed to, and back, at any moment. So the
+    command names the commit, with all digits, since another one with the same first digits is found in seconds. On a
+    branch of this repository, whoever pushes may write, and could ask for the run, too.
+    """
+    if isinstance(command, RunCommit):
+        return command.commit
+    is_own = pull.head.repo is not None and pull.head.repo.id == repository_id
+    return pull.head.sha if is_own else None
+
+
+def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
+    """What the comment of the event asks to run: settings with the pull request, and the commit.
+
+    This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
+    to approve the job.
+
+    Returns:
+        Nothing where the comment asks for no run.
+
+    Raises:
+        ConfigError: It may not be run, or not any more.
+        GitHubError: GitHub did not tell.
+    """
+    api, asked = _api(api), AskedComment.of(settings.event)
+    command = parse_command(asked.body)
+    if not isinstance(command, RunAgain | RunCommit) or command == RunAgain():
+        return None
+    if not asked.stands(api):
+        raise _refused("The comment that asks for this run was edited or deleted.")
+    if not may_write(api, asked.login):
+        raise _refused(f"{asked.login}, who asks for this run, may not write to this repository.")
+    answer = api.get(f"pulls/{asked.pull_request}")
+    pull = understand(PullRequest, answer)
+    commit = pinned(command, pull, settings.context.repository_id)
+    if pull.state != "open" or commit is None or commit != pull.head.sha:
+        raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
+    chosen = replace(settings, event={**settings.event, "pull_request": answer})
+    if command.suites:
+        # Some suites do not speak for all: what they show must not take the place of what all have shown.
+        name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
+        chosen = replace(chosen, suites=command.suites, comment_id=name[:100], run_all=True)
+    return chosen, commit
+
+
+def _refused(message: str) -> ConfigError:
+    hint = "Nothing was run. Look at the pull request again, and write a new comment."
+    return ConfigError(message, hint=hint, code="EVENT_REFUSED")
