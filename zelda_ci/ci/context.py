@@ -9,7 +9,7 @@ from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
-from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links
+from zelda_ci.domain.ci import NOTHING_CHANGED, BaselineOrigin, CiReport, Links, PullRequestChanges
 from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -44,12 +44,23 @@ class CiContext:
     """What is to be told before anything has happened."""
     base_calibrations: Mapping[str, Calibration] | None = None
     """Of a pull request, the known noise that its base has committed; absent where the project's own files count."""
+    changes: PullRequestChanges = NOTHING_CHANGED
+    """What the pull request changes of that by which it is tested."""
+    planned: tuple[str, ...] = ()
+    """Suites that are to run; empty where that is not known."""
 
     @property
     def calibrations(self) -> KnownNoise:
         """The known noise of suites: a pull request does not say itself what is noise."""
         known = self.base_calibrations
         return Calibrations(self.results_dir) if known is None else GivenCalibrations(known)
+
+    @property
+    def folder(self) -> str:
+        """The project's, from the top of the checkout; empty at the top, or where it lies elsewhere."""
+        real, top = self.root.resolve(), self.settings.context.workspace.resolve()
+        below = real.relative_to(top).as_posix() if real.is_relative_to(top) else "."
+        return "" if below == "." else below
 
     @property
     def run_id(self) -> int:
@@ -109,21 +120,32 @@ class CiResult:
         outcome = batch_outcome(self.batch)
         return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
 
-    def report(self, settings: ActionSettings, tested: str) -> CiReport:
-        """What is told of it; `tested` is a commit that GitHub knows."""
-        context = settings.context
-        run_url = context.url_of(self.run_id or context.run_id)
-        artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
-        commit = f"{context.server_url}/{context.repository}/commit/{tested}"
+    def report(self, case: CiContext) -> CiReport:
+        """What is told of it."""
+        settings = case.settings
+        head = case.decision.head_sha or case.commit
         return CiReport(
             batch=self.batch,
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
             baseline_batch=self.stored if self.compared else None,
-            links=Links(run=run_url, artifact=artifact, commit=commit),
+            links=self._links(settings, head),
             title=f"Zelda: {settings.comment_id}" if settings.comment_id else "Zelda",
-            tested=tested,
+            tested=case.commit,
+            head=head if head != case.commit else None,
+            changes=case.changes,
+            planned=case.planned,
+            cancelled=self.cancelled or self.batch.interrupted,
+            project=case.folder,
             nights=self.nights if self.is_nightly else None,
             notes=tuple(self.notes),
         )
+
+    def _links(self, settings: ActionSettings, head: str) -> Links:
+        """Where more is found; `head` is a commit that GitHub knows."""
+        context = settings.context
+        run_url = context.url_of(self.run_id or context.run_id)
+        artifact = f"{run_url}/artifacts/{self.artifact_id}" if self.artifact_id else None
+        home = f"{context.server_url}/{context.repository}"
+        return Links(run=run_url, artifact=artifact, commit=f"{home}/commit/{head}", files=f"{home}/blob/{head}")

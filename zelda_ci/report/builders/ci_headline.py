@@ -1,0 +1,372 @@
+"""The first line of the comment, and the sentences below it: which suites, why this colour, and what else to know."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from zelda_ci.domain import numbers
+from zelda_ci.domain.ci import BaselineState, CiReport, RuleChange
+from zelda_ci.domain.comparison import (
+    BelowMinimum,
+    CommandsFailed,
+    CriterionDelta,
+    CriterionFailed,
+    EndedAtLimit,
+    MeasureDelta,
+    NotRun,
+    Regression,
+    Verdict,
+)
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
+from zelda_ci.report.builders.standings import Standing, SuiteStanding, is_red, of, tested, untested_words
+from zelda_ci.report.model import Line
+from zelda_ci.report.text import sentence
+
+MISSING = {
+    BaselineState.NONE_YET: "nothing to compare with yet",
+    BaselineState.EXPIRED: "the baseline has expired",
+    BaselineState.NOT_PERMITTED: "no permission to read the baseline",
+    BaselineState.INVALID: "the baseline cannot be used",
+    BaselineState.UNREACHABLE: "the baseline could not be fetched",
+    BaselineState.FOUND: "not compared",
+}
+IN_SUITES = {
+    Standing.WORSE: "worse",
+    Standing.PERHAPS_WORSE: "perhaps worse",
+    Standing.UNCLEAR: "not enough evidence",
+    Standing.ACCEPTED: "worse",
+    Standing.BETTER: "better",
+    Standing.PERHAPS_BETTER: "perhaps better",
+}
+FIRST = (
+    Standing.WORSE,
+    Standing.NOT_TESTED,
+    Standing.PERHAPS_WORSE,
+    Standing.UNCLEAR,
+    Standing.ACCEPTED,
+    Standing.BETTER,
+    Standing.PERHAPS_BETTER,
+)
+BAD_NEWS = (
+    Standing.WORSE,
+    Standing.NOT_TESTED,
+    Standing.PERHAPS_WORSE,
+    Standing.FAILS,
+    Standing.UNCLEAR,
+    Standing.ACCEPTED,
+    Standing.ON_BASE,
+)
+GOOD_NEWS = (Standing.BETTER, Standing.PERHAPS_BETTER, Standing.NEW)
+MAX_KEYS = 4
+
+
+def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
+    """The verdict in a few words: suites are counted, and nothing else."""
+    if report.is_cut_short:
+        return _ended_early(suites)
+    here = tested(suites)
+    if not here:
+        return "nothing was run"
+    if report.comparison is None or all(each.is_new for each in here):
+        return ", ".join(_alone(report, here))
+    return ", ".join(_compared(report, here))
+
+
+def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    """The next sentences, a paragraph each."""
+    if report.is_cut_short:
+        yield from _unfinished(suites)
+        return
+    first = [*_suites(report, suites, BAD_NEWS), *_colour(report, suites), *_suites(report, suites, GOOD_NEWS)]
+    if first:
+        yield joined(first, " ")
+    if facts := [*_changes(report, suites), *_open_gates(report, suites)]:
+        yield joined(facts, " ")
+    if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
+        yield (text(capital(sentence(report.baseline.sentence))),)
+
+
+def capital(words: str) -> str:
+    """As a sentence of its own."""
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
+
+
+def _ended_early(suites: Sequence[SuiteStanding]) -> str:
+    missing = len(of(suites, Standing.NOT_RUN, Standing.CUT_SHORT))
+    if not suites:
+        return "cancelled before anything had run"
+    if not missing:
+        return "cancelled before the results were compared"
+    return f"cancelled before {_share(missing, len(suites))} were done"
+
+
+def _unfinished(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    groups = ((Standing.CUT_SHORT, "Cut short"), (Standing.NOT_RUN, "Not run"), (Standing.RAN, "Ran to the end"))
+    lines = [
+        (text(f"{label}: "), *names(found), text(".")) for word, label in groups if (found := _names(suites, word))
+    ]
+    yield joined([*lines, (text("Nothing was compared, and nothing is claimed of any suite."),)], " ")
+
+
+def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
+    """Without a comparison."""
+    measured = of(here, Standing.MEASURED)
+    passing = [each for each in of(here, Standing.PASSES, Standing.NEW) if not each.reasons]
+    if len(measured) == len(here):
+        yield f"{numbers.format_count(len(here), 'suite')} measured"
+    else:
+        verb = "passes" if len(passing) == 1 else "pass"
+        yield f"{_share(len(passing), len(here))} {verb}"
+        yield from (f"{numbers.whole(len(measured))} measured" for _ in measured[:1])
+    if broken := of(here, Standing.NOT_TESTED):
+        yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
+    if report.comparison:
+        yield "all new"
+    elif missing := MISSING.get(report.baseline.state):
+        yield missing
+
+
+def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
+    """What changed first, then what else a reader has to do something about."""
+    first = next((word for word in FIRST if of(here, word)), None)
+    together = any(reason.suite is None for reason in report.gate.reasons)
+    if together and first is not Standing.WORSE:
+        yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
+        first = None
+    elif first is None:
+        calm = [each for each in here if not each.is_new]
+        yield f"no change found in {numbers.format_count(len(calm), 'suite')}"
+    else:
+        yield _first(first, of(here, first), len(here))
+    yield from _second(here, first)
+
+
+def _first(word: Standing, found: Sequence[SuiteStanding], total: int) -> str:
+    count = len(found)
+    if word is Standing.NOT_TESTED:
+        return f"{_share(count, total)} {untested_words(found)}"
+    accepted = ", accepted" if word is Standing.ACCEPTED else ""
+    return f"{IN_SUITES[word]} in {_share(count, total)}{accepted}"
+
+
+def _second(here: Sequence[SuiteStanding], first: Standing | None) -> Iterator[str]:
+    if first is not Standing.NOT_TESTED and (broken := of(here, Standing.NOT_TESTED)):
+        yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
+    if first in (Standing.WORSE, None) and (perhaps := of(here, Standing.PERHAPS_WORSE)):
+        yield f"perhaps worse in {numbers.whole(len(perhaps))}"
+    worse = (Standing.WORSE, Standing.PERHAPS_WORSE, Standing.NOT_TESTED)
+    failing = [each for each in here if each.fails_by_itself and each.standing not in worse]
+    if failing:
+        as_before = " as before" * all(each.standing is Standing.FAILS for each in failing)
+        yield f"{numbers.whole(len(failing))} {'fails' if len(failing) == 1 else 'fail'}{as_before}"
+    if on_base := of(here, Standing.ON_BASE):
+        yield f"{numbers.whole(len(on_base))} {'fails' if len(on_base) == 1 else 'fail'} on the base, too"
+
+
+def _share(count: int, total: int) -> str:
+    return f"{numbers.whole(count)} of {numbers.format_count(total, 'suite')}"
+
+
+def _names(suites: Sequence[SuiteStanding], *wanted: Standing) -> list[str]:
+    return [each.suite for each in of(suites, *wanted)]
+
+
+def _suites(report: CiReport, suites: Sequence[SuiteStanding], wanted: Iterable[Standing]) -> Iterator[Line]:
+    """Which suites the first line means."""
+    verbs = _verbs(report, suites)
+    clauses = []
+    for word in wanted:
+        one, many, ending = verbs[word]
+        if found := _names(suites, word):
+            clauses.append((*names(found), text(f" {one if len(found) == 1 else many}"), *ending))
+    calm = len(of(suites, Standing.AS_BEFORE))
+    others = len(suites) - calm - len(of(suites, Standing.REMOVED))
+    if calm and others and Standing.AS_BEFORE not in wanted and Standing.BETTER in wanted:
+        are = "the other one is" if calm == 1 else f"the other {numbers.whole(calm)} are"
+        clauses.append((text(f"{are} as before" if clauses else capital(f"{are} as before").rstrip(".")),))
+    if clauses:
+        yield (*joined(clauses, "; "), text("."))
+    seen = of(suites, Standing.PERHAPS_WORSE) or of(suites, Standing.PERHAPS_BETTER)
+    if any(each.single and each.standing in wanted for each in seen):
+        yield (text("Seen once on a side, which proves no change."),)
+
+
+def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[Standing, tuple[str, str, Line]]:
+    """Singular, plural and what follows."""
+    than: Line = (text("on "), base(report)) if report.baseline.branch else (base(report),)
+    as_before: Line = (text(" as before"),) if report.comparison else ()
+    by = dict.fromkeys(each.acceptance.by for each in report.gate.accepted)
+    accepted = joined([(key(f"@{login}"),) for login in by], ", ")
+    untested = untested_words(of(suites, Standing.NOT_TESTED))
+    return {
+        Standing.WORSE: ("is worse than ", "are worse than ", than),
+        Standing.NOT_TESTED: (untested, untested, ()),
+        Standing.PERHAPS_WORSE: ("is perhaps worse than ", "are perhaps worse than ", than),
+        Standing.FAILS: ("fails", "fail", as_before),
+        Standing.UNCLEAR: ("shows too little to tell", "show too little to tell", ()),
+        Standing.ACCEPTED: ("is worse, accepted by ", "are worse, accepted by ", accepted),
+        Standing.ON_BASE: ("fails, and fails on the base, too", "fail, and fail on the base, too", ()),
+        Standing.BETTER: ("is better", "are better", ()),
+        Standing.PERHAPS_BETTER: ("is perhaps better", "are perhaps better", ()),
+        Standing.NEW: ("is new", "are new", ()),
+    }
+
+
+def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    """Why the check is red or green, where the words above could make one think otherwise or wonder."""
+    if is_red(report):
+        yield from _red(report, suites)
+    elif worse := of(suites, Standing.WORSE):
+        yield from _green(worse)
+    elif of(suites, Standing.PERHAPS_WORSE, Standing.UNCLEAR):
+        yield (text("The check is green: nothing is proven, and nothing fails by itself."),)
+    elif of(suites, Standing.ACCEPTED):
+        yield (text("The check is green for that."),)
+    elif of(suites, Standing.ON_BASE):
+        yield (text("The check is green: what fails in the same way on the base is no fault of this change."),)
+    elif of(suites, Standing.FAILS) and not _open(suites):
+        yield (text("The check is green: "), key("gate.failOn"), text(" does not ask for this."))
+
+
+def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    expected = [each for each in of(suites, Standing.WORSE) if each.reasons] + of(suites, Standing.NOT_TESTED)
+    expected += of(suites, Standing.FAILS) if report.comparison is None else []
+    others = list(_other_reasons(report, suites, {each.suite for each in expected}))
+    if not others:
+        yield from [(text("The check is red for this."),)] * bool(expected)
+    elif expected:
+        yield (text("The check is red for this, and because "), *joined(others, ", and because "), text("."))
+    else:
+        together = any(reason.suite is None for reason in report.gate.reasons)
+        nothing_worse = report.comparison is not None and not together and not of(suites, Standing.WORSE)
+        although = " although nothing is proven to be worse: " if nothing_worse else " because "
+        yield (text(f"The check is red{although}"), *joined(others, ", and "), text("."))
+
+
+def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: set[str]) -> Iterator[Line]:
+    """Why the check is red beside what the first words already say."""
+    together = [it.delta for it in report.gate.reasons if isinstance(it, Regression) and it.suite is None]
+    measures = [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]
+    if measures:
+        yield (text(f"over all suites together {' and '.join(measures)}"),)
+    failing = [each for each in suites if each.fails_by_itself and each.suite not in expected]
+    if failing:
+        alone = "" if report.comparison is None else ", which needs no comparison"
+        yield (*names([each.suite for each in failing]), text(f" {_failure(failing)}{alone}"))
+    unpaid = [each.suite for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
+    if unpaid and not expected & set(unpaid):
+        yield (text("the budget ended before all sessions of "), *names(unpaid), text(" had run"))
+
+
+def _failure(failing: Sequence[SuiteStanding]) -> str:
+    """What suites fail in, however they compare."""
+    does, fails = ("does", "fails") if len(failing) == 1 else ("do", "fail")
+    words = {
+        CriterionFailed: f"{does} not meet a criterion",
+        CommandsFailed: f"{fails} in build, tests or coverage",
+        EndedAtLimit: f"{does} not end within the limits",
+        BelowMinimum: f"{does} not reach a required score",
+    }
+    kinds = {type(reason) for each in failing for reason in each.reasons}
+    return " and ".join(word for kind, word in words.items() if kind in kinds)
+
+
+def _green(worse: Sequence[SuiteStanding]) -> Iterator[Line]:
+    """Worse and green: either nobody asks, or it does not count."""
+    asked = [each for each in worse if each.fail_on is not None and "regression" in each.fail_on]
+    if asked:
+        yield (text("The check is green all the same: the sides differ in more than the files that steer."),)
+    elif all(each.fail_on for each in worse):
+        yield (text("The check is green all the same: "), key("gate.failOn"), text(" does not ask for regressions."))
+
+
+def _open(suites: Sequence[SuiteStanding]) -> list[str]:
+    """Suites whose gate asks for nothing."""
+    return [each.suite for each in tested(suites) if each.fail_on is not None and not each.fail_on]
+
+
+def _open_gates(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    found = _open(suites)
+    if not found:
+        return
+    if len(found) == len(tested(suites)):
+        green = "" if is_red(report) else "The check is green whatever was found: "
+        yield (text(green), key("gate.failOn"), text(" is empty, so nothing that a suite shows turns it red."))
+    else:
+        yield (
+            text("Nothing that "),
+            *names(found),
+            text(" shows turns it red: "),
+            key("gate.failOn"),
+            text(" is empty."),
+        )
+
+
+def _changes(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    """What the pull request changes of that by which it is tested."""
+    yield from _removed(report, suites)
+    yield from _criteria(suites)
+    loosened = [change for change in report.changes.rules if change.loosens]
+    others = [change for change in report.changes.rules if not change.loosens]
+    later = ", which counts once it is merged."
+    if loosened:
+        yield (text("This pull request loosens "), *_keys(loosened), text(later))
+    if others:
+        yield (text("It also changes " if loosened else "This pull request changes "), *_keys(others), text(later))
+
+
+def _removed(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    gone = of(suites, Standing.REMOVED)
+    files = {str(PurePosixPath(report.project) / each.compared.file): each for each in gone if each.compared}
+    by_us = [file for file in report.changes.removed_suites if file not in files]
+    failed = [each.suite for each in gone if _failed_before(report, each.suite)]
+    if gone:
+        is_known = bool(report.changes.removed_suites)
+        subject = "This pull request removes " if is_known else "No longer there: "
+        which = "which failed before" if len(gone) == len(failed) else "of which some failed before"
+        yield (text(subject), *names([each.suite for each in gone]), text(f", {which}." if failed else "."))
+    if by_us:
+        noun = "suite" if len(by_us) == 1 else "suites"
+        yield (text(f"This pull request removes the {noun} "), *_paths(by_us), text("."))
+
+
+def _paths(files: Sequence[str]) -> Line:
+    shown = joined([(key(file),) for file in files[:MAX_KEYS]], ", ")
+    more = len(files) - MAX_KEYS
+    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else shown
+
+
+def _failed_before(report: CiReport, suite: str) -> bool:
+    """Whether a suite that is gone failed in at least half of its stored sessions."""
+    runs = [run for run in report.baseline_batch.runs if run.suite == suite] if report.baseline_batch else []
+    failed = sum(run_outcome(run) is Outcome.FAILED for run in runs)
+    return bool(runs) and 2 * failed >= len(runs)
+
+
+def _criteria(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
+    """Suites that ask for something else than before."""
+    for each in suites:
+        compared = each.compared
+        if compared is None or compared.verdict in {Verdict.NEW, Verdict.REMOVED} or not compared.candidate:
+            continue
+        gone = [delta for delta in compared.criteria if delta.verdict is Verdict.REMOVED]
+        new = [delta for delta in compared.criteria if delta.verdict is Verdict.NEW]
+        if words := [*_gone(gone), *([f"{numbers.whole(len(new))} new"] if new else [])]:
+            yield (
+                text("The criteria of "),
+                name(each.suite),
+                text(f" are not the same as before: {', '.join(words)}."),
+            )
+
+
+def _gone(removed: Sequence[CriterionDelta]) -> Iterator[str]:
+    if removed:
+        failed = sum(1 for delta in removed if delta.baseline and 2 * passed(delta.baseline) < delta.baseline.trials)
+        which = "it failed before" if len(removed) == 1 else f"{numbers.whole(failed)} of them failed before"
+        yield f"{numbers.whole(len(removed))} removed{f' ({which})' if failed else ''}"
+
+
+def _keys(changes: Sequence[RuleChange]) -> Line:
+    shown = joined([(key(it.key), text(f" ({sentence(it.place, 80)})")) for it in changes[:MAX_KEYS]], ", ")
+    more = len(changes) - MAX_KEYS
+    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else shown
