@@ -280,7 +280,7 @@ def first_run() -> CiReport:
 
 def disarmed() -> CiReport:
     """Worse, and green: the gate asks for nothing. What failed is removed, and what could fail is loosened."""
-    silent = {"gate": {"failOn": []}}
+    silent: dict[str, Any] = {"gate": {"failOn": []}}
     old = [*before(), trial("search", "F", criteria=("It finds by name",))]
     gone = CRITERIA["receipt-tax"][:1]
     after = [
@@ -297,7 +297,7 @@ def disarmed() -> CiReport:
     return report(old, after, changes=changes)
 
 
-def configured(name: str, criteria: Sequence[str] = (), **settings: Any) -> ResolvedSuite:
+def configured(name: str, criteria: Sequence[str] = (), /, **settings: Any) -> ResolvedSuite:
     """As `trial` configures a suite, with further settings."""
     asked = tuple(criteria or CRITERIA[name])
     model = {"model": "claude-sonnet-5-5"}
@@ -307,7 +307,11 @@ def configured(name: str, criteria: Sequence[str] = (), **settings: Any) -> Reso
 def accepted() -> CiReport:
     """What would be red, somebody has accepted."""
     told = regression()
-    said = {"by": "octocat", "because": safe("the new API answers 500 on purpose, see #12"), "at": MOMENT}
+    said: dict[str, Any] = {
+        "by": "octocat",
+        "because": safe("the new API answers 500 on purpose, see #12"),
+        "at": MOMENT,
+    }
     link = "https://github.com/acme/shop/pull/7#issuecomment-1"
     taken = tuple(
         AcceptedReason(

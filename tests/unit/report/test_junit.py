@@ -86,7 +86,7 @@ def test_a_criterion_is_a_case_with_its_reasoning() -> None:
     assert [str(error.get("type")) for error in root.iter("error")] == ["notJudged", "evaluation"]
     (failure,) = root.iter("failure")
     assert str(failure.get("message")).startswith("The handler answers 500")
-    assert "src/routes/orders.py:18-21: except KeyError" in str(failure.text)
+    assert "src/routes/orders.py:18-21 “except KeyError" in str(failure.text)
 
 
 @pytest.mark.parametrize(("undecided", "outcome"), [("fail", "failure"), ("ignore", "skipped")])

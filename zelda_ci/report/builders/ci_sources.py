@@ -80,7 +80,7 @@ def _touched(suite: SuiteStanding, path: str) -> bool:
 
 def _address(report: CiReport, path: str, lines: str = "") -> str | None:
     files = report.links.files
-    return f"{files}/{quote(path)}{lines}" if files else None
+    return f"{files}/{quote(path, errors='replace')}{lines}" if files else None
 
 
 def _file(report: CiReport, change: SteeringChange) -> Line:

@@ -62,9 +62,9 @@ class Figure:
 MOVED = (
     Column("Suite"),
     Column("Criteria met"),
-    Column("Tests passed"),
-    Column("Tool score"),
-    Column("Cost per run", right=True),
+    Column("Tests"),
+    Column("Tools"),
+    Column("Cost", right=True),
 )
 
 
