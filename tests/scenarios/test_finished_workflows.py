@@ -41,11 +41,11 @@ def test_results_of_a_fork_are_compared_and_told_by_the_second_workflow(tmp_path
         done = stage.finished(pull, artifact)
         assert done.code == 0, done.printed
         (body,) = stage.bodies()
-        assert "1 regression" in body
+        assert "worse in 1 of 1 suite" in body
         assert f"main@{stage.tip[:7]}" in body
         assert "whose author controls" in body
         assert f"head={pull.head_sha}" in body
-        assert "1 regression" in done.summary
+        assert "worse in 1 of 1 suite" in done.summary
         assert done.outputs["comment-url"]
         again = stage.finished(pull, artifact)
         assert "unchanged" in again.printed
@@ -65,7 +65,7 @@ def test_what_a_forks_run_could_not_say_itself_the_second_workflow_says(tmp_path
         done = stage.finished(pull, stage.stored[-1])
         assert done.code == 0, done.printed
         (body,) = stage.bodies()
-        assert "1 regression" in body
+        assert "worse in 1 of 1 suite" in body
         assert f"main@{stage.tip[:7]}" in body
 
 

@@ -240,7 +240,7 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
         wanted, given = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
         if (settled := _counting(key.dotted, wanted, given)) != wanted:
             suite = _with(suite, key.attributes, settled)
-            loosens = table is JUDGING and _loosens(key.dotted, wanted, settled)
+            loosens = table is JUDGING and lets_more_pass(key.dotted, wanted, settled)
             change = KeyChange(key.dotted, _place(key.dotted, head, trusted), loosens)
             (judging if table is JUDGING else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
@@ -269,7 +269,7 @@ def _counting(key: str, wanted: Any, given: Any) -> Any:
     return given
 
 
-def _loosens(key: str, wanted: Any, given: Any) -> bool:
+def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
     """Whether a value of a key that says how results are judged lets more pass than another."""
     if key == "gate.failOn":
         return not set(given) <= set(wanted)

@@ -73,6 +73,8 @@ _LINKING = re.compile(
     r"@\w|#(?=\w)|:[\w+-]+:|://|\b(?:www\.|mailto:|xmpp:|GH-\d)|(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
+# Code by the author's own wish, between blanks, so that it touches no other code.
+_QUOTED = re.compile(r"(?:(?<!\S)|(?<=^\u201c)|(?<=\s\u201c))`([^`|\s](?:[^`|]*[^`|\s])?)`(?=[.,;:)\u201d]*(?:\s|$))")
 # Of a word, what belongs to the sentence around it.
 _OPENING, _CLOSING = "([{<\"'", ")]}>\"'.,;:!?"
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]{1,200}(?:/[A-Za-z0-9._~/@%?=&#+:-]{0,1000})?")
@@ -82,11 +84,19 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$))
 def escape_markdown(text: str) -> str:
     """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already.
 
-    Words that GitHub would link or notify somebody for are shown as code, where it looks for neither.
+    Words that GitHub would link or notify somebody for are shown as code, where it looks for neither; and so is what
+    stands between backticks.
     """
-    escaped = _unlinked(text, _plain, _span)
+    pieces = _QUOTED.split(" ".join(text.split()))
+    escaped = "".join(_fenced(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
+
+
+def _prose(text: str) -> str:
+    """Without code of its own; a blank at its ends is kept."""
+    before, after = (" " * edge.isspace() for edge in (text[:1], text[-1:]))
+    return f"{before}{_unlinked(text, _plain, _span)}{after}" if text.strip() else " " * bool(text)
 
 
 def _plain(text: str) -> str:

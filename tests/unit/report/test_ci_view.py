@@ -102,7 +102,7 @@ def test_what_fails_as_before_is_red_and_no_change() -> None:
         ("disarmed", "This pull request removes search, which failed before."),
         ("disarmed", "This pull request loosens gate.failOn (zelda.config.yaml:4), which counts once it is merged."),
         ("disarmed", "The criteria of receipt-tax are not the same as before: 1 removed (it failed before)."),
-        ("disarmed", "The check is green whatever was found: gate.failOn is empty"),
+        ("disarmed", "The check is green all the same: gate.failOn is empty, so nothing turns it red."),
         ("crowd", "The check is red because over all suites together requirement fulfillment went from 100.0 to 33.3"),
         ("cancelled", "Not run: add-logging and discount-codes."),
         ("cancelled", "Nothing was compared, and nothing is claimed of any suite."),

@@ -43,7 +43,7 @@ def texts(markdown: str) -> tuple[list[str], set[str]]:
         for child in token.children or ():
             kinds.add(child.type)
         if token.children is not None:
-            shown.append("".join(child.content for child in token.children))
+            shown.append("".join(child.content for child in token.children).replace("`", ""))
     return shown, kinds
 
 
@@ -54,7 +54,8 @@ TABLE = {f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td
 
 
 def check(text: str) -> None:
-    wanted = " ".join(sentence(text).split())
+    # What stands between backticks is shown as code.
+    wanted = " ".join(sentence(text).split()).replace("`", "")
     escaped = escape_markdown(sentence(text))
     shown, kinds = texts(f"| a | b |\n|---|---|\n| {escaped} | after |\n")
     assert shown == ["a", "b", wanted, "after"]
@@ -103,6 +104,22 @@ def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str, shown: str
 @pytest.mark.parametrize("text", ["09:30 UTC", "77 of 100", "src/app.py:14-22", "suite-000", "issue # 1", "a: b"])
 def test_times_places_and_numbers_carry_nothing_that_cannot_be_seen(text: str) -> None:
     assert escape_markdown(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("registered in `src/app.py`, next", "registered in `src/app.py`, next"),
+        ("\u201c`a b` is\u201d", "\u201c`a b` is\u201d"),
+        ("`@octocat` and `<b>`", "`@octocat` and `<b>`"),
+        ("@x(`a`", "`` @x(`a` ``"),
+        ("`a``b`", "\\`a\\`\\`b\\`"),
+        ("`a|b`", "\\`a\\|b\\`"),
+    ],
+)
+def test_what_stands_between_backticks_is_code_where_it_touches_no_other(text: str, shown: str) -> None:
+    assert escape_markdown(text) == shown
+    assert "".join(page(f"x {shown}\n").shown).replace("`", "").strip() == f"x {text}".replace("`", "")
 
 
 def test_what_is_harmless_stays_as_it_is() -> None:

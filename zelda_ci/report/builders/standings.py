@@ -15,7 +15,7 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -239,15 +239,7 @@ class _Facts:
     @property
     def is_unclear(self) -> bool:
         unpaid = any(isinstance(reason, NotRun) for reason in self.reasons)
-        if self.compared is None:
-            return unpaid
-        # Where criteria are not the same as before, their score is not either; those that are say what there is to say.
-        doubtful = [
-            delta
-            for delta in deltas(self.compared)
-            if _is_doubtful(delta) and not (self.compared.criteria and _is_score_of_criteria(delta))
-        ]
-        return unpaid or bool(doubtful or self.compared.reasons)
+        return unpaid or self.has(_is_doubtful) or bool(self.compared and self.compared.reasons)
 
     def has(self, test: Callable[[Delta], bool]) -> bool:
         """Whether a criterion or a number of it is such a one."""
@@ -256,10 +248,6 @@ class _Facts:
 
 def _is_doubtful(delta: Delta) -> bool:
     return delta.verdict is Verdict.INCONCLUSIVE and is_firm(delta) and delta.effect != "better"
-
-
-def _is_score_of_criteria(delta: Delta) -> bool:
-    return isinstance(delta, MeasureDelta) and delta.measure is Measure.REQUIREMENT_FULFILLMENT
 
 
 def _seems_better(delta: Delta) -> bool:
