@@ -10,6 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.scenarios.stage import BAD, Stage, results
+from tests.support.github_html import ACTS, page
 
 HOSTILE = (
     "<!-- zelda-ci:sticky:v1 id=0000000000000000 -->",
@@ -23,6 +24,7 @@ HOSTILE = (
 )
 
 OURS = {
+    *("blockquote", "br", "strong"),
     *("p", "h1", "h2", "h3", "h4", "ul", "li", "strong", "em", "code", "pre", "a", "sub", "br", "details", "summary"),
     *("table", "thead", "tbody", "tr", "th", "td", "blockquote"),
 }
@@ -135,7 +137,7 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
         (body,) = stage.bodies()
         for told, own in ((body, 2), (done.summary, 0)):
             assert told.count("<!--") == own
-            assert "@octo" not in told
+            assert not [found for found in page(told).texts if ACTS.search(found)]
             assert "\u202e" not in told
             rendered = MarkdownIt("commonmark").enable("table").render(told)
             assert set(re.findall(r"<([a-z0-9]+)", rendered)) <= OURS
@@ -169,7 +171,7 @@ def test_a_report_that_is_too_long_is_told_in_steps(tmp_path: Path) -> None:
         (body,) = stage.bodies()
         assert len(body.encode("utf-16-le")) // 2 <= 65_536
         assert len(done.summary) > 70_000
-        assert "suite-59" in body
+        assert "and 48 more suites" in body
         assert body.count("<details") == body.count("</details>")
 
 

@@ -114,7 +114,7 @@ def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_
         assert "farewell" not in done.summary
         assert "baseline-sha" not in done.outputs
         done = stage.pull_request(pull, GOOD)
-        assert "### Zelda: 1 of 1 suite passes, all new" in done.summary
+        assert "### Zelda: 1 of 1 suite passes, all new, 1 removed" in done.summary
         assert "| farewell, removed |" in done.summary
 
 
@@ -149,7 +149,11 @@ def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
         assert "worse in 1 of 1 suite" in stage.bodies()[0]
         errors = [command for command in done.told("error") if command.properties.get("file")]
-        assert {command.properties["file"] for command in errors} == {"zelda/test-greeting.yaml"}
+        # The line of the pull request that may have done it.
+        assert {command.properties["file"] for command in errors} == {".claude/rules/greet.md"}
+        head = f"https://github.com/octo/shop/blob/{pull.head_sha}"
+        assert f"[.claude/rules/greet.md, line 1]({head}/.claude/rules/greet.md#L1)" in stage.bodies()[0]
+        assert f"Tested [`{pull.head_sha[:7]}`]" in stage.bodies()[0]
         assert "Exit code 1" in done.printed
 
         run.attempt = 2

@@ -145,7 +145,7 @@ def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
         assert (found["runs"], found["baseRuns"]) == ([], [])
         assert "4 trials of 2 earlier runs of this pull request" in done.printed
         (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
-        assert " in 1 suite" in title, title
+        assert "worse in 1 of 1 suite" in title, title
         assert "4 sessions per suite here, 4 of the base side by side" in stage.bodies()[0]
 
 

@@ -59,11 +59,11 @@ def same(**fields: Any) -> CiReport:
         ("regression", "worse in 1 of 2 suites"),
         ("changed", "perhaps worse in 1 of 4 suites"),
         ("improvement", "better in 1 of 1 suite"),
-        ("mixed", "not enough evidence in 2 of 3 suites, 2 fail"),
+        ("mixed", "not enough evidence in 2 of 3 suites, 2 fail, 1 removed"),
         ("incomplete", "1 of 2 suites could not be judged completely"),
         ("failed", "worse in 1 of 4 suites, 2 could not be tested, perhaps worse in 1"),
         ("accepted", "worse in 1 of 2 suites, accepted"),
-        ("disarmed", "worse in 1 of 4 suites"),
+        ("disarmed", "worse in 1 of 4 suites, 1 removed that failed, gate loosened"),
         ("forty", "worse in 1 of 40 suites, 1 could not be tested, perhaps worse in 1"),
         ("crowd", "worse over all 110 suites together, perhaps worse in 110"),
         ("cancelled", "cancelled before 3 of 4 suites were done"),
@@ -303,7 +303,7 @@ def test_suites_that_matter_most_come_first() -> None:
 def test_a_suite_of_one_side_is_called_new_or_removed_and_after_a_cancellation_not_run() -> None:
     old, new = [trial("rest-endpoint", "PPP")], [trial("add-logging", "P", minute=90)]
     assert rows(report(old, new)) == ["add-logging, new", "rest-endpoint, removed"]
-    assert ci_view(report(old, new)).headline == "1 of 1 suite passes, all new"
+    assert ci_view(report(old, new)).headline == "1 of 1 suite passes, all new, 1 removed"
     assert rows(report(old, new, interrupted=True)) == ["rest-endpoint, not run", "add-logging, ran"]
 
 
@@ -516,3 +516,19 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert told.comparison
     shown = comparison_view(told.comparison, told.gate, baseline="a", candidate="b").gate.rows
     assert [row.label for row in shown] == ["Passed", "Not counted"]
+
+
+def test_a_suite_that_somebody_accepted_says_by_whom_and_why_in_a_line_of_its_own() -> None:
+    view = ci_view(REPORTS["accepted"]())
+    (box,) = view.causes
+    assert plain(box.lines[2]) == (
+        "Noted: accepted by @octocat because the new API answers 500 on purpose, see #12 (comment)."
+    )
+    assert not view.failed
+    assert {one.level for one in annotations(REPORTS["accepted"]())} == {"warning", "notice"}
+
+
+def test_a_suite_that_is_removed_unseen_is_said_all_the_same() -> None:
+    told = same(changes=PullRequestChanges(removed_suites=("zelda/test-old.yaml",)))
+    assert ci_view(told).headline == "no change found in 4 suites, 1 fails as before, 1 removed"
+    assert "This pull request removes the suite zelda/test-old.yaml." in lead(told)

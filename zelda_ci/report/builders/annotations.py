@@ -12,6 +12,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
+from zelda_ci.report.builders.ci_headline import MEASURED
 from zelda_ci.report.builders.ci_sources import steering_of
 from zelda_ci.report.builders.ci_table import standing_words
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, on_base_sentences
@@ -105,9 +106,6 @@ class _Places:
         start = " ".join(criterion.split())[:40] if criterion else ""
         lines = self.texts.get(run.config.file, "").splitlines() if start else []
         return next((number for number, line in enumerate(lines, start=1) if start in " ".join(line.split())), 1)
-
-
-MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
 
 
 def log_lines(report: CiReport) -> Iterator[str]:

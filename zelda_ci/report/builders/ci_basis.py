@@ -89,7 +89,9 @@ def _sessions(comparison: Comparison) -> str:
         return "No session could be counted"
     beside = [suite.sources.base for suite in comparison.suites if suite.sources and suite.sources.base]
     stored = [suite.baseline.valid for suite in comparison.suites if suite.baseline and suite.baseline.valid]
-    there = f", {_range(beside)} of the base side by side" if beside else f", {_range(stored)} there" * bool(stored)
+    there = ""
+    if beside or stored:
+        there = f", {_range(beside)} of the base side by side" if beside else f", {_range(stored)} there"
     single = ": cost, turns and time differ between any two" * comparison.single_trial
     return f"{_span(here)} per suite here{there}{single}"
 

@@ -53,6 +53,8 @@ class Cause:
     """Without the suite's name."""
     why: Line = ()
     """The judge's reason with what it cites, or what to do."""
+    note: Line = ()
+    """Who has accepted it, and why."""
     is_red: bool = False
     """Whether the check is red for it."""
     criterion: str = ""
@@ -61,7 +63,7 @@ class Cause:
     @property
     def sentence(self) -> str:
         """As plain text."""
-        return " ".join(filter(None, (plain(self.words), plain(self.why))))
+        return " ".join(filter(None, map(plain, (self.words, self.why, self.note))))
 
 
 def causes(report: CiReport, suites: Sequence[SuiteStanding]) -> list[list[Cause]]:
@@ -87,7 +89,7 @@ def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[Box
 
 def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> Box:
     """A cause; what may have done it stands with the first of its suite."""
-    lines: list[Line] = [(name(cause.suite.suite), text(": "), *cause.words), cause.why]
+    lines: list[Line] = [(name(cause.suite.suite), text(": "), *cause.words), cause.why, cause.note]
     if with_sources and cause.suite.standing in EXPLAINED:
         sources = [*tools(cause.suite), *steering(report, cause.suite)]
         lines.append(joined(sources, " "))
@@ -274,16 +276,16 @@ def _accepted(suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     for each in suite.accepted:
         criterion = _criterion_of(each.reason)
         if criterion and criterion not in known:
-            words = (text(f"{quoted(criterion, MAX_CRITERION_LENGTH)} is not met. "), *_acceptance(each))
-            yield Cause(suite, words, criterion=criterion)
+            words = (text(f"{quoted(criterion, MAX_CRITERION_LENGTH)} is not met."),)
+            yield Cause(suite, words, note=_acceptance(each), criterion=criterion)
 
 
 def _acceptance(accepted: AcceptedReason) -> Line:
     """`Noted: accepted by @login because …`."""
     found = accepted.acceptance
-    link = (text(" "), Phrase("comment", url=found.url), text(".")) if found.url else ()
+    link = (text(" ("), Phrase("comment", url=found.url), text(")")) if found.url else ()
     because = sentence(found.because, MAX_REASON_LENGTH)
-    return (text("Noted: accepted by "), key(f"@{found.by}"), text(f" because {because}."), *link)
+    return (text("Noted: accepted by "), key(f"@{found.by}"), text(f" because {because}"), *link, text("."))
 
 
 def _noted(cause: Cause) -> Cause:
@@ -291,4 +293,4 @@ def _noted(cause: Cause) -> Cause:
     found = next((it for it in cause.suite.accepted if _criterion_of(it.reason) == cause.criterion), None)
     if not cause.criterion or found is None or cause.is_red:
         return cause
-    return replace(cause, why=(*cause.why, text(" "), *_acceptance(found)))
+    return replace(cause, note=_acceptance(found))

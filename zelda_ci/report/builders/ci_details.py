@@ -82,7 +82,7 @@ def number_details(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterato
     """Every number of every suite."""
     table = numbers_table(report, suites)
     if table.lines:
-        yield Details("All numbers of all suites", Priority.ABOUT, tables=(table,))
+        yield Details("All numbers of all suites", Priority.FAILED, tables=(table,))
 
 
 def comparison_details(comparison: Comparison) -> Iterator[Details]:

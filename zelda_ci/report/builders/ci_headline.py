@@ -30,6 +30,7 @@ MISSING = {
     BaselineState.UNREACHABLE: "the baseline could not be fetched",
     BaselineState.FOUND: "not compared",
 }
+MEASURED = "The suites are measured: none has criteria or commands, and nothing could pass or fail."
 IN_SUITES = {
     Standing.WORSE: "worse",
     Standing.PERHAPS_WORSE: "perhaps worse",
@@ -67,9 +68,9 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
     here = tested(suites)
     if not here:
         return "nothing was run"
-    if report.comparison is None or all(each.is_new for each in here):
-        return ", ".join(_alone(report, here))
-    return ", ".join(_compared(report, here))
+    is_alone = report.comparison is None or all(each.is_new for each in here)
+    parts = _alone(report, here) if is_alone else _compared(report, here)
+    return ", ".join([*parts, *_weakened(report, suites)])
 
 
 def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
@@ -78,6 +79,8 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         yield from _unfinished(suites)
         return
     first = [*_suites(report, suites, BAD_NEWS), *_colour(report, suites), *_suites(report, suites, GOOD_NEWS)]
+    if all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites) and suites:
+        first.append((text(MEASURED),))
     if first:
         yield joined(first, " ")
     if facts := [*_changes(report, suites), *_open_gates(report, suites)]:
@@ -139,6 +142,16 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     else:
         yield _first(first, of(here, first), len(here))
     yield from _second(here, first)
+
+
+def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[str]:
+    """What would have been found before, and is not looked for any more."""
+    gone = of(suites, Standing.REMOVED)
+    if count := len(gone) + len(_further_removed(report, gone)):
+        failed = any(_failed_before(report, each.suite) for each in gone)
+        yield f"{numbers.whole(count)} removed{' that failed' if failed and count == 1 else ''}"
+    if any(change.loosens for change in report.changes.rules):
+        yield "gate loosened"
 
 
 def _first(word: Standing, found: Sequence[SuiteStanding], total: int) -> str:
@@ -310,8 +323,7 @@ def _changes(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line
 
 def _removed(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     gone = of(suites, Standing.REMOVED)
-    files = {str(PurePosixPath(report.project) / each.compared.file): each for each in gone if each.compared}
-    by_us = [file for file in report.changes.removed_suites if file not in files]
+    by_us = _further_removed(report, gone)
     failed = [each.suite for each in gone if _failed_before(report, each.suite)]
     if gone:
         is_known = bool(report.changes.removed_suites)
@@ -321,6 +333,12 @@ def _removed(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line
     if by_us:
         noun = "suite" if len(by_us) == 1 else "suites"
         yield (text(f"This pull request removes the {noun} "), *_paths(by_us), text("."))
+
+
+def _further_removed(report: CiReport, gone: Sequence[SuiteStanding]) -> list[str]:
+    """Files of removed suites of which the baseline has no results."""
+    known = {str(PurePosixPath(report.project) / each.compared.file) for each in gone if each.compared}
+    return [file for file in report.changes.removed_suites if file not in known]
 
 
 def _paths(files: Sequence[str]) -> Line:
