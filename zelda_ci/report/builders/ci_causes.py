@@ -133,7 +133,8 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         if FALLEN.index(delta.verdict) == firmest:
             why = _judged(report, suite, delta.candidate_judgement)
             words = (text(f"{quoted(delta.criterion, MAX_CRITERION_LENGTH)} "), *_sides(report, delta))
-            yield Cause(suite, words, why, _is_reason(suite, delta.criterion), delta.criterion)
+            is_red = _is_reason(suite, delta.criterion)
+            yield Cause(suite, words, why, is_red=is_red, criterion=delta.criterion)
 
 
 def _sides(report: CiReport, delta: CriterionDelta) -> Line:
