@@ -12,7 +12,8 @@ from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
-from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer, steering_changes
+from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer
+from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.ci import SteeringChange

@@ -12,7 +12,6 @@ from typing import Literal
 
 from zelda_ci.compare.evidence import Habits, counted
 from zelda_ci.domain import globs
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import SteeringFile
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
@@ -155,39 +154,6 @@ def choose(
     )
 
 
-# A comment names a few; more of them are no explanation.
-MAX_STEERING = 50
-
-
-def steering_changes(
-    changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles, *, min_trials: int = MIN_TRIALS
-) -> tuple[SteeringChange, ...]:
-    """Of what changed, the files that steer, with the suites that may feel each. Arguments as for `choose`."""
-    steering = [it for it in changes.files if may_steer(it.path) or _drawn_in(it.path, changes.felt)]
-    habits = {it.suite.name: Habits.of(counted(it.trials, it.today, it.suite)) for it in suites}
-    return tuple(_felt_by(it, changes.felt, habits, project, min_trials) for it in steering[:MAX_STEERING])
-
-
-def _felt_by(
-    change: FileChange,
-    felt: Mapping[str, str],
-    habits: Mapping[str, Habits],
-    project: ProjectFiles,
-    min_trials: int,
-) -> SteeringChange:
-    effect = _for_others(change, felt, project)
-    names = None
-    if effect and effect.scope in ("unit", "files"):
-        names = frozenset(name for name, each in habits.items() if _may_feel(effect, each, min_trials))
-    line = change.line if change.after else None
-    return SteeringChange(change.path, line, names, is_gone=change.after is None)
-
-
-def _may_feel(effect: Effect, habits: Habits, min_trials: int) -> bool:
-    loading = frozenset(filter(effect.touches, habits.touched)) if effect.touches else frozenset()
-    return concerned(effect, habits, loading, min_trials) is not None
-
-
 def either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
     """Of two choices about the same suites: a suite runs where any of them says so; trials say more than nothing."""
     return tuple(max(pair, key=lambda choice: (choice.runs, choice.by_trials)) for pair in zip(one, other, strict=True))
@@ -266,19 +232,20 @@ def effects_of(
     if owners:
         yield Effect(path, "suites", "the suite itself", suites=owners)
     # What a command names may steer everybody else, too.
-    if not (is_own and path.startswith(f"{project.test_dir}/")) and (effect := _for_others(change, felt, project)):
+    if not (is_own and path.startswith(f"{project.test_dir}/")) and (effect := effect_on_others(change, felt, project)):
         yield effect
     if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
         yield Effect(path, "suites", "gate.paths", suites=chosen)
 
 
-def _for_others(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+def effect_on_others(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+    """Whom a changed file concerns that no suite has for its own."""
     path = change.path
     if path == project.config:
         return Effect(path, "all", "the configuration")
     if path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
         return Effect(path, "all", "beside the suites")
-    if why := _drawn_in(path, felt) or _no_text(change):
+    if why := drawn_in(path, felt) or _no_text(change):
         return Effect(path, "all", why)
     return _steering(change, project) if may_steer(path) else None
 
@@ -328,7 +295,8 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
 
 
-def _drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+    """How a file that steers draws in another, or a folder above it; absent where none does."""
     return next((felt[step] for step in _steps(path) if step in felt), None)
 
 
@@ -347,7 +315,7 @@ def part_of(path: str, text: FileText, felt: Mapping[str, str], project: Project
         return SteeringFile("waits", effect.unit, text.head)
     if effect.scope == "files":
         return SteeringFile("waits", path, globs=text.globs)
-    is_own = _drawn_in(path, felt) and not may_steer(path) and text.kind not in ("link", "submodule")
+    is_own = drawn_in(path, felt) and not may_steer(path) and text.kind not in ("link", "submodule")
     return SteeringFile("drawn" if is_own else "always")
 
 

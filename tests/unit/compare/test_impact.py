@@ -18,8 +18,8 @@ from zelda_ci.compare.impact import (
     choose,
     left_out,
     nothing_changed,
-    steering_changes,
 )
+from zelda_ci.compare.steering import steering_changes
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.manifest import ItemKind

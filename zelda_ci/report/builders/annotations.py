@@ -17,7 +17,7 @@ from zelda_ci.report.builders.ci_sources import steering_of
 from zelda_ci.report.builders.ci_table import standing_words
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, on_base_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
-from zelda_ci.report.builders.standings import Standing, SuiteStanding, deltas, of, standings
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
 from zelda_ci.report.text import sentence, visible
 
 Level = Literal["error", "warning", "notice"]
@@ -49,7 +49,7 @@ def annotations(
     suites = standings(report)
     places = _Places(report, prefix, texts or {}, {run.suite: run for run in report.batch.runs})
     found = [_of_cause(cause, places) for causes_of_suite in causes(report, suites) for cause in causes_of_suite]
-    return (*_of_all(report), *found, *(_of_better(each, places) for each in of(suites, Standing.BETTER)))
+    return (*_of_all(report), *found, *(_of_better(each, places) for each in of(suites, SuiteVerdict.BETTER)))
 
 
 def _of_all(report: CiReport) -> Iterator[SuiteAnnotation]:

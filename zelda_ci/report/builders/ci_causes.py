@@ -30,7 +30,7 @@ from zelda_ci.report.builders.comparison import TESTS
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import ENDS
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, passed, quoted, text
-from zelda_ci.report.builders.standings import Standing, SuiteStanding, is_firm
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.model import NO_FILES, Box, Line, Phrase, plain
 from zelda_ci.report.text import sentence
 
@@ -38,7 +38,7 @@ MAX_BOXES = 3
 MAX_CRITERION_LENGTH = 160
 MAX_REASON_LENGTH = 320
 MAX_PROBLEMS = 3
-EXPLAINED = {Standing.WORSE, Standing.PERHAPS_WORSE, Standing.UNCLEAR, Standing.ACCEPTED}
+EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR, SuiteVerdict.ACCEPTED}
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
 # What failed commands say better than the numbers that follow from them.
 OF_COMMANDS = {Measure.FUNCTIONAL_CORRECTNESS, Measure.TESTS}
@@ -106,7 +106,7 @@ def _link(report: CiReport, suite: str) -> Phrase | None:
 
 
 def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
-    if suite.standing is Standing.NOT_TESTED:
+    if suite.standing is SuiteVerdict.NOT_TESTED:
         yield from _untested(suite)
         return
     criteria = [_noted(cause) for cause in _criteria(report, suite)]

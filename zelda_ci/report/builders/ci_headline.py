@@ -18,7 +18,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
-from zelda_ci.report.builders.standings import Standing, SuiteStanding, is_red, of, tested, untested_words
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_red, of, tested, untested_words
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
 
@@ -32,32 +32,32 @@ MISSING = {
 }
 MEASURED = "The suites are measured: none has criteria or commands, and nothing could pass or fail."
 IN_SUITES = {
-    Standing.WORSE: "worse",
-    Standing.PERHAPS_WORSE: "perhaps worse",
-    Standing.UNCLEAR: "not enough evidence",
-    Standing.ACCEPTED: "worse",
-    Standing.BETTER: "better",
-    Standing.PERHAPS_BETTER: "perhaps better",
+    SuiteVerdict.WORSE: "worse",
+    SuiteVerdict.PERHAPS_WORSE: "perhaps worse",
+    SuiteVerdict.UNCLEAR: "not enough evidence",
+    SuiteVerdict.ACCEPTED: "worse",
+    SuiteVerdict.BETTER: "better",
+    SuiteVerdict.PERHAPS_BETTER: "perhaps better",
 }
 FIRST = (
-    Standing.WORSE,
-    Standing.NOT_TESTED,
-    Standing.PERHAPS_WORSE,
-    Standing.UNCLEAR,
-    Standing.ACCEPTED,
-    Standing.BETTER,
-    Standing.PERHAPS_BETTER,
+    SuiteVerdict.WORSE,
+    SuiteVerdict.NOT_TESTED,
+    SuiteVerdict.PERHAPS_WORSE,
+    SuiteVerdict.UNCLEAR,
+    SuiteVerdict.ACCEPTED,
+    SuiteVerdict.BETTER,
+    SuiteVerdict.PERHAPS_BETTER,
 )
 BAD_NEWS = (
-    Standing.WORSE,
-    Standing.NOT_TESTED,
-    Standing.PERHAPS_WORSE,
-    Standing.FAILS,
-    Standing.UNCLEAR,
-    Standing.ACCEPTED,
-    Standing.ON_BASE,
+    SuiteVerdict.WORSE,
+    SuiteVerdict.NOT_TESTED,
+    SuiteVerdict.PERHAPS_WORSE,
+    SuiteVerdict.FAILS,
+    SuiteVerdict.UNCLEAR,
+    SuiteVerdict.ACCEPTED,
+    SuiteVerdict.ON_BASE,
 )
-GOOD_NEWS = (Standing.BETTER, Standing.PERHAPS_BETTER, Standing.NEW)
+GOOD_NEWS = (SuiteVerdict.BETTER, SuiteVerdict.PERHAPS_BETTER, SuiteVerdict.NEW)
 MAX_KEYS = 4
 
 
@@ -95,7 +95,7 @@ def capital(words: str) -> str:
 
 
 def _ended_early(suites: Sequence[SuiteStanding]) -> str:
-    missing = len(of(suites, Standing.NOT_RUN, Standing.CUT_SHORT))
+    missing = len(of(suites, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT))
     if not suites:
         return "cancelled before anything had run"
     if not missing:
@@ -104,7 +104,11 @@ def _ended_early(suites: Sequence[SuiteStanding]) -> str:
 
 
 def _unfinished(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    groups = ((Standing.CUT_SHORT, "Cut short"), (Standing.NOT_RUN, "Not run"), (Standing.RAN, "Ran to the end"))
+    groups = (
+        (SuiteVerdict.CUT_SHORT, "Cut short"),
+        (SuiteVerdict.NOT_RUN, "Not run"),
+        (SuiteVerdict.RAN, "Ran to the end"),
+    )
     lines = [
         (text(f"{label}: "), *names(found), text(".")) for word, label in groups if (found := _names(suites, word))
     ]
@@ -113,15 +117,15 @@ def _unfinished(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
 
 def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """Without a comparison."""
-    measured = of(here, Standing.MEASURED)
-    passing = [each for each in of(here, Standing.PASSES, Standing.NEW) if not each.reasons]
+    measured = of(here, SuiteVerdict.MEASURED)
+    passing = [each for each in of(here, SuiteVerdict.PASSES, SuiteVerdict.NEW) if not each.reasons]
     if len(measured) == len(here):
         yield f"{numbers.format_count(len(here), 'suite')} measured"
     else:
         verb = "passes" if len(passing) == 1 else "pass"
         yield f"{_share(len(passing), len(here))} {verb}"
         yield from (f"{numbers.whole(len(measured))} measured" for _ in measured[:1])
-    if broken := of(here, Standing.NOT_TESTED):
+    if broken := of(here, SuiteVerdict.NOT_TESTED):
         yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
     if report.comparison:
         yield "all new"
@@ -133,7 +137,7 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """What changed first, then what else a reader has to do something about."""
     first = next((word for word in FIRST if of(here, word)), None)
     together = any(reason.suite is None for reason in report.gate.reasons)
-    if together and first is not Standing.WORSE:
+    if together and first is not SuiteVerdict.WORSE:
         yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
         first = None
     elif first is None:
@@ -146,7 +150,7 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 
 def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[str]:
     """What would have been found before, and is not looked for any more."""
-    gone = of(suites, Standing.REMOVED)
+    gone = of(suites, SuiteVerdict.REMOVED)
     if count := len(gone) + len(_further_removed(report, gone)):
         failed = any(_failed_before(report, each.suite) for each in gone)
         yield f"{numbers.whole(count)} removed{' that failed' if failed and count == 1 else ''}"
@@ -154,25 +158,25 @@ def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[str
         yield "gate loosened"
 
 
-def _first(word: Standing, found: Sequence[SuiteStanding], total: int) -> str:
+def _first(word: SuiteVerdict, found: Sequence[SuiteStanding], total: int) -> str:
     count = len(found)
-    if word is Standing.NOT_TESTED:
+    if word is SuiteVerdict.NOT_TESTED:
         return f"{_share(count, total)} {untested_words(found)}"
-    accepted = ", accepted" if word is Standing.ACCEPTED else ""
+    accepted = ", accepted" if word is SuiteVerdict.ACCEPTED else ""
     return f"{IN_SUITES[word]} in {_share(count, total)}{accepted}"
 
 
-def _second(here: Sequence[SuiteStanding], first: Standing | None) -> Iterator[str]:
-    if first is not Standing.NOT_TESTED and (broken := of(here, Standing.NOT_TESTED)):
+def _second(here: Sequence[SuiteStanding], first: SuiteVerdict | None) -> Iterator[str]:
+    if first is not SuiteVerdict.NOT_TESTED and (broken := of(here, SuiteVerdict.NOT_TESTED)):
         yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
-    if first in (Standing.WORSE, None) and (perhaps := of(here, Standing.PERHAPS_WORSE)):
+    if first in (SuiteVerdict.WORSE, None) and (perhaps := of(here, SuiteVerdict.PERHAPS_WORSE)):
         yield f"perhaps worse in {numbers.whole(len(perhaps))}"
-    worse = (Standing.WORSE, Standing.PERHAPS_WORSE, Standing.NOT_TESTED)
+    worse = (SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.NOT_TESTED)
     failing = [each for each in here if each.fails_by_itself and each.standing not in worse]
     if failing:
-        as_before = " as before" * all(each.standing is Standing.FAILS for each in failing)
+        as_before = " as before" * all(each.standing is SuiteVerdict.FAILS for each in failing)
         yield f"{numbers.whole(len(failing))} {'fails' if len(failing) == 1 else 'fail'}{as_before}"
-    if on_base := of(here, Standing.ON_BASE):
+    if on_base := of(here, SuiteVerdict.ON_BASE):
         yield f"{numbers.whole(len(on_base))} {'fails' if len(on_base) == 1 else 'fail'} on the base, too"
 
 
@@ -180,11 +184,11 @@ def _share(count: int, total: int) -> str:
     return f"{numbers.whole(count)} of {numbers.format_count(total, 'suite')}"
 
 
-def _names(suites: Sequence[SuiteStanding], *wanted: Standing) -> list[str]:
+def _names(suites: Sequence[SuiteStanding], *wanted: SuiteVerdict) -> list[str]:
     return [each.suite for each in of(suites, *wanted)]
 
 
-def _suites(report: CiReport, suites: Sequence[SuiteStanding], wanted: Iterable[Standing]) -> Iterator[Line]:
+def _suites(report: CiReport, suites: Sequence[SuiteStanding], wanted: Iterable[SuiteVerdict]) -> Iterator[Line]:
     """Which suites the first line means."""
     verbs = _verbs(report, suites)
     clauses = []
@@ -192,36 +196,36 @@ def _suites(report: CiReport, suites: Sequence[SuiteStanding], wanted: Iterable[
         one, many, ending = verbs[word]
         if found := _names(suites, word):
             clauses.append((*names(found), text(f" {one if len(found) == 1 else many}"), *ending))
-    calm = len(of(suites, Standing.AS_BEFORE))
-    others = len(suites) - calm - len(of(suites, Standing.REMOVED))
-    if calm and others and Standing.AS_BEFORE not in wanted and Standing.BETTER in wanted:
+    calm = len(of(suites, SuiteVerdict.AS_BEFORE))
+    others = len(suites) - calm - len(of(suites, SuiteVerdict.REMOVED))
+    if calm and others and SuiteVerdict.AS_BEFORE not in wanted and SuiteVerdict.BETTER in wanted:
         are = "the other one is" if calm == 1 else f"the other {numbers.whole(calm)} are"
         clauses.append((text(f"{are} as before" if clauses else capital(f"{are} as before").rstrip(".")),))
     if clauses:
         yield (*joined(clauses, "; "), text("."))
-    seen = of(suites, Standing.PERHAPS_WORSE) or of(suites, Standing.PERHAPS_BETTER)
+    seen = of(suites, SuiteVerdict.PERHAPS_WORSE) or of(suites, SuiteVerdict.PERHAPS_BETTER)
     if any(each.single and each.standing in wanted for each in seen):
         yield (text("Seen once on a side, which proves no change."),)
 
 
-def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[Standing, tuple[str, str, Line]]:
+def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[SuiteVerdict, tuple[str, str, Line]]:
     """Singular, plural and what follows."""
     than: Line = (text("on "), base(report)) if report.baseline.branch else (base(report),)
     as_before: Line = (text(" as before"),) if report.comparison else ()
     by = dict.fromkeys(each.acceptance.by for each in report.gate.accepted)
     accepted = joined([(key(f"@{login}"),) for login in by], ", ")
-    untested = untested_words(of(suites, Standing.NOT_TESTED))
+    untested = untested_words(of(suites, SuiteVerdict.NOT_TESTED))
     return {
-        Standing.WORSE: ("is worse than ", "are worse than ", than),
-        Standing.NOT_TESTED: (untested, untested, ()),
-        Standing.PERHAPS_WORSE: ("is perhaps worse than ", "are perhaps worse than ", than),
-        Standing.FAILS: ("fails", "fail", as_before),
-        Standing.UNCLEAR: ("shows too little to tell", "show too little to tell", ()),
-        Standing.ACCEPTED: ("is worse, accepted by ", "are worse, accepted by ", accepted),
-        Standing.ON_BASE: ("fails, and fails on the base, too", "fail, and fail on the base, too", ()),
-        Standing.BETTER: ("is better", "are better", ()),
-        Standing.PERHAPS_BETTER: ("is perhaps better", "are perhaps better", ()),
-        Standing.NEW: ("is new", "are new", ()),
+        SuiteVerdict.WORSE: ("is worse than ", "are worse than ", than),
+        SuiteVerdict.NOT_TESTED: (untested, untested, ()),
+        SuiteVerdict.PERHAPS_WORSE: ("is perhaps worse than ", "are perhaps worse than ", than),
+        SuiteVerdict.FAILS: ("fails", "fail", as_before),
+        SuiteVerdict.UNCLEAR: ("shows too little to tell", "show too little to tell", ()),
+        SuiteVerdict.ACCEPTED: ("is worse, accepted by ", "are worse, accepted by ", accepted),
+        SuiteVerdict.ON_BASE: ("fails, and fails on the base, too", "fail, and fail on the base, too", ()),
+        SuiteVerdict.BETTER: ("is better", "are better", ()),
+        SuiteVerdict.PERHAPS_BETTER: ("is perhaps better", "are perhaps better", ()),
+        SuiteVerdict.NEW: ("is new", "are new", ()),
     }
 
 
@@ -229,21 +233,21 @@ def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]
     """Why the check is red or green, where the words above could make one think otherwise or wonder."""
     if is_red(report):
         yield from _red(report, suites)
-    elif worse := of(suites, Standing.WORSE):
+    elif worse := of(suites, SuiteVerdict.WORSE):
         yield from _green(worse)
-    elif of(suites, Standing.PERHAPS_WORSE, Standing.UNCLEAR):
+    elif of(suites, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR):
         yield (text("The check is green: nothing is proven, and nothing fails by itself."),)
-    elif of(suites, Standing.ACCEPTED):
+    elif of(suites, SuiteVerdict.ACCEPTED):
         yield (text("The check is green for that."),)
-    elif of(suites, Standing.ON_BASE):
+    elif of(suites, SuiteVerdict.ON_BASE):
         yield (text("The check is green: what fails in the same way on the base is no fault of this change."),)
-    elif of(suites, Standing.FAILS) and not _open(suites):
+    elif of(suites, SuiteVerdict.FAILS) and not _open(suites):
         yield (text("The check is green: "), key("gate.failOn"), text(" does not ask for this."))
 
 
 def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    expected = [each for each in of(suites, Standing.WORSE) if each.reasons] + of(suites, Standing.NOT_TESTED)
-    expected += of(suites, Standing.FAILS) if report.comparison is None else []
+    expected = [each for each in of(suites, SuiteVerdict.WORSE) if each.reasons] + of(suites, SuiteVerdict.NOT_TESTED)
+    expected += of(suites, SuiteVerdict.FAILS) if report.comparison is None else []
     others = list(_other_reasons(report, suites, {each.suite for each in expected}))
     if not others:
         yield from [(text("The check is red for this."),)] * bool(expected)
@@ -251,7 +255,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         yield (text("The check is red for this, and because "), *joined(others, ", and because "), text("."))
     else:
         together = any(reason.suite is None for reason in report.gate.reasons)
-        nothing_worse = report.comparison is not None and not together and not of(suites, Standing.WORSE)
+        nothing_worse = report.comparison is not None and not together and not of(suites, SuiteVerdict.WORSE)
         although = " although nothing is proven to be worse: " if nothing_worse else " because "
         yield (text(f"The check is red{although}"), *joined(others, ", and "), text("."))
 
@@ -303,7 +307,7 @@ def _open(suites: Sequence[SuiteStanding]) -> list[str]:
 def _open_gates(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """That the gate asks for nothing, where the colour of the check has not been explained by that."""
     found = _open(suites)
-    if found and (is_red(report) or not of(suites, Standing.WORSE)):
+    if found and (is_red(report) or not of(suites, SuiteVerdict.WORSE)):
         which = () if len(found) == len(tested(suites)) else (text(" for "), *names(found))
         yield (text("Nothing turns the check red"), *which, text(": "), key("gate.failOn"), text(" is empty."))
 
@@ -322,7 +326,7 @@ def _changes(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line
 
 
 def _removed(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    gone = of(suites, Standing.REMOVED)
+    gone = of(suites, SuiteVerdict.REMOVED)
     by_us = _further_removed(report, gone)
     failed = [each.suite for each in gone if _failed_before(report, each.suite)]
     if gone:

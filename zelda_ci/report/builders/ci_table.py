@@ -14,7 +14,7 @@ from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.correctness import correctness
-from zelda_ci.report.builders.standings import CALM, Standing, SuiteRuns, SuiteStanding, of, untested_words
+from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
 
@@ -27,15 +27,15 @@ WORDS = {
     Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
 }
 TONES = {
-    Standing.WORSE: Tone.BAD,
-    Standing.NOT_TESTED: Tone.BAD,
-    Standing.PERHAPS_WORSE: Tone.BAD,
-    Standing.FAILS: Tone.BAD,
-    Standing.UNCLEAR: Tone.WARN,
-    Standing.ACCEPTED: Tone.WARN,
-    Standing.ON_BASE: Tone.WARN,
-    Standing.BETTER: Tone.GOOD,
-    Standing.PERHAPS_BETTER: Tone.GOOD,
+    SuiteVerdict.WORSE: Tone.BAD,
+    SuiteVerdict.NOT_TESTED: Tone.BAD,
+    SuiteVerdict.PERHAPS_WORSE: Tone.BAD,
+    SuiteVerdict.FAILS: Tone.BAD,
+    SuiteVerdict.UNCLEAR: Tone.WARN,
+    SuiteVerdict.ACCEPTED: Tone.WARN,
+    SuiteVerdict.ON_BASE: Tone.WARN,
+    SuiteVerdict.BETTER: Tone.GOOD,
+    SuiteVerdict.PERHAPS_BETTER: Tone.GOOD,
 }
 ARROW = " \u2192 "
 NOTHING = Cell("", Tone.DIM)
@@ -74,7 +74,7 @@ def moved_table(suites: Sequence[SuiteStanding]) -> Table:
     rows = [_row(each) for each in notable[:MAX_ROWS]]
     if rest := notable[MAX_ROWS:]:
         rows.append(_rest(rest))
-    calm = ((standing, of(suites, standing)) for standing in Standing if standing in CALM)
+    calm = ((standing, of(suites, standing)) for standing in SuiteVerdict if standing in CALM)
     rows += (_alike(alike, standing) for standing, alike in calm if alike)
     columns = [place for place in range(len(MOVED)) if place == 0 or any(row.cells[place].text for row in rows)]
     lines = tuple(TableRow(tuple(row.cells[place] for place in columns)) for row in rows)
@@ -84,7 +84,7 @@ def moved_table(suites: Sequence[SuiteStanding]) -> Table:
 def _row(each: SuiteStanding) -> TableRow:
     tone = TONES.get(each.standing, Tone.NEUTRAL)
     label = f"{visible(each.suite, MAX_SUITE_NAME_LENGTH)}, {standing_words(each)}"
-    if each.standing in (Standing.REMOVED, Standing.NOT_RUN, Standing.CUT_SHORT):
+    if each.standing in (SuiteVerdict.REMOVED, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT):
         return TableRow((Cell(label, tone), *[NOTHING] * (len(MOVED) - 1)))
     criteria, tests = _criteria(each), _tests(each)
     figures = (_part(criteria), _part(tests) if tests else _commands(each), _score(_tools(each)), _cost(_costs(each)))
@@ -93,11 +93,15 @@ def _row(each: SuiteStanding) -> TableRow:
 
 def standing_words(each: SuiteStanding) -> str:
     """`worse`, `fails as before`, `new, fails`."""
-    if each.standing is Standing.FAILS and each.compared and not each.is_new:
+    if each.standing is SuiteVerdict.FAILS and each.compared and not each.is_new:
         return "fails as before"
-    if each.standing is Standing.NOT_TESTED:
+    if each.standing is SuiteVerdict.NOT_TESTED:
         return untested_words([each])
-    fails = each.fails_by_itself and each.standing not in (Standing.WORSE, Standing.PERHAPS_WORSE, Standing.FAILS)
+    fails = each.fails_by_itself and each.standing not in (
+        SuiteVerdict.WORSE,
+        SuiteVerdict.PERHAPS_WORSE,
+        SuiteVerdict.FAILS,
+    )
     return f"{each.standing.value}{', fails' if fails else ''}"
 
 
@@ -108,9 +112,9 @@ def _rest(rest: Sequence[SuiteStanding]) -> TableRow:
     return TableRow((Cell(more, Tone.DIM), *[NOTHING] * (len(MOVED) - 1)))
 
 
-def _alike(alike: Sequence[SuiteStanding], standing: Standing) -> TableRow:
+def _alike(alike: Sequence[SuiteStanding], standing: SuiteVerdict) -> TableRow:
     """Suites of which nothing has to be known but that they are there: sums of parts, means of the rest."""
-    word = {Standing.PASSES: "pass", Standing.RAN: "ran to the end"}.get(standing, standing.value)
+    word = {SuiteVerdict.PASSES: "pass", SuiteVerdict.RAN: "ran to the end"}.get(standing, standing.value)
     if len(alike) == 1:
         return _row(alike[0])
     label = f"{numbers.format_count(len(alike), 'suite')} {word}"

@@ -24,7 +24,7 @@ LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
 
 
-class Standing(Enum):
+class SuiteVerdict(Enum):
     """What is said of a suite in a word, in the order in which a reader has to know it."""
 
     WORSE = "worse"
@@ -51,9 +51,9 @@ class Standing(Enum):
     """Before the run was cancelled, so that nothing is said of it."""
 
 
-ORDER = tuple(Standing)
-CALM = frozenset({Standing.AS_BEFORE, Standing.PASSES, Standing.MEASURED, Standing.RAN})
-BAD = frozenset({Standing.WORSE, Standing.NOT_TESTED, Standing.FAILS})
+ORDER = tuple(SuiteVerdict)
+CALM = frozenset({SuiteVerdict.AS_BEFORE, SuiteVerdict.PASSES, SuiteVerdict.MEASURED, SuiteVerdict.RAN})
+BAD = frozenset({SuiteVerdict.WORSE, SuiteVerdict.NOT_TESTED, SuiteVerdict.FAILS})
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class SuiteStanding:
     """A suite, where it stands, and all that is known of it."""
 
     suite: str
-    standing: Standing
+    standing: SuiteVerdict
     ran: SuiteRuns | None
     """Absent where no session of it was made in this run."""
     compared: SuiteComparison | None
@@ -137,10 +137,10 @@ def is_red(report: CiReport) -> bool:
 
 def tested(suites: Iterable[SuiteStanding]) -> list[SuiteStanding]:
     """Those that the tested files have."""
-    return [each for each in suites if each.standing is not Standing.REMOVED]
+    return [each for each in suites if each.standing is not SuiteVerdict.REMOVED]
 
 
-def of(suites: Iterable[SuiteStanding], *wanted: Standing) -> list[SuiteStanding]:
+def of(suites: Iterable[SuiteStanding], *wanted: SuiteVerdict) -> list[SuiteStanding]:
     """Those that stand so."""
     return [each for each in suites if each.standing in wanted]
 
@@ -174,10 +174,10 @@ def _standing(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None
     return SuiteStanding(name, known.word, ran, compared, reasons, on_base, accepted)
 
 
-def _cut_short(ran: SuiteRuns | None) -> Standing:
+def _cut_short(ran: SuiteRuns | None) -> SuiteVerdict:
     if ran is None:
-        return Standing.NOT_RUN
-    return Standing.CUT_SHORT if ran.outcome is Outcome.INTERRUPTED else Standing.RAN
+        return SuiteVerdict.NOT_RUN
+    return SuiteVerdict.CUT_SHORT if ran.outcome is Outcome.INTERRUPTED else SuiteVerdict.RAN
 
 
 @dataclass(frozen=True)
@@ -191,34 +191,34 @@ class _Facts:
     accepted: tuple[AcceptedReason, ...]
 
     @property
-    def word(self) -> Standing:
+    def word(self) -> SuiteVerdict:
         rules = (
-            (Standing.REMOVED, self.is_removed),
-            (Standing.NOT_TESTED, not self.is_known),
-            (Standing.ACCEPTED, bool(self.accepted) and not self.reasons),
-            (Standing.WORSE, self.has(lambda delta: delta.verdict is Verdict.REGRESSED)),
-            (Standing.NOT_TESTED, self.is_incomplete),
-            (Standing.PERHAPS_WORSE, self.has(lambda it: it.verdict is Verdict.CHANGED and it.effect == "worse")),
-            (Standing.UNCLEAR, self.is_unclear),
+            (SuiteVerdict.REMOVED, self.is_removed),
+            (SuiteVerdict.NOT_TESTED, not self.is_known),
+            (SuiteVerdict.ACCEPTED, bool(self.accepted) and not self.reasons),
+            (SuiteVerdict.WORSE, self.has(lambda delta: delta.verdict is Verdict.REGRESSED)),
+            (SuiteVerdict.NOT_TESTED, self.is_incomplete),
+            (SuiteVerdict.PERHAPS_WORSE, self.has(lambda it: it.verdict is Verdict.CHANGED and it.effect == "worse")),
+            (SuiteVerdict.UNCLEAR, self.is_unclear),
         )
         return next((word for word, holds in rules if holds), None) or self.word_without_change
 
     @property
-    def word_without_change(self) -> Standing:
+    def word_without_change(self) -> SuiteVerdict:
         """Of a suite that may fail, but no more than before as far as that is known."""
         outcome = self.ran.outcome if self.ran else Outcome.PASSED
         if self.compared is None:
             # A gate that does not ask for it does not make a pass of a failure.
-            words = {Outcome.MEASURED: Standing.MEASURED, Outcome.FAILED: Standing.FAILS}
-            return words.get(outcome, Standing.PASSES)
+            words = {Outcome.MEASURED: SuiteVerdict.MEASURED, Outcome.FAILED: SuiteVerdict.FAILS}
+            return words.get(outcome, SuiteVerdict.PASSES)
         rules = (
-            (Standing.NEW, self.compared.verdict is Verdict.NEW),
-            (Standing.BETTER, self.has(lambda delta: delta.verdict is Verdict.IMPROVED)),
-            (Standing.PERHAPS_BETTER, self.has(_seems_better)),
-            (Standing.FAILS, bool(self.reasons)),
-            (Standing.ON_BASE, bool(self.on_base)),
+            (SuiteVerdict.NEW, self.compared.verdict is Verdict.NEW),
+            (SuiteVerdict.BETTER, self.has(lambda delta: delta.verdict is Verdict.IMPROVED)),
+            (SuiteVerdict.PERHAPS_BETTER, self.has(_seems_better)),
+            (SuiteVerdict.FAILS, bool(self.reasons)),
+            (SuiteVerdict.ON_BASE, bool(self.on_base)),
         )
-        return next((word for word, holds in rules if holds), Standing.AS_BEFORE)
+        return next((word for word, holds in rules if holds), SuiteVerdict.AS_BEFORE)
 
     @property
     def is_removed(self) -> bool:
