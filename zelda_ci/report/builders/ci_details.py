@@ -187,6 +187,8 @@ def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> tuple[Verdic
 
 
 MAX_REASONS = 30
+# Kinds of findings as people call them.
+KINDS = {"regression": "worse", "evaluation": "fails by itself", "incomplete": "not judged", "budget": "not run"}
 MAX_NOTES = 10
 MAX_RUNS = 30
 MAX_CRITERIA = 300
@@ -209,7 +211,7 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
 
 
 def _finding(reason: GateReason, tone: Tone, *, doubts: bool = True) -> Row:
-    return Row(reason.kind, (Cell(sentence(gate_sentence(reason, doubts=doubts)), tone),))
+    return Row(KINDS[reason.kind], (Cell(sentence(gate_sentence(reason, doubts=doubts)), tone),))
 
 
 def _accepted(each: AcceptedReason) -> Row:
