@@ -396,7 +396,7 @@ def written_by(attacker: str) -> CiReport:
     steering = (SteeringChange(attacker, line=1), SteeringChange(f"{attacker}.md", is_gone=True))
     changes = PullRequestChanges(steering, (RuleChange(attacker, attacker, loosens=True),), (attacker,))
     evil = Links(
-        files=f"https://x.example/{attacker}",
+        files=LINKS.files,
         run="javascript:alert(1)",
         artifact="https://x.example/) [y](http://z",
         commit="http://a b",

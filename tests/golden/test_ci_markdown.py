@@ -69,6 +69,7 @@ def check(markdown: str, targets: frozenset[str | None] = frozenset()) -> None:
     assert attributes <= {("a", "href"), ("details", "open"), ("th", "style"), ("td", "style")}
     links = {found["href"] or "" for tag, found in shown.tags if tag == "a"}
     assert {link for link in links if not (targets and link.startswith(FILES))} <= targets
+    assert not [link for link in links if ".." in link.split("/")]
     assert shown.unbalanced == []
     assert [found[0] for text in shown.texts if (found := ACTS.search(text))] == []
     assert (
@@ -117,7 +118,8 @@ def test_the_first_line_is_the_verdict(name: str) -> None:
     assert first.startswith("### ")
     assert first == summary(name).splitlines()[0]
     shown = "".join(page(first).shown)
-    assert " ".join(shown.split()) == " ".join(view(name).sentence.split())
+    # What stands between backticks is shown as code.
+    assert " ".join(shown.replace("`", "").split()) == " ".join(view(name).sentence.replace("`", "").split())
 
 
 PIECES = ["|", "\\", "`", "```", "<", ">", "&", "&#124;", "*", "_", "[x](http://y)", "![", "](", "@octocat", "#1", "\n"]
@@ -164,8 +166,9 @@ ANYTHING = st.text(st.characters(codec=None, categories=None), max_size=60)
 @example("<" * 3000)
 def test_no_text_gets_out_of_its_place(text: str) -> None:
     told = ci_view(written_by(text))
-    check(render_comment(told))
-    check(render_summary(told))
+    # Of an attacker's addresses none is a link; a path of the tested commit is one, and stays in it.
+    check(render_comment(told), frozenset({None}))
+    check(render_summary(told), frozenset({None}))
 
 
 @cache
@@ -206,7 +209,7 @@ def test_shortening_begins_with_what_matters_least() -> None:
     shorter = render_comment(view("regression"), limit=full - 1)
     assert "what is as it was before" not in shorter
     assert "Why the check is red" in shorter
-    causes = render_comment(view("regression"), limit=2_200)
+    causes = render_comment(view("regression"), limit=size(render_comment(reduced(view("regression"), STEPS[7]))) + 150)
     assert "<details" not in causes
     assert "“GET /orders/{id} answers 404" in causes
     least = render_comment(view("regression"), limit=0)

@@ -73,6 +73,8 @@ _LINKING = re.compile(
     r"@\w|#(?=\w)|:[\w+-]+:|://|\b(?:www\.|mailto:|xmpp:|GH-\d)|(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
+_SPLIT_CODE = re.compile(r"([|<])")
+_BETWEEN = {"|": r"\|", "<": "&lt;"}
 # Code by the author's own wish, between blanks, so that it touches no other code.
 _QUOTED = re.compile(r"(?:(?<!\S)|(?<=^\u201c)|(?<=\s\u201c))`([^`|\s](?:[^`|]*[^`|\s])?)`(?=[.,;:)\u201d]*(?:\s|$))")
 # Of a word, what belongs to the sentence around it.
@@ -88,7 +90,7 @@ def escape_markdown(text: str) -> str:
     stands between backticks.
     """
     pieces = _QUOTED.split(" ".join(text.split()))
-    escaped = "".join(_fenced(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
+    escaped = "".join(_span(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
 
@@ -104,8 +106,12 @@ def _plain(text: str) -> str:
 
 
 def _span(text: str) -> str:
-    """A code span, in which nothing acts; a bar ends a cell even there, and so stands between two of them."""
-    return r"\|".join(_fenced(part) if part else "" for part in text.split("|"))
+    """A code span, in which nothing acts.
+
+    A bar ends a cell even there, and so stands between two of them; and so does what begins a tag, for whoever reads
+    Markdown with less care than GitHub.
+    """
+    return "".join(_BETWEEN.get(part) or (_fenced(part) if part else "") for part in _SPLIT_CODE.split(text))
 
 
 def _fenced(text: str) -> str:

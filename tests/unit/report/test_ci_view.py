@@ -11,6 +11,7 @@ from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta, Regression, TrialStatistics, Verdict
+from zelda_ci.domain.details import Citation
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import ChangeSummary, Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
@@ -165,6 +166,23 @@ def test_a_citation_leads_to_a_file_only_if_no_session_has_changed_it(files: tup
     text = render_comment(ci_view(replace(found, batch=found.batch.replace(runs=runs))))
     place = f"[src/routes/orders.py:18-21]({LINKS.files}/src/routes/orders.py#L18-L21)"
     assert (place in text) is linked
+
+
+@pytest.mark.parametrize("where", ["../../evil:1", "/etc/passwd:1", "a/../../b:2", "a//b:1", "turn 7", "a.py"])
+def test_a_citation_never_leads_out_of_the_commit(where: str) -> None:
+    found = REPORTS["changed"]()
+    assert found.comparison
+    (suite,) = (each for each in found.comparison.suites if each.suite == "rest-endpoint")
+    told = suite.criteria[0].candidate_judgement
+    assert told
+    cited = told.replace(evidence=(Citation(where=safe(where)),))
+    criteria = (suite.criteria[0].replace(candidate_judgement=cited), *suite.criteria[1:])
+    others = tuple(each for each in found.comparison.suites if each is not suite)
+    comparison = found.comparison.replace(suites=(suite.replace(criteria=criteria), *others))
+    runs = tuple(run.replace(changes=ChangeSummary()) for run in found.batch.runs)
+    view = ci_view(replace(found, comparison=comparison, batch=found.batch.replace(runs=runs)))
+    (place,) = (phrase for phrase in view.causes[0].lines[1] if phrase.text == where)
+    assert place.url is None
 
 
 def test_of_many_suites_each_gets_one_cause_and_the_rest_is_counted() -> None:

@@ -111,7 +111,7 @@ def test_times_places_and_numbers_carry_nothing_that_cannot_be_seen(text: str) -
     [
         ("registered in `src/app.py`, next", "registered in `src/app.py`, next"),
         ("\u201c`a b` is\u201d", "\u201c`a b` is\u201d"),
-        ("`@octocat` and `<b>`", "`@octocat` and `<b>`"),
+        ("`@octocat` and `<b>`", "`@octocat` and &lt;`b>`"),
         ("@x(`a`", "`` @x(`a` ``"),
         ("`a``b`", "\\`a\\`\\`b\\`"),
         ("`a|b`", "\\`a\\|b\\`"),

@@ -79,8 +79,10 @@ def _touched(suite: SuiteStanding, path: str) -> bool:
 
 
 def _address(report: CiReport, path: str, lines: str = "") -> str | None:
+    """Of a file as it was tested; what leads out of the commit's tree is no file of it."""
     files = report.links.files
-    return f"{files}/{quote(path, errors='replace')}{lines}" if files else None
+    is_inside = not {"", ".", ".."} & set(path.split("/"))
+    return f"{files}/{quote(path, errors='replace')}{lines}" if files and is_inside else None
 
 
 def _file(report: CiReport, change: SteeringChange) -> Line:
