@@ -21,6 +21,7 @@ from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.impact import reasons
 from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
@@ -130,7 +131,13 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     order = replace(order, stored=planned.stored or {})
     run = _runner(case, loaded, order, planned, environment(environ, settings), emit)
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
-    case = replace(case, base_calibrations=overruled.calibrations if case.decision.base else None)
+    steering = chosen.steering if chosen else ()
+    case = replace(
+        case,
+        base_calibrations=overruled.calibrations if case.decision.base else None,
+        changes=replace(overruled.changes, steering=steering),
+        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
+    )
     return evaluate.evaluate(case, run, planned)
 
 

@@ -1,6 +1,7 @@
 """Fixed reports of CI, from the ordinary to the hostile, that the expected comments and summaries are made of."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +13,16 @@ from tests.golden.batches import run as one_run
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, Links
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.ci import (
+    BaselineOrigin,
+    BaselineState,
+    CiReport,
+    Links,
+    PullRequestChanges,
+    RuleChange,
+    SteeringChange,
+)
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason, GateResult
 from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,
@@ -27,6 +36,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 
 HOSTILE = (
@@ -36,10 +46,13 @@ HOSTILE = (
 
 LINKS = Links(
     run="https://github.com/acme/shop/actions/runs/4711",
-    artifact="https://github.com/acme/shop/actions/runs/4711/artifacts/99",
-    commit="https://github.com/acme/shop/commit/9f3b2c1d4e5f60718293a4b5c6d7e8f901234567",
+    artifact="https://github.com/acme/shop/actions/runs/4711/artifacts/98",
+    transcripts="https://github.com/acme/shop/actions/runs/4711/artifacts/99",
+    commit="https://github.com/acme/shop/commit/5e1f0a4d4e5f60718293a4b5c6d7e8f901234567",
+    files="https://github.com/acme/shop/blob/5e1f0a4d4e5f60718293a4b5c6d7e8f901234567",
 )
 TESTED = "9f3b2c1d4e5f60718293a4b5c6d7e8f901234567"
+HEAD = "5e1f0a4d4e5f60718293a4b5c6d7e8f901234567"
 FOUND = BaselineOrigin(
     state=BaselineState.FOUND,
     sentence="The baseline is main at abc1234, 3 commits behind.",
@@ -200,9 +213,11 @@ def report(baseline: Sequence[RunResult], candidate: Sequence[RunResult], /, **f
         "batch": made,
         "gate": GateResult(reasons=(*regressions, *evaluations)),
         "baseline": FOUND if compared else NONE_YET,
+        "baseline_batch": batch(baseline) if baseline else None,
         "comparison": compared,
         "links": LINKS,
         "tested": TESTED,
+        "head": HEAD,
     }
     return CiReport(**(given | fields))
 
@@ -225,7 +240,14 @@ def regression() -> CiReport:
         old += [trial("rest-endpoint", "PPP", minute=n, **spent), trial("receipt-tax", "PF", minute=n, **spent)]
         lost = trial("rest-endpoint", "FPP", missed=["Skill(rest-conventions)"], minute=90 + n, **spent)
         new += [lost, trial("receipt-tax", "PP", minute=90 + n, **spent)]
-    return report(old, new)
+    return report(old, new, changes=PullRequestChanges(steering=STEERING))
+
+
+STEERING = (
+    SteeringChange("CLAUDE.md", line=12),
+    SteeringChange(".claude/skills/rest-conventions/SKILL.md", line=3, suites=frozenset({"rest-endpoint"})),
+    SteeringChange(".claude/rules/money.md", line=1, suites=frozenset({"receipt-tax"})),
+)
 
 
 def changed() -> CiReport:
@@ -236,7 +258,7 @@ def changed() -> CiReport:
         trial("discount-codes", "P", cost=0.121, turns=6, minute=94),
         trial("add-logging", "P", cost=0.09, turns=5, seconds=84, minute=96),
     ]
-    return report(before(), after)
+    return report(before(), after, changes=PullRequestChanges(steering=STEERING))
 
 
 def improvement() -> CiReport:
@@ -250,6 +272,70 @@ def improvement() -> CiReport:
 def no_baseline() -> CiReport:
     """The first run: two suites, one of which fails its tests."""
     return report((), [trial("rest-endpoint", "PPP"), trial("receipt-tax", "PF", failed=2)])
+
+
+def first_run() -> CiReport:
+    """The first run of all, and everything passes."""
+    return report((), [*(trial(name, "P" * len(CRITERIA[name]), minute=n) for n, name in enumerate(CRITERIA))])
+
+
+def disarmed() -> CiReport:
+    """Worse, and green: the gate asks for nothing. What failed is removed, and what could fail is loosened."""
+    silent: dict[str, Any] = {"gate": {"failOn": []}}
+    old = [*before(), trial("search", "F", criteria=("It finds by name",))]
+    gone = CRITERIA["receipt-tax"][:1]
+    after = [
+        trial("rest-endpoint", "PPP", minute=90, failed=2, config=configured("rest-endpoint", **silent)),
+        trial("receipt-tax", "P", minute=91, criteria=gone, config=configured("receipt-tax", gone, **silent)),
+        trial("discount-codes", "P", minute=92, config=configured("discount-codes", **silent)),
+        trial("add-logging", "P", minute=93, config=configured("add-logging", **silent)),
+    ]
+    rules = (
+        RuleChange("gate.failOn", "zelda.config.yaml:4", loosens=True),
+        RuleChange("gate.paths", "zelda/test-add-logging.yaml:9"),
+    )
+    changes = PullRequestChanges(rules=rules, removed_suites=("zelda/test-search.yaml",))
+    return report(old, after, changes=changes)
+
+
+def configured(name: str, criteria: Sequence[str] = (), /, **settings: Any) -> ResolvedSuite:
+    """As `trial` configures a suite, with further settings."""
+    asked = tuple(criteria or CRITERIA[name])
+    model = {"model": "claude-sonnet-5-5"}
+    return suite(name, acceptance_criteria=asked, execution=model, test_command="pytest -q", **settings)
+
+
+def accepted() -> CiReport:
+    """What would be red, somebody has accepted."""
+    told = regression()
+    said: dict[str, Any] = {
+        "by": "octocat",
+        "because": safe("the new API answers 500 on purpose, see #12"),
+        "at": MOMENT,
+    }
+    link = "https://github.com/acme/shop/pull/7#issuecomment-1"
+    taken = tuple(
+        AcceptedReason(
+            reason=reason,
+            acceptance=Acceptance(suite="rest-endpoint", criterion=CRITERIA["rest-endpoint"][0], url=link, **said),
+        )
+        for reason in told.gate.reasons
+    )
+    return replace(told, gate=GateResult(accepted=taken))
+
+
+def forty() -> CiReport:
+    """Many suites, of which few matter."""
+    names = [f"suite-{number:02}" for number in range(1, 41)]
+    criteria = ("It works", "It is tested", "It is documented")
+    old = [trial(name, "PPP" if number != 21 else "PPF", criteria=criteria) for number, name in enumerate(names)]
+    new = [trial(name, "PPP", criteria=criteria, minute=90) for name in names]
+    new[6] = trial(names[6], "PFP", criteria=criteria, minute=90, missed=["Skill(rest-conventions)"])
+    new[17] = trial(names[17], "PPP", criteria=criteria, minute=90, failed=3)
+    away = broken_fields("API_OVERLOADED", "The API answered 529 to ten attempts.") | {"judge": None}
+    new[30] = trial(names[30], "PPP", criteria=criteria, minute=90, **away)
+    steering = (SteeringChange("CLAUDE.md", line=12),)
+    return report(old, new, changes=PullRequestChanges(steering=steering))
 
 
 def mixed() -> CiReport:
@@ -308,9 +394,19 @@ def written_by(attacker: str) -> CiReport:
     )
     gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(attacker, attacker), judge=None)
     origin = FOUND.model_copy(update={"branch": attacker, "commit": attacker, "wanted": attacker, "sentence": attacker})
-    evil = Links(run="javascript:alert(1)", artifact="https://x.example/) [y](http://z", commit="http://a b")
+    steering = (SteeringChange(attacker, line=1), SteeringChange(f"{attacker}.md", is_gone=True))
+    changes = PullRequestChanges(steering, (RuleChange(attacker, attacker, loosens=True),), (attacker,))
+    evil = Links(
+        files=LINKS.files,
+        run="javascript:alert(1)",
+        artifact="https://x.example/) [y](http://z",
+        transcripts="https://x.example/) [y](http://z",
+        commit="http://a b",
+    )
     before, after = [old, *better], [new, gone, *worse]
-    return report(before, after, baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker)
+    return report(
+        before, after, baseline=origin, title=attacker, notes=(attacker,), links=evil, tested=attacker, changes=changes
+    )
 
 
 def hostile() -> CiReport:
@@ -344,5 +440,20 @@ def cancelled() -> CiReport:
 
 REPORTS: dict[str, Callable[[], CiReport]] = {
     made.__name__.replace("_", "-"): made
-    for made in (regression, changed, improvement, no_baseline, mixed, incomplete, failed, hostile, crowd, cancelled)
+    for made in (
+        first_run,
+        regression,
+        changed,
+        improvement,
+        no_baseline,
+        disarmed,
+        accepted,
+        mixed,
+        incomplete,
+        failed,
+        hostile,
+        crowd,
+        forty,
+        cancelled,
+    )
 }

@@ -149,3 +149,26 @@ def test_what_cannot_be_read_is_not_known(tmp_path: Path, content: bytes) -> Non
 def test_a_commit_that_is_not_there_is_not_known(tmp_path: Path) -> None:
     project = repository(tmp_path, CODE)
     assert changes(project).problem == "what changed since HEAD~1 could not be read"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", 2),
+        ("a\n", "a\nb\n", 2),
+        ("a\nb\nc\n", "a\nc\n", 2),
+        ("a\nb\n", "a\n", 1),
+        (None, "a\n", 1),
+        ("a\n", None, None),
+        ("a\n", "", 1),
+    ],
+)
+def test_the_first_line_that_differs_is_known(tmp_path: Path, before: str | None, after: str | None, line: int) -> None:
+    project = repository(tmp_path, {"x": "", **({"CLAUDE.md": before} if before is not None else {})})
+    if after is None:
+        (project.path / "CLAUDE.md").unlink()
+    else:
+        project.write({"CLAUDE.md": after})
+    project.commit()
+    (change,) = changes(project).files
+    assert (change.path, change.line) == ("CLAUDE.md", line)

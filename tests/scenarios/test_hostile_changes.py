@@ -52,7 +52,9 @@ def test_suites_that_are_deleted_are_named_whether_anything_runs_or_not(tmp_path
         )
         assert done.code == 0, done.printed
         assert told in done.printed
-        assert all("test-other.yaml" in each for each in (done.summary, stage.bodies()[0]))
+        for each in (done.summary, stage.bodies()[0]):
+            assert "### Zelda: no change found in 1 suite, 1 removed\n" in each
+            assert "This pull request removes the suite `zelda/other/test-other.yaml`." in each
 
         (stage.upstream.path / "zelda/other/test-other.yaml").unlink()
         pull = stage.open_pull({"README.md": "# Better\n"}, number=8)
@@ -80,7 +82,9 @@ def test_how_results_are_judged_is_the_bases_until_the_merge_and_told(tmp_path: 
         told = "counts once it is merged: undecided (zelda/test-greeting.yaml:5), gate.failOn"
         assert told in done.printed
         assert "calibrations that the pull request changes count once it is merged: greeting" in done.printed
-        assert "gate.failOn" in stage.bodies()[0]
+        body = stage.bodies()[0]
+        assert "gate loosened" in body.splitlines()[2]
+        assert "This pull request loosens `undecided` (zelda/test-greeting.yaml:5), `gate.failOn`" in body
         gates = {run["suite"]: run["config"]["gate"]["failOn"] for run in batch(stage, done)["runs"]}
         assert gates == {"greeting": ["regression", "evaluation"], "new": []}
 

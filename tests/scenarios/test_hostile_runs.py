@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tests.scenarios.stage import GREETING, Stage
+from tests.support.github_html import ACTS, page
 from tests.support.judging import answer, verdict
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 
@@ -43,7 +44,7 @@ def test_hostile_suites_sessions_and_judges_are_told_and_not_obeyed(tmp_path: Pa
         (body,) = stage.bodies()
         for told, own in ((body, 2), (done.summary, 0)):
             assert told.count("<!--") == own
-            assert "@octo" not in told
+            assert not [found for found in page(told).texts if ACTS.search(found)]
             assert "<img" not in told
         for artifact in stage.stored:
             for name, content in artifact.files.items():

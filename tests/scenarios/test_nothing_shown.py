@@ -45,7 +45,7 @@ def test_nor_do_a_gate_that_asks_for_no_score_and_a_baseline_that_is_no_better_c
         is_red(stage, stage.push(IDLE))
         is_red(stage, stage.pull_request(stage.open_pull(), IDLE))
         (body,) = stage.bodies()
-        assert "1 evaluation failed" in body
+        assert "no change found in 1 suite, 1 fails as before" in body
 
 
 def test_a_suite_that_asks_for_nothing_is_measured_and_never_passed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path:
         assert done.code == 1, done.printed
         (notice,) = done.told("notice")
         assert "pull-requests: write" in notice.data
-        assert "1 regression" in done.summary
+        assert "worse in 1 of 1 suite" in done.summary
         assert "The pull request got no comment" in done.summary
         assert "comment-url" not in done.outputs
 

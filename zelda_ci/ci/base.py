@@ -21,6 +21,7 @@ from zelda_ci.config.document import MAX_FILE_BYTES
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
+from zelda_ci.domain.ci import NOTHING_CHANGED, PullRequestChanges, RuleChange
 from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, GitHubError
@@ -296,6 +297,8 @@ class Overruled:
     notes: tuple[str, ...]
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     """The base's, by suite."""
+    changes: PullRequestChanges = NOTHING_CHANGED
+    """What it changes of the rules by which it is judged, and which suites it removes."""
 
 
 def overrule(loaded: LoadedProject, top: Path, base: BaseFiles, redact: Redactor) -> Overruled:
@@ -310,7 +313,14 @@ def overrule(loaded: LoadedProject, top: Path, base: BaseFiles, redact: Redactor
         for each in settled.suites
     }
     notes = (*_notes(settled, base.settings.commit), *_calibration_notes(settled.project, base))
-    return Overruled(settled.project, findings, notes, base.calibrations)
+    changes = PullRequestChanges(rules=tuple(_rule_changes(settled)), removed_suites=settled.gone)
+    return Overruled(settled.project, findings, notes, base.calibrations, changes)
+
+
+def _rule_changes(settled: SettledProject) -> Iterator[RuleChange]:
+    """Each key once, wherever it is given: the project's file gives it to many suites."""
+    changes = dict.fromkeys(change for each in settled.suites for change in each.judging_changes)
+    return (RuleChange(change.key, str(change.origin), change.loosens) for change in changes)
 
 
 def _calibration_notes(project: LoadedProject, base: BaseFiles) -> Iterator[str]:

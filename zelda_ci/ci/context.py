@@ -10,7 +10,14 @@ from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.acceptance import accept
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
-from zelda_ci.domain.ci import BaselineOrigin, CiReport, Links, Provenance
+from zelda_ci.domain.ci import (
+    NOTHING_CHANGED,
+    BaselineOrigin,
+    CiReport,
+    Links,
+    Provenance,
+    PullRequestChanges,
+)
 from zelda_ci.domain.comparison import Acceptance, Calibration, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -49,6 +56,10 @@ class CiContext:
     """What the results of another workflow say of themselves, where those are told: claims of whoever stored them."""
     base_calibrations: Mapping[str, Calibration] | None = None
     """Of a pull request, the known noise that its base has committed; absent where the project's own files count."""
+    changes: PullRequestChanges = NOTHING_CHANGED
+    """What the pull request changes of that by which it is tested."""
+    planned: tuple[str, ...] = ()
+    """Suites that are to run; empty where that is not known."""
 
     @property
     def calibrations(self) -> KnownNoise:
@@ -60,6 +71,13 @@ class CiContext:
     def job(self) -> str:
         """Id of the job that has evaluated; empty where nobody says."""
         return (self.evaluated.job or "") if self.evaluated else self.settings.context.job
+
+    @property
+    def folder(self) -> str:
+        """The project's, from the top of the checkout; empty at the top, or where it lies elsewhere."""
+        real, top = self.root.resolve(), self.settings.context.workspace.resolve()
+        below = real.relative_to(top).as_posix() if real.is_relative_to(top) else "."
+        return "" if below == "." else below
 
     @property
     def run_id(self) -> int:
@@ -133,24 +151,41 @@ class CiResult:
         outcome = batch_outcome(self.batch)
         return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
 
-    def report(self, settings: ActionSettings, tested: str) -> CiReport:
-        """What is told of it; `tested` is a commit that GitHub knows."""
-        context = settings.context
-        run_url = context.url_of(self.run_id or context.run_id)
-        artifact, transcripts = (
-            f"{run_url}/artifacts/{number}" if number else None for number in (self.artifact_id, self.transcripts_id)
-        )
+    def report(self, case: CiContext) -> CiReport:
+        """What is told of it."""
+        settings = case.settings
+        head = case.decision.head_sha or case.commit
         name = settings.comment_id or self.told_apart_by
-        commit = f"{context.server_url}/{context.repository}/commit/{tested}"
         return CiReport(
             batch=self.batch,
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
             baseline_batch=self.stored if self.compared else None,
-            links=Links(run=run_url, artifact=artifact, transcripts=transcripts, commit=commit),
+            links=self._links(settings, head),
             title=f"Zelda: {name}" if name else "Zelda",
-            tested=tested,
+            tested=case.commit,
+            head=head if head != case.commit else None,
+            changes=case.changes,
+            planned=case.planned,
+            cancelled=self.cancelled or self.batch.interrupted,
+            project=case.folder,
             nights=self.nights if self.is_nightly else None,
             notes=tuple(self.notes),
+        )
+
+    def _links(self, settings: ActionSettings, head: str) -> Links:
+        """Where more is found; `head` is a commit that GitHub knows."""
+        context = settings.context
+        run_url = context.url_of(self.run_id or context.run_id)
+        artifact, transcripts = (
+            f"{run_url}/artifacts/{number}" if number else None for number in (self.artifact_id, self.transcripts_id)
+        )
+        home = f"{context.server_url}/{context.repository}"
+        return Links(
+            run=run_url,
+            artifact=artifact,
+            transcripts=transcripts,
+            commit=f"{home}/commit/{head}",
+            files=f"{home}/blob/{head}",
         )

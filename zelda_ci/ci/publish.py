@@ -171,7 +171,7 @@ def finish(case: CiContext, files: Files, result: CiResult) -> None:
 
 def report_of(case: CiContext, result: CiResult) -> CiReport:
     """What is known so far, in one piece."""
-    return result.report(case.settings, case.commit)
+    return result.report(case)
 
 
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:

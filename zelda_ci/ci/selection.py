@@ -13,8 +13,10 @@ from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
 from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer
+from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
+from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes, unknown
@@ -31,6 +33,8 @@ class ChosenSuites:
     choices: tuple[SuiteChoice, ...]
     baseline: BatchBaseline | None
     """Absent where the changes alone decided."""
+    steering: tuple[SteeringChange, ...] = ()
+    """Of the pull request, as far as its changes are known."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,34 +48,39 @@ class ChosenSuites:
 
 
 def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites | None:
-    """Which suites run; absent where the event has no base, or all are to run whatever has changed.
+    """Which suites run, and what the pull request changes of the files that steer; absent where there is no base.
 
     Raises:
         ZeldaError: A suite that was asked for does not exist, or the baseline that the workflow names cannot be read.
     """
     settings, base = case.settings, case.decision.base
-    if base is None or settings.run_all:
+    if base is None:
         return None
-    if settings.run_all_label in _labels(case):
+    has_label = settings.run_all_label in _labels(case)
+    if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
-        return None
     suites = select(loaded.suites, settings.suites, ())
     below = loaded.root.resolve().relative_to(source.top)
     prefix = "" if below == Path() else below.as_posix()
     project = project_files(loaded, prefix)
     changes = _changes(case, source, base, prefix)
-    choices = choose(changes, evidence(suites, prefix, (), source.environ), project)
+    known = evidence(suites, prefix, (), source.environ)
+    if settings.run_all or has_label:
+        choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
+        return ChosenSuites(choices, None, steering_changes(changes, known, project))
+    choices = choose(changes, known, project)
     if not any(choice.by_trials for choice in choices):
-        return ChosenSuites(choices, None)
+        return ChosenSuites(choices, None, steering_changes(changes, known, project))
     stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
     trials = stored.trials_of_base
     known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
     choices = choose(changes, known, project)
+    steering = steering_changes(changes, known, project)
     if (before := stored.origin.commit or base) != base:
         # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
         # would hide what takes back a change that the base has made since.
         choices = either(choices, choose(_changes(case, source, before, prefix), known, project))
-    return ChosenSuites(choices, stored)
+    return ChosenSuites(choices, stored, steering)
 
 
 def _labels(case: CiContext) -> list[str]:

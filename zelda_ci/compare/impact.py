@@ -47,6 +47,8 @@ class FileChange:
     """From the top of the repository, with forward slashes."""
     before: FileText | None
     after: FileText | None
+    line: int | None = None
+    """The first that differs, as it is after the change; absent where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -230,19 +232,20 @@ def effects_of(
     if owners:
         yield Effect(path, "suites", "the suite itself", suites=owners)
     # What a command names may steer everybody else, too.
-    if not (is_own and path.startswith(f"{project.test_dir}/")) and (effect := _for_others(change, felt, project)):
+    if not (is_own and path.startswith(f"{project.test_dir}/")) and (effect := effect_on_others(change, felt, project)):
         yield effect
     if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
         yield Effect(path, "suites", "gate.paths", suites=chosen)
 
 
-def _for_others(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+def effect_on_others(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+    """Whom a changed file concerns that no suite has for its own."""
     path = change.path
     if path == project.config:
         return Effect(path, "all", "the configuration")
     if path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
         return Effect(path, "all", "beside the suites")
-    if why := _drawn_in(path, felt) or _no_text(change):
+    if why := drawn_in(path, felt) or _no_text(change):
         return Effect(path, "all", why)
     return _steering(change, project) if may_steer(path) else None
 
@@ -292,7 +295,8 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
 
 
-def _drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+    """How a file that steers draws in another, or a folder above it; absent where none does."""
     return next((felt[step] for step in _steps(path) if step in felt), None)
 
 
@@ -311,7 +315,7 @@ def part_of(path: str, text: FileText, felt: Mapping[str, str], project: Project
         return SteeringFile("waits", effect.unit, text.head)
     if effect.scope == "files":
         return SteeringFile("waits", path, globs=text.globs)
-    is_own = _drawn_in(path, felt) and not may_steer(path) and text.kind not in ("link", "submodule")
+    is_own = drawn_in(path, felt) and not may_steer(path) and text.kind not in ("link", "submodule")
     return SteeringFile("drawn" if is_own else "always")
 
 

@@ -106,6 +106,8 @@ class KeyChange:
     key: str
     origin: Origin
     """Where the pull request gives it, or the base did where the pull request left it out."""
+    loosens: bool = False
+    """Of a key that says how results are judged, whether less would be red."""
 
     @property
     def effect(self) -> str:
@@ -238,7 +240,8 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
         wanted, given = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
         if (settled := _counting(key.dotted, wanted, given)) != wanted:
             suite = _with(suite, key.attributes, settled)
-            change = KeyChange(key.dotted, _place(key.dotted, head, trusted))
+            loosens = table is JUDGING and lets_more_pass(key.dotted, wanted, settled)
+            change = KeyChange(key.dotted, _place(key.dotted, head, trusted), loosens)
             (judging if table is JUDGING else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
     told = [change for change in changes if change.key != "judge.model"]
@@ -264,6 +267,23 @@ def _counting(key: str, wanted: Any, given: Any) -> Any:
     if decision(key) is LOWEST:
         return min((value for value in (wanted, given) if value is not None), default=None)
     return given
+
+
+def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
+    """Whether a value of a key that says how results are judged lets more pass than another."""
+    if key == "gate.failOn":
+        return not set(given) <= set(wanted)
+    if key == "undecided":
+        return bool(wanted == "ignore")
+    if key.startswith("metrics."):
+        return not wanted
+    lower_is_stricter = key.startswith(("gate.tolerance", "efficiencyTargets"))
+    if given is None or wanted is None:
+        # Without a tolerance of its own the ordinary limits hold; without a minimum or a target none does.
+        return wanted is None and not key.startswith("gate.tolerance")
+    if isinstance(wanted, int | float) and isinstance(given, int | float):
+        return wanted > given if lower_is_stricter else wanted < given
+    return False
 
 
 def _place(key: str, head: LoadedSuite, base: LoadedSuite) -> Origin:

@@ -101,6 +101,53 @@ class Links:
     transcripts: str | None = None
     """The artifact with transcripts, patches and logs."""
     commit: str | None = None
+    """Of the head, which is what a reviewer knows."""
+    files: str | None = None
+    """Of the head's files: a path below it, from the top of the repository, is a file as it was tested."""
+    report: str | None = None
+    """A page with everything; a suite's name as fragment leads to that suite."""
+
+
+@dataclass(frozen=True)
+class SteeringChange:
+    """A file that steers Claude Code and that the pull request changes."""
+
+    path: str
+    """From the top of the repository."""
+    line: int | None = None
+    """The first that differs, as the head has it; absent where the file is gone, or its text is not known."""
+    suites: frozenset[str] | None = None
+    """That may feel it; absent: all."""
+    is_gone: bool = False
+
+    def concerns(self, suite: str) -> bool:
+        """Whether a suite may feel it."""
+        return self.suites is None or suite in self.suites
+
+
+@dataclass(frozen=True)
+class RuleChange:
+    """A key by which results are judged, that the pull request changes and that counts after the merge only."""
+
+    key: str
+    place: str
+    """File and line that give it."""
+    loosens: bool = False
+    """Whether less would be red with it."""
+
+
+@dataclass(frozen=True)
+class PullRequestChanges:
+    """What a pull request changes of that by which it is tested."""
+
+    steering: tuple[SteeringChange, ...] = ()
+    """As far as it is known."""
+    rules: tuple[RuleChange, ...] = ()
+    removed_suites: tuple[str, ...] = ()
+    """Files of suites that only the base has."""
+
+
+NOTHING_CHANGED = PullRequestChanges()
 
 
 @dataclass(frozen=True)
@@ -118,8 +165,22 @@ class CiReport:
     title: str = "Zelda"
     """Heading of the comment; tells apart the comments of several jobs."""
     tested: str | None = None
-    """The commit that was tested."""
+    """The commit that was tested: of a pull request, usually the merge commit."""
+    head: str | None = None
+    """The commit that a reviewer knows; absent where it is the tested one."""
+    changes: PullRequestChanges = NOTHING_CHANGED
+    planned: tuple[str, ...] = ()
+    """Suites that were to run; empty where nobody knows any more."""
+    cancelled: bool = False
+    """Whether the run was ended before its time, be it after its last session."""
+    project: str = ""
+    """The project's folder, from the top of the repository; empty at the top."""
     nights: NightlyHistory | None = None
     """Of a nightly run, what suites showed in this night and those before."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether not all was done that was to be done, so that nothing can be claimed."""
+        return self.cancelled or self.batch.interrupted

@@ -71,7 +71,10 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     raw, files = list(_changes(listing.stdout)), dict(_files(tree.stdout))
     wanted = {blob for path, *sides in raw if may_steer(path) for blob in sides if blob and _is_file(blob)}
     texts = await _texts(git, wanted)
-    changes = [FileChange(path, _side(path, before, texts), _side(path, after, texts)) for path, before, after in raw]
+    changes = [
+        FileChange(path, _side(path, before, texts), _side(path, after, texts), _first_line(before, after, texts))
+        for path, before, after in raw
+    ]
     changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dict.fromkeys(dirty)]
     if not changes:
         return ChangeSet()
@@ -335,6 +338,17 @@ def _side(path: str, blob: Blob | None, texts: Mapping[str, bytes]) -> FileText 
     if text is None:
         return FileText(kind="other")
     return _described(path, text) if path.endswith(".md") else FileText()
+
+
+def _first_line(before: Blob | None, after: Blob | None, texts: Mapping[str, bytes]) -> int | None:
+    """Where a reader finds the change; nothing where a side's text is not known."""
+    old, new = ((_decoded(texts.get(side.name)) if side else "") for side in (before, after))
+    if after is None or old is None or new is None:
+        return None
+    lines = new.splitlines()
+    pairs = zip(old.splitlines(), lines, strict=False)
+    same = next((number for number, (was, now) in enumerate(pairs) if was != now), min(old.count("\n"), len(lines)))
+    return max(1, min(same + 1, len(lines)))
 
 
 def _described(path: str, text: str) -> FileText:

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from zelda_ci.report.builders.ci import STEPS, least_size, reduced
 from zelda_ci.report.builders.replies import Reply
-from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Link, Tone
+from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Line, Link, Phrase, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
 
 Filters = Mapping[str, Callable[..., Any]]
@@ -138,7 +138,28 @@ def _shown(cells: Iterable[Cell], between: str = ", ") -> SafeMarkdown:
 def _bold(cell: Cell) -> SafeMarkdown:
     """A cell of a table, bold where it is bad news."""
     text = _cell(cell)
-    return SafeMarkdown(f"**{text}**" if text and cell.tone is Tone.BAD else text)
+    return SafeMarkdown(_strong(text) if text and cell.tone is Tone.BAD else text)
+
+
+def _line(line: Line) -> SafeMarkdown:
+    return SafeMarkdown("".join(map(_phrase, line)).strip())
+
+
+def _phrase(phrase: Phrase) -> str:
+    """A piece of a line; blanks at its ends are kept."""
+    inside = code(phrase.text) if phrase.whole else escape_markdown(phrase.text)
+    if not inside:
+        return " " * bool(phrase.text)
+    url = address(phrase.url or "")
+    shown = f"[{inside}]({url})" if url else inside
+    before, after = (" " * edge.isspace() for edge in (phrase.text[0], phrase.text[-1]))
+    return f"{before}{_strong(shown) if phrase.bold else shown}{after}"
+
+
+def _strong(markdown: str) -> str:
+    # Stars beside punctuation may be no markup, and stay stars.
+    is_plain = markdown[0].isalnum() and markdown[-1].isalnum()
+    return f"**{markdown}**" if is_plain else f"<strong>{markdown}</strong>"
 
 
 def _html(text: str) -> SafeMarkdown:
@@ -163,4 +184,4 @@ def _cell(cell: Cell) -> str:
     return code(cell.text) if cell.whole else escape_markdown(cell.text)
 
 
-FILTERS: Filters = {"shown": _shown, "bold": _bold, "html": _html, "linked": _linked}
+FILTERS: Filters = {"line": _line, "shown": _shown, "bold": _bold, "html": _html, "linked": _linked}

@@ -225,21 +225,54 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Phrase:
+    """A piece of a line: blanks at its ends count."""
+
+    text: str
+    bold: bool = False
+    whole: bool = False
+    """True for a name that is shown as code."""
+    url: str | None = None
+    """Where it leads; not a link where the address cannot be trusted in Markdown."""
+
+
+Line = tuple[Phrase, ...]
+
+
+def plain(line: Line) -> str:
+    """The line without its markup."""
+    return "".join(phrase.text for phrase in line)
+
+
+@dataclass(frozen=True)
+class Box:
+    """One cause: what is worse and by how much, and below it why, and what may have done it."""
+
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
 class CiView:
     """Everything that a comment and a summary say."""
 
     title: str
-    verdict: tuple[Row, ...]
-    """The first line: each row is a part of the sentence."""
-    remarks: tuple[Cell, ...]
-    """Plain sentences below it."""
+    headline: str
+    """The verdict in a few words, with numbers of suites."""
+    lead: tuple[Line, ...]
+    """What these words mean here, where they may surprise, and what the pull request changes of its own test."""
+    causes: tuple[Box, ...]
+    """Why, the worst first."""
+    more_causes: str
+    """How many there are beyond these; empty where there are none."""
     table: Table
-    """A line per suite, the worst first."""
+    """What moved: a line per suite, the worst first; suites as before share one."""
+    basis: tuple[Line, ...]
+    """What was compared with what, and what it cost."""
     details: tuple[Details, ...]
     evidence: tuple[Details, ...]
     """What only the summary has room for: every number, criterion and run."""
-    tested: Row
-    links: tuple[Link, ...]
+    footer: Line
+    """The commit that a reviewer knows, and where everything is."""
     changed: bool
     """Whether anything differs from the baseline, or nothing is known to be equal to it."""
     failed: bool
@@ -250,17 +283,11 @@ class CiView:
     @property
     def sentence(self) -> str:
         """The first line as plain text."""
-        return "; ".join(spoken(row) for row in self.verdict)
+        return f"{self.title}: {self.headline}"
 
     def with_evidence(self) -> "CiView":
         """As the summary shows it."""
         return replace(self, details=(*self.details, *self.evidence), evidence=())
-
-
-def spoken(row: Row) -> str:
-    """A row as a part of a sentence."""
-    text = ", ".join(cell.text for cell in row.cells)
-    return f"{row.label} {text}".strip()
 
 
 @dataclass(frozen=True)

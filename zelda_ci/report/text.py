@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from zelda_ci.domain.characters import acts
 
@@ -64,42 +65,91 @@ def _code(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-# A character without width: GitHub looks for mentions and links in what was rendered, where escapes are gone.
-SPLIT = "\u200b"
-
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MARKUP = re.compile(r"([\\`*_\[\]|~$])")
-_LINKING = re.compile(r"@|#(?=\w)|:(?=[\w/+-])|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z0-9._@/+-]{1,200}")
+# What GitHub makes a link, a notification or a picture of. It looks in what was rendered, where escapes are gone, and
+# leaves out what is code.
+_LINKING = re.compile(
+    r"@\w|#(?=\w)|:[\w+-]+:|://|\b(?:www\.|mailto:|xmpp:|GH-\d)|(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])", re.IGNORECASE
+)
+_BACKTICKS = re.compile(r"`+")
+_SPLIT_CODE = re.compile(r"([|<])")
+_BETWEEN = {"|": r"\|", "<": "&lt;"}
+# Code by the author's own wish, between blanks, so that it touches no other code.
+_QUOTED = re.compile(r"(?:(?<!\S)|(?<=^\u201c)|(?<=\s\u201c))`([^`|\s](?:[^`|]*[^`|\s])?)`(?=[.,;:)\u201d]*(?:\s|$))")
+# Of a word, what belongs to the sentence around it.
+_OPENING, _CLOSING = "([{<\"'", ")]}>\"'.,;:!?"
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.:-]{1,200}(?:/[A-Za-z0-9._~/@%?=&#+:-]{0,1000})?")
-_HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
 _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$)))")
 
 
 def escape_markdown(text: str) -> str:
-    """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already."""
-    escaped = _MARKUP.sub(r"\\\1", _unlinked(" ".join(text.split()))).translate(_ENTITIES)
+    """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already.
+
+    Words that GitHub would link or notify somebody for are shown as code, where it looks for neither; and so is what
+    stands between backticks.
+    """
+    pieces = _QUOTED.split(" ".join(text.split()))
+    escaped = "".join(_span(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
 
 
+def _prose(text: str) -> str:
+    """Without code of its own; a blank at its ends is kept."""
+    before, after = (" " * edge.isspace() for edge in (text[:1], text[-1:]))
+    return f"{before}{_unlinked(text, _plain, _span)}{after}" if text.strip() else " " * bool(text)
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", text).translate(_ENTITIES)
+
+
+def _span(text: str) -> str:
+    """A code span, in which nothing acts.
+
+    A bar ends a cell even there, and so stands between two of them; and so does what begins a tag, for whoever reads
+    Markdown with less care than GitHub.
+    """
+    return "".join(_BETWEEN.get(part) or (_fenced(part) if part else "") for part in _SPLIT_CODE.split(text))
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
+    # Of a blank at both ends Markdown takes one away, and two fences beside each other would be one.
+    blank = " " * (text[0] in "` " or text[-1] in "` ")
+    return f"{fence}{blank}{text}{blank}{fence}" if text.strip() else "&nbsp;"
+
+
+# A character without width. Titles of issues cannot hold code.
+SPLIT = "\u200b"
+
+
 def plain_title(text: str, limit: int) -> str:
     """One line that GitHub shows as it is: no code, no mention, no link to a commit or an issue."""
-    return _unlinked(sentence(text, limit).replace("`", "'"))
+    title = sentence(text, limit).replace("`", "'")
+    return _TITLE_HASH.sub(_without_commit, _TITLE_LINKING.sub(rf"\g<0>{SPLIT}", title))
+
+
+_TITLE_LINKING = re.compile(r"@|#(?=\w)|:(?=[\w/+-])|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
+_TITLE_HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
+
+
+def _without_commit(match: re.Match[str]) -> str:
+    """Seven hexadecimal digits in a row are enough for a link."""
+    return SPLIT.join(match[0][start : start + 6] for start in range(0, len(match[0]), 6))
 
 
 def html(text: str) -> str:
     """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
-    return "".join(map(_entity, _unlinked(" ".join(text.split()))))
+    return _unlinked(text, _entities, lambda word: f"<code>{_entities(word)}</code>")
 
 
 def code(text: str) -> str:
     """The text as code; several lines as a block, which must begin a line."""
-    if _NAME.fullmatch(text):
-        return f"`{text}`"
-    lines = ["".join(map(_entity, _unlinked(line))) for line in text.splitlines()]
+    lines = text.splitlines()
     # A line break of its own would end the list, or begin what a hostile line wants to begin.
-    return f"<pre>{'&#10;'.join(lines)}</pre>" if len(lines) > 1 else f"<code>{''.join(lines)}</code>"
+    return f"<pre>{'&#10;'.join(map(_entities, lines))}</pre>" if len(lines) > 1 else _span("".join(lines))
 
 
 def address(url: str) -> str | None:
@@ -107,15 +157,27 @@ def address(url: str) -> str | None:
     return url if _ADDRESS.fullmatch(url) else None
 
 
+def _entities(text: str) -> str:
+    return "".join(map(_entity, text))
+
+
 def _entity(char: str) -> str:
     plain = char.isalnum() or char in " ,.:;()/-" or not char.isascii()
     return char if plain else f"&#{ord(char)};"
 
 
-def _unlinked(text: str) -> str:
-    return _HASH.sub(_without_commit, _LINKING.sub(rf"\g<0>{SPLIT}", text))
+def _unlinked(text: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:
+    """The words of a text, those that act as code."""
+    return " ".join(_word(word, escape, as_code) for word in text.split())
 
 
-def _without_commit(match: re.Match[str]) -> str:
-    """Seven hexadecimal digits in a row are enough for a link."""
-    return SPLIT.join(match[0][start : start + 6] for start in range(0, len(match[0]), 6))
+def _word(word: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:
+    if not _LINKING.search(word):
+        return escape(word)
+    rest = word.lstrip(_OPENING)
+    core = rest.rstrip(_CLOSING)
+    # A bracket or a stop belongs to the sentence, but not where it is what makes the word act.
+    if not _LINKING.search(core):
+        return as_code(word)
+    opening, closing = word[: len(word) - len(rest)], rest[len(core) :]
+    return f"{escape(opening)}{as_code(core)}{escape(closing)}"

@@ -19,6 +19,8 @@ from zelda_ci.compare.impact import (
     left_out,
     nothing_changed,
 )
+from zelda_ci.compare.steering import steering_changes
+from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.manifest import ItemKind
 from zelda_ci.domain.run import RunResult
@@ -284,3 +286,34 @@ def test_trials_that_another_judge_saw_tell_nothing_of_what_was_missed() -> None
         {"metrics": {"toolUsage": False}},
     ):
         assert runs(changed(DEPLOY), evidence(*[trial(n, config=suite(**other)) for n in range(3)])) == ["example"]
+
+
+def test_the_files_that_steer_are_told_with_their_line_and_the_suites_that_may_feel_them() -> None:
+    caller = evidence(*[trial(n, used={DEPLOY}) for n in range(3)], name="caller")
+    unknown = evidence(trial(1), name="unknown")
+    files = (
+        FileChange("CLAUDE.md", SAME, SAME, line=12),
+        FileChange(DEPLOY, SAME, SAME, line=3),
+        FileChange(".claude/rules/a.md", SAME, None, line=1),
+        FileChange("lib/a.py", SAME, SAME, line=7),
+        FileChange("docs/a.md", SAME, SAME),
+        FileChange("zelda/test-caller.yaml", SAME, SAME),
+    )
+    found = steering_changes(ChangeSet(files, felt={"docs/a.md": "imported"}), [caller, unknown, evidence()], PROJECT)
+    assert found == (
+        SteeringChange("CLAUDE.md", 12),
+        SteeringChange(DEPLOY, 3, frozenset({"caller", "unknown"})),
+        SteeringChange(".claude/rules/a.md", is_gone=True),
+        SteeringChange("docs/a.md"),
+    )
+    assert [it.concerns("example") for it in found] == [True, False, True, True]
+
+
+def test_a_rule_for_files_is_told_to_suites_that_touch_them() -> None:
+    files = (FileChange(".claude/rules/a.md", rule("lib/*.py"), rule("lib/*.py"), line=4),)
+    (found,) = steering_changes(
+        ChangeSet(files),
+        [evidence(), evidence(*[trial(n, touched=("x.md",)) for n in range(3)], name="other")],
+        PROJECT,
+    )
+    assert found == SteeringChange(".claude/rules/a.md", 4, frozenset({"example"}))

@@ -22,17 +22,26 @@ def test_a_rendering_is_never_shorter_than_its_texts() -> None:
         assert size(render_comment(view, limit=10**9)) > least_size(view)
 
 
-def test_the_reasons_of_the_gate_stay_until_the_end() -> None:
+def test_causes_stay_until_nothing_but_the_first_line_is_left() -> None:
+    kept = [reduced(VIEW, step) for step in STEPS]
+    assert [len(view.causes) for view in kept] == [3] * 9 + [0]
+    assert [bool(view.lead) for view in kept] == [True] * 9 + [False]
+    assert [bool(view.table.lines) for view in kept] == [True] * 8 + [False] * 2
+    assert {view.headline for view in kept} == {VIEW.headline}
+
+
+def test_the_findings_of_the_gate_are_the_last_details() -> None:
     kept = [{entry.priority for entry in reduced(VIEW, step).details} for step in STEPS]
-    assert [Priority.GATE in found for found in kept] == [True] * 9 + [False]
+    assert [Priority.GATE in found for found in kept] == [True] * 7 + [False] * 3
     assert kept[0] >= {Priority.GATE, Priority.FAILED, Priority.CHANGED, Priority.ABOUT, Priority.RUN_FAILED}
     assert kept[6] == {Priority.GATE}
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:
     view = ci_view(REPORTS["crowd"]())
-    gate = reduced(view, STEPS[6]).details[0]
+    gate, changes = reduced(view, STEPS[5]).details[:2]
     rows = gate.sections[0].rows
     assert len(rows) == 21
     assert rows[-1].cells[0].text == "and 11 more"
-    assert reduced(view, STEPS[8]).table.lines[-1].cells[0].text == "and 86 more suites"
+    assert len(changes.sections) == 21
+    assert changes.sections[-1].rows[0].cells[0].text == "and 90 more suites"

@@ -8,36 +8,43 @@ import pytest
 
 from tests.builders import safe
 from tests.golden.batches import START, efficiency
-from tests.golden.ci_reports import FOUND, HOSTILE, REPORTS, batch, before, report, trial
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta, Regression, TrialStatistics, Verdict
+from zelda_ci.domain.details import Citation
 from zelda_ci.domain.measures import Measure, Metric
-from zelda_ci.domain.run import Failure
+from zelda_ci.domain.run import ChangeSummary, Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
+from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport, SettingFinding, TreeChange
 from zelda_ci.report.builders.annotations import annotations, log_lines
 from zelda_ci.report.builders.arms import headline
 from zelda_ci.report.builders.ci import ci_view
-from zelda_ci.report.builders.ci_table import suite_table, trial_table
+from zelda_ci.report.builders.ci_table import trial_table
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment, render_summary
+from zelda_ci.report.model import plain
 
 GREEN = GateResult()
-BEHIND = "baseline main@abc1234, 3 commits behind, 2 days old"
-CUT = "cancelled before everything had run"
-NOISE = "1 trial against 1, differences may be noise"
-ON = "Claude Code 2.1.186, claude-sonnet-5-5"
 BROKEN: dict[str, Any] = {
     "status": SessionStatus.FAILED,
     "failure": Failure(code="CLI_KILLED", message=safe("It was killed.")),
 }
 
 
-def rows(told: CiReport) -> dict[str, str]:
-    """Suite → status."""
-    return {line.cells[0].text: line.cells[1].text for line in ci_view(told).table.lines}
+def rows(told: CiReport) -> list[str]:
+    """The first column of the table of what moved."""
+    return [line.cells[0].text for line in ci_view(told).table.lines]
+
+
+def lead(told: CiReport) -> str:
+    return " ".join(plain(line) for line in ci_view(told).lead)
+
+
+def basis(told: CiReport) -> str:
+    return " ".join(plain(line) for line in ci_view(told).basis)
 
 
 def same(**fields: Any) -> CiReport:
@@ -46,169 +53,323 @@ def same(**fields: Any) -> CiReport:
 
 
 @pytest.mark.parametrize(
-    ("name", "findings", "trials", "rest"),
+    ("name", "headline"),
     [
-        (
-            "regression",
-            "3 regressions, 2 improvements in 2 suites, 1 evaluation failed",
-            f"{BEHIND}; 5 trials against 5",
-            f"{ON}; $2.00 with the judge",
-        ),
-        (
-            "changed",
-            "no regressions, 5 changed, not proven in 4 suites, 1 evaluation failed",
-            f"{BEHIND}; {NOISE}",
-            f"{ON}; $0.80 with the judge",
-        ),
-        (
-            "improvement",
-            "no regressions, 2 improvements in 1 suite",
-            "baseline main@abc1234; 5 trials against 5",
-            f"{ON}; $1.00 with the judge",
-        ),
-        (
-            "no-baseline",
-            "1 of 2 suites passed, 2 evaluations failed",
-            "no baseline yet",
-            f"{ON}; $0.40 with the judge",
-        ),
-        (
-            "mixed",
-            "no regressions, 12 inconclusive in 3 suites, 2 evaluations failed",
-            f"{BEHIND}; 1 to 3 trials against 1 to 3",
-            "Claude Code 2.1.186, claude-opus-5, claude-sonnet-5-5; $1.00 with the judge",
-        ),
-        (
-            "cancelled",
-            f"{CUT}; no regressions, 11 inconclusive in 2 suites; 1 run interrupted",
-            f"{BEHIND}; {NOISE}",
-            f"{ON}; $0.38 with the judge",
-        ),
+        ("first-run", "4 of 4 suites pass, nothing to compare with yet"),
+        ("no-baseline", "1 of 2 suites passes, nothing to compare with yet"),
+        ("regression", "worse in 1 of 2 suites"),
+        ("changed", "perhaps worse in 1 of 4 suites"),
+        ("improvement", "better in 1 of 1 suite"),
+        ("mixed", "not enough evidence in 2 of 3 suites, 2 fail, 1 removed"),
+        ("incomplete", "1 of 2 suites could not be judged completely"),
+        ("failed", "worse in 1 of 4 suites, 2 could not be tested, perhaps worse in 1"),
+        ("accepted", "worse in 1 of 2 suites, accepted"),
+        ("disarmed", "worse in 1 of 4 suites, 1 removed that failed, gate loosened"),
+        ("forty", "worse in 1 of 40 suites, 1 could not be tested, perhaps worse in 1"),
+        ("crowd", "worse over all 110 suites together, perhaps worse in 110"),
+        ("cancelled", "cancelled before 3 of 4 suites were done"),
     ],
 )
-def test_the_first_line_says_it_all(name: str, findings: str, trials: str, rest: str) -> None:
-    """The verdict, what was compared, trials of both sides, the platform and the money."""
-    assert ci_view(REPORTS[name]()).sentence == f"{findings}; {trials}; {rest}"
+def test_the_first_line_counts_suites_and_nothing_else(name: str, headline: str) -> None:
+    assert ci_view(REPORTS[name]()).headline == headline
 
 
-def test_the_first_line_tells_the_money_of_both_sides_and_of_how_much() -> None:
+def test_nothing_changed_is_said_in_one_line() -> None:
+    old, new = ([trial(name, "P", minute=minute) for name in ("add-logging", "discount-codes")] for minute in (1, 90))
+    view = ci_view(report(old, new))
+    assert (view.headline, view.lead, view.causes) == ("no change found in 2 suites", (), ())
+    assert rows(report(old, new)) == ["2 suites as before"]
+
+
+def test_what_fails_as_before_is_red_and_no_change() -> None:
+    assert ci_view(same()).headline == "no change found in 4 suites, 1 fails as before"
+    assert rows(same()) == ["receipt-tax, fails as before", "3 suites as before"]
+    assert lead(same()) == (
+        "receipt-tax fails as before. The check is red although nothing is proven to be worse: receipt-tax does not "
+        "meet a criterion, which needs no comparison. The other 3 are as before."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("regression", "rest-endpoint is worse than on main. The check is red for this. receipt-tax is better."),
+        (
+            "changed",
+            "The check is red although nothing is proven to be worse: rest-endpoint does not meet a criterion, which",
+        ),
+        ("failed", "The check is red for this, and because add-logging does not meet a criterion and does not end"),
+        ("accepted", "rest-endpoint is worse, accepted by @octocat. The check is green for that."),
+        ("disarmed", "This pull request removes search, which failed before."),
+        ("disarmed", "This pull request loosens gate.failOn (zelda.config.yaml:4), which counts once it is merged."),
+        ("disarmed", "The criteria of receipt-tax are not the same as before: 1 removed (it failed before)."),
+        ("disarmed", "The check is green all the same: gate.failOn is empty, so nothing turns it red."),
+        ("crowd", "The check is red because over all suites together requirement fulfillment went from 100.0 to 33.3"),
+        ("cancelled", "Not run: add-logging and discount-codes."),
+        ("cancelled", "Nothing was compared, and nothing is claimed of any suite."),
+    ],
+)
+def test_the_next_sentences_say_why_the_check_has_its_colour_and_what_the_change_does_to_its_test(
+    name: str, words: str
+) -> None:
+    assert words in lead(REPORTS[name]())
+
+
+def test_worse_and_green_is_explained() -> None:
+    found = REPORTS["regression"]()
+    asks = [
+        run.replace(config=run.config.replace(gate=GateSettings(fail_on=("evaluation",)))) for run in found.batch.runs
+    ]
+    quiet = replace(found, gate=GREEN, batch=found.batch.replace(runs=tuple(asks)))
+    assert "The check is green all the same: gate.failOn does not ask for regressions." in lead(quiet)
+    assert "the sides differ in more than the files that steer" in lead(replace(found, gate=GREEN))
+
+
+def test_perhaps_worse_and_green_is_explained() -> None:
+    told = lead(replace(REPORTS["changed"](), gate=GREEN))
+    assert "The check is green: nothing is proven, and nothing fails by itself." in told
+
+
+def test_what_a_failed_criterion_explains_is_not_counted_again() -> None:
+    view = ci_view(REPORTS["regression"]())
+    (box,) = view.causes
+    first, why, sources = map(plain, box.lines)
+    assert first.startswith("rest-endpoint: “GET /orders/{id} answers 404")
+    assert first.endswith("was met in 5 of 5 sessions on main and in 0 of 5 here (p = 0.02).")
+    assert why == (
+        "The handler answers 500 with the text of the exception; the rule asks for a problem document. "
+        "(src/routes/orders.py:18-21)"
+    )
+    assert sources == (
+        "It no longer used the skill rest-conventions. This pull request changes "
+        ".claude/skills/rest-conventions/SKILL.md, line 3 and CLAUDE.md, line 12. Transcripts"
+    )
+    assert view.more_causes == ""
+
+
+def test_one_session_on_each_side_is_said_without_numbers() -> None:
+    (box,) = ci_view(REPORTS["changed"]()).causes
+    assert plain(box.lines[0]).endswith("was met on main and is not met here.")
+
+
+def test_a_suite_is_only_told_of_files_that_it_may_feel() -> None:
+    changes = PullRequestChanges((SteeringChange("a.md", 2, frozenset({"receipt-tax"})),))
+    (box,) = ci_view(replace(REPORTS["regression"](), changes=changes)).causes
+    assert "This pull request" not in " ".join(map(plain, box.lines))
+
+
+@pytest.mark.parametrize(("files", "linked"), [(("src/routes/orders.py",), False), (("src/app.py",), True)])
+def test_a_citation_leads_to_a_file_only_if_no_session_has_changed_it(files: tuple[str, ...], *, linked: bool) -> None:
+    found = REPORTS["changed"]()
+    changes = ChangeSummary(files=tuple(map(safe, files)))
+    runs = tuple(run.replace(changes=changes) for run in found.batch.runs)
+    text = render_comment(ci_view(replace(found, batch=found.batch.replace(runs=runs))))
+    place = f"[src/routes/orders.py:18-21]({LINKS.files}/src/routes/orders.py#L18-L21)"
+    assert (place in text) is linked
+
+
+@pytest.mark.parametrize("where", ["../../evil:1", "/etc/passwd:1", "a/../../b:2", "a//b:1", "turn 7", "a.py"])
+def test_a_citation_never_leads_out_of_the_commit(where: str) -> None:
+    found = REPORTS["changed"]()
+    assert found.comparison
+    (suite,) = (each for each in found.comparison.suites if each.suite == "rest-endpoint")
+    told = suite.criteria[0].candidate_judgement
+    assert told
+    cited = told.replace(evidence=(Citation(where=safe(where)),))
+    criteria = (suite.criteria[0].replace(candidate_judgement=cited), *suite.criteria[1:])
+    others = tuple(each for each in found.comparison.suites if each is not suite)
+    comparison = found.comparison.replace(suites=(suite.replace(criteria=criteria), *others))
+    runs = tuple(run.replace(changes=ChangeSummary()) for run in found.batch.runs)
+    view = ci_view(replace(found, comparison=comparison, batch=found.batch.replace(runs=runs)))
+    (place,) = (phrase for phrase in view.causes[0].lines[1] if phrase.text == where)
+    assert place.url is None
+
+
+def test_of_many_suites_each_gets_one_cause_and_the_rest_is_counted() -> None:
+    view = ci_view(REPORTS["crowd"]())
+    assert [plain(box.lines[0]).partition(":")[0] for box in view.causes] == ["suite-000", "suite-001", "suite-002"]
+    assert view.more_causes == "and 217 more causes in 107 further suites"
+
+
+def test_forty_suites_fit_a_screen() -> None:
+    assert rows(REPORTS["forty"]()) == [
+        "suite-18, worse",
+        "suite-31, could not be tested",
+        "suite-07, perhaps worse",
+        "suite-22, perhaps better",
+        "36 suites as before",
+    ]
+    assert len(rows(REPORTS["crowd"]())) == 13
+    assert rows(REPORTS["crowd"]())[-1] == "and 98 more suites: 98 perhaps worse"
+
+
+def test_cost_turns_and_time_alone_are_no_lack_of_evidence() -> None:
+    dearer = [trial("add-logging", "P", cost=0.9, turns=25, seconds=400, minute=90)]
+    view = ci_view(report([trial("add-logging", "P")], dearer))
+    assert view.headline == "no change found in 1 suite"
+    assert view.table.lines[0].cells[-1].text == "$0.18 \u2192 $0.90"
+
+
+def test_one_session_that_was_cancelled_claims_nothing() -> None:
+    view = ci_view(REPORTS["cancelled"]())
+    assert view.causes == ()
+    assert "\u2192" not in str(view.table)
+    assert not [entry.title for entry in view.details if "red" in entry.title or "changed" in entry.title]
+    assert annotations(REPORTS["cancelled"]()) == ()
+
+
+def test_a_run_that_ends_before_its_comparison_says_so() -> None:
+    told = replace(report((), before()), cancelled=True, planned=("rest-endpoint",))
+    assert ci_view(told).headline == "cancelled before the results were compared"
+    told = replace(report((), ()), cancelled=True, planned=("a", "b"))
+    assert ci_view(told).headline == "cancelled before 2 of 2 suites were done"
+    assert ci_view(replace(report((), ()), cancelled=True)).headline == "cancelled before anything had run"
+
+
+def test_below_the_table_stands_what_it_rests_on_and_the_money_of_both_sides() -> None:
     told = same()
+    assert basis(told) == (
+        "Compared with main@abc1234 (3 commits behind, 2 days old). 1 session per suite here, 1 there: cost, turns and "
+        "time differ between any two. This run cost $0.80 with the judge."
+    )
     bases = tuple(run.model_copy(update={"side": Side.BASE, "run_id": f"b-{run.run_id}"}) for run in told.batch.runs)
     of_both = told.batch.replace(base_runs=bases, budget_usd=8.0)
     alone, both = told.batch.cost_usd, of_both.cost_usd
     assert both == pytest.approx(2 * alone)
     view = ci_view(replace(told, batch=of_both))
-    assert view.sentence.endswith(f"; ${both:.2f} of $8.00 with the judge")
+    assert plain(view.basis[0]).endswith(f" This run cost ${both:.2f} of $8.00 with the judge.")
     (about,) = (entry for entry in view.details if entry.title.startswith("About this run"))
     (cost,) = (row for row in about.sections[0].rows if row.label == "Cost of this run")
     assert cost.cells[1].text == f"judge ${0.021 * 8:.4f}"
 
 
-def test_the_first_line_says_that_a_replay_costs_nothing_and_how_many_models_answered() -> None:
-    runs = [trial("add-logging", "P", n, models=(f"model-{n}",), replayed=True) for n in range(1, 6)]
-    sentence = ci_view(report((), runs)).sentence
-    assert sentence.endswith("; Claude Code 2.1.186, model-1, model-2, 3 more models; replayed, nothing was spent")
+def test_a_replay_costs_nothing() -> None:
+    runs = [trial("add-logging", "P", n, replayed=True) for n in range(1, 6)]
+    assert basis(report((), runs)) == "The sessions were replayed, and nothing was spent."
+
+
+def test_the_head_is_named_and_the_merge_commit_is_in_the_fold() -> None:
+    view = ci_view(REPORTS["regression"]())
+    assert plain(view.footer) == "Tested 5e1f0a4 \u00b7 transcripts and patches \u00b7 results \u00b7 workflow run"
+    (row,) = (row for row in view.details[-1].sections[0].rows if row.label == "Tested")
+    assert [cell.text for cell in row.cells] == ["9f3b2c1", "merges", "5e1f0a4"]
+    alone = ci_view(replace(REPORTS["regression"](), head=None))
+    assert plain(alone.footer).startswith("Tested 9f3b2c1 ")
+
+
+def test_a_baseline_of_another_branch_or_workflow_is_said_beside_it() -> None:
+    found = REPORTS["regression"]()
+    origin = found.baseline.replace(stands_for="feature-a", workflow=".github/workflows/push.yml")
+    text = render_comment(ci_view(replace(found, baseline=origin)))
+    assert "(feature-a has stored no results, stored by push.yml, 3 commits behind" in text
+
+
+def test_a_page_with_everything_is_linked_where_there_is_one() -> None:
+    found = REPORTS["regression"]()
+    text = render_comment(ci_view(replace(found, links=replace(found.links, report="https://acme.example/r.html"))))
+    assert "[Report](https://acme.example/r.html#rest-endpoint)" in text
+    assert "[report](https://acme.example/r.html)" in text
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (BaselineState.NONE_YET, "no baseline yet"),
-        (BaselineState.EXPIRED, "the baseline has expired"),
-        (BaselineState.NOT_PERMITTED, "no permission to read the baseline"),
-        (BaselineState.INVALID, "the baseline cannot be used"),
-        (BaselineState.UNREACHABLE, "the baseline could not be fetched"),
-        (BaselineState.OFF, "not compared"),
-        (BaselineState.FOUND, "not compared"),
+        (BaselineState.NONE_YET, ", nothing to compare with yet"),
+        (BaselineState.EXPIRED, ", the baseline has expired"),
+        (BaselineState.NOT_PERMITTED, ", no permission to read the baseline"),
+        (BaselineState.INVALID, ", the baseline cannot be used"),
+        (BaselineState.UNREACHABLE, ", the baseline could not be fetched"),
+        (BaselineState.OFF, ""),
+        (BaselineState.FOUND, ", not compared"),
     ],
 )
 def test_the_first_line_says_why_nothing_was_compared(state: BaselineState, words: str) -> None:
     origin = BaselineOrigin(state=state, sentence="the reason in full")
-    view = ci_view(report((), [trial("add-logging", "P")], baseline=origin))
-    assert view.sentence == f"1 of 1 suite passed; {words}; {ON}; $0.20 with the judge"
-    told = [remark.text for remark in view.remarks]
-    assert told == ([] if state is BaselineState.OFF else ["The reason in full."])
+    told = report((), [trial("add-logging", "P")], baseline=origin)
+    assert ci_view(told).headline == f"1 of 1 suite passes{words}"
+    assert lead(told) == ("" if state is BaselineState.OFF else "The reason in full.")
 
 
 @pytest.mark.parametrize(
     ("origin", "words"),
     [
-        (FOUND.model_copy(update={"behind": 1, "created_at": None}), "baseline main@abc1234, 1 commit behind"),
-        (FOUND.model_copy(update={"behind": 0, "created_at": None}), "baseline main@abc1234"),
-        (FOUND.model_copy(update={"behind": None, "created_at": START - timedelta(hours=5)}), "baseline main@abc1234"),
+        (FOUND.model_copy(update={"behind": 1, "created_at": None}), "Compared with main@abc1234 (1 commit behind)."),
+        (FOUND.model_copy(update={"behind": 0, "created_at": None}), "Compared with main@abc1234."),
+        (FOUND.model_copy(update={"behind": None, "created_at": START - timedelta(hours=5)}), "with main@abc1234."),
         (
             FOUND.model_copy(update={"behind": None, "created_at": START - timedelta(hours=40)}),
-            "main@abc1234, 40 hours",
+            "abc1234 (40 hours old).",
         ),
-        (FOUND.model_copy(update={"branch": None, "behind": None, "created_at": None}), "baseline abc1234; "),
-        (BaselineOrigin(state=BaselineState.FOUND, sentence="a file"), "baseline as given; "),
+        (FOUND.model_copy(update={"branch": None, "behind": None, "created_at": None}), "Compared with abc1234."),
+        (BaselineOrigin(state=BaselineState.FOUND, sentence="a file"), "with the results that the workflow names."),
     ],
 )
-def test_the_first_line_names_the_baseline(origin: BaselineOrigin, words: str) -> None:
-    assert words in ci_view(same(baseline=origin)).sentence
+def test_the_baseline_is_named(origin: BaselineOrigin, words: str) -> None:
+    assert words in basis(same(baseline=origin))
 
 
 def test_nothing_run_is_no_success() -> None:
     view = ci_view(report((), ()))
-    assert view.sentence == "nothing was run; no baseline yet"
+    assert view.headline == "nothing was run"
     assert view.failed
     assert view.table.lines == ()
-    assert render_comment(view).startswith("### Zelda: nothing was run")
+    assert render_comment(view).startswith("### Zelda: nothing was run\n")
 
 
 def test_suites_that_matter_most_come_first() -> None:
-    assert rows(REPORTS["failed"]()) == {
-        "receipt-tax": "regressed, failed",
-        "rest-endpoint": "error",
-        "discount-codes": "error",
-        "add-logging": "changed, not proven, failed",
-        "Mean of all": "",
-    }
-    assert list(rows(REPORTS["failed"]())) == [
-        "receipt-tax",
-        "rest-endpoint",
-        "discount-codes",
-        "add-logging",
-        "Mean of all",
+    assert rows(REPORTS["failed"]()) == [
+        "receipt-tax, worse",
+        "rest-endpoint, could not be tested",
+        "discount-codes, could not be tested",
+        "add-logging, perhaps worse",
     ]
 
 
 def test_a_suite_of_one_side_is_called_new_or_removed_and_after_a_cancellation_not_run() -> None:
     old, new = [trial("rest-endpoint", "PPP")], [trial("add-logging", "P", minute=90)]
-    assert rows(report(old, new)) == {"add-logging": "new", "rest-endpoint": "removed"}
-    assert rows(report(old, new, interrupted=True)) == {"add-logging": "new", "rest-endpoint": "not run"}
+    assert rows(report(old, new)) == ["add-logging, new", "rest-endpoint, removed"]
+    assert ci_view(report(old, new)).headline == "1 of 1 suite passes, all new, 1 removed"
+    assert rows(report(old, new, interrupted=True)) == ["rest-endpoint, not run", "add-logging, ran"]
 
 
-def test_several_trials_are_counted() -> None:
+def test_several_sessions_are_told_one_by_one() -> None:
     runs = [trial("receipt-tax", "PP", 1), trial("receipt-tax", "PF", 2), trial("receipt-tax", "PP", 3)]
-    assert rows(report((), runs)) == {"receipt-tax": "2 of 3 passed"}
     assert [line.cells[1].text for line in trial_table(tuple(runs)).lines] == ["passed", "failed", "passed"]
+    assert ci_view(report((), runs)).table.lines[0].cells[1].text == "1.7 of 2"
 
 
-def test_without_a_baseline_there_are_values_and_no_changes() -> None:
-    line = ci_view(REPORTS["no-baseline"]()).table.lines[1]
-    assert [cell.text for cell in line.cells] == [
-        *("rest-endpoint", "passed", "100.0", "90.0", "100.0", "100.0", "$0.18", "157k", "9", "1m 23s")
+def test_every_number_of_every_suite_is_one_click_away() -> None:
+    found = ci_view(REPORTS["changed"]()).details
+    (table,) = (entry.tables[0] for entry in found if entry.title == "All numbers of all suites")
+    assert [line.cells[0].text for line in table.lines] == [
+        *("rest-endpoint", "receipt-tax", "discount-codes", "add-logging", "Mean of all")
+    ]
+    assert [cell.text for cell in table.lines[0].cells[1:]] == [
+        *("100.0 \u2192 66.7", "90.0 \u2192 62.0", "100.0", "100.0 \u2192 75.0", "$0.18 \u2192 $0.24"),
+        *("157k \u2192 158k", "9 \u2192 12", "1m 23s \u2192 2m 07s"),
     ]
 
 
-def test_regressions_are_marked_and_changes_have_arrows() -> None:
+def test_what_is_worse_is_bold_and_no_arrow_points_up_or_down() -> None:
     line = ci_view(REPORTS["regression"]()).table.lines[0]
-    shown = [(cell.text, cell.tone.value) for cell in line.cells]
-    assert shown[2] == ("66.7 (\u25bc33.3)", "bad")
-    assert shown[4] == ("100.0", "neutral")
-    line = ci_view(REPORTS["changed"]()).table.lines[0]
-    shown = [(cell.text, cell.tone.value) for cell in line.cells]
-    assert shown[1] == ("changed, not proven, failed", "warn")
-    assert shown[2] == ("66.7 (\u25bc33.3)", "neutral")
-    assert shown[6] == ("$0.24 (\u25b233%)", "neutral")
-    assert shown[7] == ("158k (\u25b21%)", "neutral")
-    assert shown[8] == ("12 (\u25b23)", "neutral")
+    assert [(cell.text, cell.tone.value) for cell in line.cells] == [
+        ("rest-endpoint, worse", "bad"),
+        ("3 \u2192 2 of 3", "bad"),
+        ("14 of 14", "neutral"),
+        ("90 \u2192 62", "bad"),
+        ("$0.21", "neutral"),
+    ]
+    text = render_summary(ci_view(REPORTS["changed"]()))
+    assert not {"\u25b2", "\u25bc"} & {*text}
+
+
+def test_a_criterion_that_nobody_judged_is_not_one_that_is_not_met() -> None:
+    assert ci_view(REPORTS["incomplete"]()).table.lines[0].cells[1].text == "2 of 3, 1 not known"
 
 
 def test_an_unscored_metric_is_no_zero() -> None:
-    run = trial("add-logging", "?")
-    assert suite_table(batch((run,)), None).lines[0].cells[2].text == "n/a"
+    (entry,) = (it for it in ci_view(report((), [trial("add-logging", "?")])).details if it.title.startswith("All num"))
+    assert entry.tables[0].lines[0].cells[1].text == "n/a"
 
 
 @pytest.mark.parametrize(
@@ -250,35 +411,35 @@ def test_a_tool_that_is_newly_missed_is_a_change() -> None:
 def test_details_of_changed_criteria_have_both_sides_with_their_evidence() -> None:
     text = render_comment(ci_view(REPORTS["regression"]()))
     assert "**regressed, 5 of 5 \u2192 0 of 5**: GET /orders/{id} answers 404" in text
-    assert "Before PASS: It does what is asked. (src/routes/orders.py" in text
+    assert "Before PASS: It does what is asked. (src/routes/orders.py:14-22" in text
     assert "Now FAIL: The handler answers 500" in text
 
 
-def test_annotations_are_ordered_and_at_their_files() -> None:
+def test_annotations_have_the_order_and_the_words_of_the_comment() -> None:
     found = annotations(REPORTS["failed"](), prefix="services/shop")
-    assert [(one.level, one.file) for one in found if one.level != "error"] == [
-        ("warning", "services/shop/zelda/test-rest-endpoint.yaml"),
-        ("warning", "services/shop/zelda/test-discount-codes.yaml"),
-        ("warning", "services/shop/zelda/test-add-logging.yaml"),
-        ("warning", "services/shop/zelda/test-discount-codes.yaml"),
-        ("warning", "services/shop/zelda/test-rest-endpoint.yaml"),
+    assert [(it.level, it.file, it.title) for it in found] == [
+        ("error", "services/shop/zelda/test-receipt-tax.yaml", "Zelda: receipt-tax, worse"),
+        ("error", "services/shop/zelda/test-receipt-tax.yaml", "Zelda: receipt-tax, worse"),
+        ("error", "services/shop/zelda/test-rest-endpoint.yaml", "Zelda: rest-endpoint, could not be tested"),
+        ("error", "services/shop/zelda/test-discount-codes.yaml", "Zelda: discount-codes, could not be tested"),
+        ("error", "services/shop/zelda/test-add-logging.yaml", "Zelda: add-logging, perhaps worse"),
+        ("error", "services/shop/zelda/test-add-logging.yaml", "Zelda: add-logging, perhaps worse"),
     ]
-    errors = [one for one in found if one.level == "error"]
-    assert len(errors) == 5
-    assert list(found[:5]) == errors
-    assert errors[0].title == "Zelda: regression in receipt-tax"
-    (seen,) = (one for one in found if "not proven" in one.title)
-    assert seen.title == "Zelda: changed, not proven in add-logging"
-    assert seen.message.endswith(
-        "2 values changed: one trial on a side proves no change: set `trials: adaptive`, or more trials"
-    )
+    assert found[4].message.startswith("“Every handler logs the request id” was met on main and is not met here.")
 
 
-def test_an_annotation_finds_the_line_of_its_criterion() -> None:
-    told = REPORTS["regression"]()
+def test_an_annotation_points_at_the_line_that_may_have_done_it() -> None:
+    worse, better = annotations(REPORTS["regression"](), prefix="services/shop")
+    assert (worse.file, worse.line) == (".claude/skills/rest-conventions/SKILL.md", 3)
+    assert (better.level, better.file) == ("notice", "services/shop/zelda/test-receipt-tax.yaml")
+    assert better.message.startswith("Better: “A test covers a receipt with two tax rates”")
+
+
+def test_an_annotation_finds_the_line_of_its_criterion_where_no_steering_file_is_known() -> None:
+    told = replace(REPORTS["regression"](), changes=PullRequestChanges())
     suite = "prompt: x\nacceptanceCriteria:\n  - GET /orders/{id} answers 404 with a problem\n    document when\n"
     found = annotations(told, texts={"zelda/test-rest-endpoint.yaml": suite})
-    assert [one.line for one in found if one.level == "error"] == [3, 1, 1, 3]
+    assert [one.line for one in found if one.level == "error"] == [3]
     assert {one.line for one in annotations(told)} == {1}
 
 
@@ -325,7 +486,7 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
 def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> None:
     view = ci_view(report((), [trial("add-logging", "P", number) for number in range(1, 503)]))
     titles = [entry.title for entry in view.evidence]
-    assert titles[0] == "add-logging: 502 trials"
+    assert titles[0] == "add-logging: 502 sessions"
     assert len([title for title in titles if title.startswith("PASS ")]) == 500
     assert titles[-1] == "More than 500 of them: all are in the artifact"
 
@@ -368,7 +529,8 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     told = same(gate=GateResult(on_base=(why,)))
     view = ci_view(told)
     assert not view.failed
-    assert view.sentence.startswith("no regressions in 4 suites, 1 failed on the base, too; ")
+    assert view.headline == "no change found in 4 suites, 1 fails on the base, too"
+    assert "The check is green: what fails in the same way on the base is no fault of this change." in lead(told)
     (entry,) = (entry for entry in view.details if "on the base, too" in entry.title)
     assert (
         "add-logging: build, tests or coverage fell short in 3 of 3 trials" in entry.sections[0].rows[0].cells[0].text
@@ -379,3 +541,19 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert told.comparison
     shown = comparison_view(told.comparison, told.gate, baseline="a", candidate="b").gate.rows
     assert [row.label for row in shown] == ["Passed", "Not counted"]
+
+
+def test_a_suite_that_somebody_accepted_says_by_whom_and_why_in_a_line_of_its_own() -> None:
+    view = ci_view(REPORTS["accepted"]())
+    (box,) = view.causes
+    assert plain(box.lines[2]) == (
+        "Noted: accepted by @octocat because the new API answers 500 on purpose, see #12 (comment)."
+    )
+    assert not view.failed
+    assert {one.level for one in annotations(REPORTS["accepted"]())} == {"warning", "notice"}
+
+
+def test_a_suite_that_is_removed_unseen_is_said_all_the_same() -> None:
+    told = same(changes=PullRequestChanges(removed_suites=("zelda/test-old.yaml",)))
+    assert ci_view(told).headline == "no change found in 4 suites, 1 fails as before, 1 removed"
+    assert "This pull request removes the suite zelda/test-old.yaml." in lead(told)

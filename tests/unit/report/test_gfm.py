@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from zelda_ci.report.text import SPLIT, address, code, escape_markdown, html, sentence
+from tests.support.github_html import ACTS, page
+from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 
@@ -42,18 +43,19 @@ def texts(markdown: str) -> tuple[list[str], set[str]]:
         for child in token.children or ():
             kinds.add(child.type)
         if token.children is not None:
-            shown.append("".join(child.content for child in token.children).replace(SPLIT, ""))
+            shown.append("".join(child.content for child in token.children).replace("`", ""))
     return shown, kinds
 
 
-PLAIN = {"inline", "text", "text_special"}
+PLAIN = {"inline", "text", "text_special", "code_inline"}
 IN_LIST = PLAIN | {"bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"}
 IN_LIST |= {"paragraph_open", "paragraph_close"}
 TABLE = {f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")}
 
 
 def check(text: str) -> None:
-    wanted = " ".join(sentence(text).split())
+    # What stands between backticks is shown as code.
+    wanted = " ".join(sentence(text).split()).replace("`", "")
     escaped = escape_markdown(sentence(text))
     shown, kinds = texts(f"| a | b |\n|---|---|\n| {escaped} | after |\n")
     assert shown == ["a", "b", wanted, "after"]
@@ -75,24 +77,49 @@ def test_any_text_shows_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "linked"),
+    ("text", "shown"),
     [
-        ("@octocat", "@octocat"),
-        ("see #12", "#12"),
-        ("GH-12", "GH-12"),
-        ("gh-12", "gh-12"),
-        ("https://example.com", "https://"),
-        ("mailto:me", "mailto:me"),
-        ("www.example.com", "www."),
-        ("me@example.com", "@example"),
-        ("commit 0123456789abcdef0123456789abcdef01234567", "0123456789"),
-        ("owner/repo@0123456", "@0123456"),
-        (":smile:", ":smile"),
+        ("@octocat", "`@octocat`"),
+        ("see #12.", "see `#12`."),
+        ("(GH-12)", "(`GH-12`)"),
+        ("gh-12", "`gh-12`"),
+        ("https://example.com", "`https://example.com`"),
+        ("mailto:me", "`mailto:me`"),
+        ("www.example.com", "`www.example.com`"),
+        ("me@example.com", "`me@example.com`"),
+        ("commit 0123456789abcdef0123456789abcdef01234567", "commit `0123456789abcdef0123456789abcdef01234567`"),
+        ("owner/repo@0123456", "`owner/repo@0123456`"),
+        (":smile:", "`:smile:`"),
+        ("a|@b|c", "`a`\\|`@b`\\|`c`"),
+        ("``@b``", "``` ``@b`` ```"),
     ],
 )
-def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str, linked: str) -> None:
-    assert linked not in escape_markdown(text)
-    assert escape_markdown(text).replace(SPLIT, "") == text
+def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str, shown: str) -> None:
+    assert escape_markdown(text) == shown
+    seen = page(f"x {shown}\n")
+    assert "".join(seen.shown).strip() == f"x {text}"
+    assert not [found for found in seen.texts if ACTS.search(found)]
+
+
+@pytest.mark.parametrize("text", ["09:30 UTC", "77 of 100", "src/app.py:14-22", "suite-000", "issue # 1", "a: b"])
+def test_times_places_and_numbers_carry_nothing_that_cannot_be_seen(text: str) -> None:
+    assert escape_markdown(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("registered in `src/app.py`, next", "registered in `src/app.py`, next"),
+        ("\u201c`a b` is\u201d", "\u201c`a b` is\u201d"),
+        ("`@octocat` and `<b>`", "`@octocat` and &lt;`b>`"),
+        ("@x(`a`", "`` @x(`a` ``"),
+        ("`a``b`", "\\`a\\`\\`b\\`"),
+        ("`a|b`", "\\`a\\|b\\`"),
+    ],
+)
+def test_what_stands_between_backticks_is_code_where_it_touches_no_other(text: str, shown: str) -> None:
+    assert escape_markdown(text) == shown
+    assert "".join(page(f"x {shown}\n").shown).replace("`", "").strip() == f"x {text}".replace("`", "")
 
 
 def test_what_is_harmless_stays_as_it_is() -> None:
@@ -108,11 +135,14 @@ def rendered(markdown: str) -> str:
 def test_any_text_shows_as_it_is_in_a_title_and_as_code(text: str) -> None:
     wanted = " ".join(text.split())
     titled = rendered(f"<details><summary>{html(text)}</summary>\n\nx\n\n</details>")
-    assert unescape(titled.split("<summary>")[1].split("</summary>")[0]).replace(SPLIT, "") == wanted
+    title = titled.split("<summary>")[1].split("</summary>")[0]
+    assert unescape(title.replace("<code>", "").replace("</code>", "")) == wanted
     if wanted and "\n" not in text:
         row = rendered(f"| a | b |\n|---|---|\n| {code(text)} | after |\n")
-        shown = row.split("<tbody>")[1].split("<code>")[1].split("</code>")[0]
-        assert unescape(shown).replace(SPLIT, "") == text
+        shown = row.split("<tbody>")[1].split("<td>")[1].split("</td>")[0]
+        # Between two bars nothing but blanks is one blank that stays.
+        plain = unescape(shown.replace("<code>", "").replace("</code>", "")).replace("\xa0", " ")
+        assert plain.split() == text.split()
         assert row.count("<td>") == 2
 
 

@@ -98,7 +98,7 @@ def test_a_criterion_is_a_case_with_its_reasoning() -> None:
     assert [str(error.get("type")) for error in root.iter("error")] == ["notJudged", "evaluation"]
     (failure,) = root.iter("failure")
     assert str(failure.get("message")).startswith("The handler answers 500")
-    assert "src/routes/orders.py:18-21: except KeyError" in str(failure.text)
+    assert "src/routes/orders.py:18-21 “except KeyError" in str(failure.text)
 
 
 @pytest.mark.parametrize(("undecided", "outcome"), [("fail", "failure"), ("ignore", "skipped")])
@@ -173,7 +173,7 @@ def test_a_criterion_that_fails_on_the_base_too_is_skipped_and_says_so() -> None
     assert (root.get("failures"), len(told.gate.reasons)) == ("1", 1)
     (skipped,) = root.iter("skipped")
     assert str(skipped.get("message")).startswith("fails on the base, too: The handler answers 500")
-    assert "src/routes/orders.py:18-21: except KeyError" in str(skipped.text)
+    assert "src/routes/orders.py:18-21 \u201cexcept KeyError" in str(skipped.text)
 
 
 def test_it_is_skipped_in_every_trial_and_by_its_number_where_a_text_occurs_twice() -> None:

@@ -7,16 +7,17 @@ from typing import Literal
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
-from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.comparison import CriterionDelta, Verdict
+from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import EXIT_INTERRUPTED
-from zelda_ci.report.builders.ci_details import FIRM
-from zelda_ci.report.builders.ci_table import WORDS, by_suite
-from zelda_ci.report.builders.comparison import NOISE, NOT_PROVEN, verdict_words
-from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
+from zelda_ci.report.builders.ci_headline import MEASURED
+from zelda_ci.report.builders.ci_sources import steering_of
+from zelda_ci.report.builders.ci_table import standing_words
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, on_base_sentences
-from zelda_ci.report.model import NO_FILES
+from zelda_ci.report.builders.phrases import change_words, quoted
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
 from zelda_ci.report.text import sentence, visible
 
 Level = Literal["error", "warning", "notice"]
@@ -36,23 +37,58 @@ class SuiteAnnotation:
 def annotations(
     report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None
 ) -> tuple[SuiteAnnotation, ...]:
-    """Everything worth an annotation, the worst first; whoever prints decides how many.
+    """Everything worth an annotation, in the comment's order and words; whoever prints decides how many.
 
     Args:
         report: What happened.
         prefix: The project's folder, relative to the repository.
         texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
     """
-    places = _Places(prefix, texts or {}, {run.suite: run for run in report.batch.runs})
-    ordered = [*_errors(report, places), *_warnings(report, places), *_notices(report.comparison, places)]
-    return tuple(ordered)
+    if report.is_cut_short:
+        return ()
+    suites = standings(report)
+    places = _Places(report, prefix, texts or {}, {run.suite: run for run in report.batch.runs})
+    found = [_of_cause(cause, places) for causes_of_suite in causes(report, suites) for cause in causes_of_suite]
+    return (*_of_all(report), *found, *(_of_better(each, places) for each in of(suites, SuiteVerdict.BETTER)))
+
+
+def _of_all(report: CiReport) -> Iterator[SuiteAnnotation]:
+    """What no single suite shows."""
+    for reason in report.gate.reasons:
+        if reason.suite is None:
+            title = "Zelda: worse over all suites together"
+            yield SuiteAnnotation("error", None, None, title, sentence(gate_sentence(reason)))
+
+
+def _of_cause(cause: Cause, places: "_Places") -> SuiteAnnotation:
+    suite = cause.suite
+    title = f"Zelda: {visible(suite.suite, 80)}, {standing_words(suite)}"
+    return SuiteAnnotation("error" if cause.is_red else "warning", *places.of(cause), title, sentence(cause.sentence))
+
+
+def _of_better(suite: SuiteStanding, places: "_Places") -> SuiteAnnotation:
+    better = [delta for delta in deltas(suite.compared) if delta.verdict is Verdict.IMPROVED]
+    what = [
+        quoted(delta.criterion, 80) if isinstance(delta, CriterionDelta) else change_words(delta) for delta in better
+    ]
+    title = f"Zelda: {visible(suite.suite, 80)}, {standing_words(suite)}"
+    return SuiteAnnotation("notice", *places.at(suite.suite), title, f"Better: {'; '.join(what)}.")
 
 
 @dataclass(frozen=True)
 class _Places:
+    report: CiReport
     prefix: str
     texts: Mapping[str, str]
     runs: Mapping[str, RunResult]
+
+    def of(self, cause: Cause) -> tuple[str | None, int | None]:
+        """The line of the pull request that may have done it, where one is known; else that of the suite's file."""
+        if cause.suite.standing in EXPLAINED:
+            for change in steering_of(self.report, cause.suite):
+                if change.line and change.path.isprintable():
+                    return change.path, change.line
+        return self.at(cause.suite.suite, cause.criterion)
 
     def at(self, suite: str | None, statement: str = "") -> tuple[str | None, int | None]:
         """File and line of what is said about a suite."""
@@ -70,55 +106,6 @@ class _Places:
         start = " ".join(criterion.split())[:40] if criterion else ""
         lines = self.texts.get(run.config.file, "").splitlines() if start else []
         return next((number for number, line in enumerate(lines, start=1) if start in " ".join(line.split())), 1)
-
-
-def _errors(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
-    for reason in report.gate.reasons:
-        text = gate_sentence(reason)
-        title = f"Zelda: {reason.kind}" + (f" in {visible(reason.suite, 80)}" if reason.suite else "")
-        yield SuiteAnnotation("error", *places.at(reason.suite, text), title, sentence(text))
-
-
-def _warnings(report: CiReport, places: _Places) -> Iterator[SuiteAnnotation]:
-    for suite in by_suite(report.batch.runs).values():
-        for run in suite.runs:
-            outcome = run_outcome(run)
-            problem = run_problem(run, NO_FILES) if outcome >= Outcome.INCOMPLETE else None
-            if problem:
-                title = f"Zelda: {WORDS[outcome].text} in {visible(run.suite, 80)}, trial {run.trial}"
-                yield SuiteAnnotation("warning", *places.at(run.suite), title, f"{problem.sentence} {problem.advice}")
-    for compared in report.comparison.suites if report.comparison else ():
-        if compared.verdict is Verdict.CHANGED or (compared.verdict is Verdict.INCONCLUSIVE and _is_doubtful(compared)):
-            title = f"Zelda: {verdict_words(compared.verdict)} in {visible(compared.suite, 80)}"
-            yield SuiteAnnotation("warning", *places.at(compared.suite), title, _doubt(compared))
-
-
-def _is_doubtful(suite: SuiteComparison) -> bool:
-    """More than that single trials differ, which they always do and the first line of the report says."""
-    unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
-    return bool(suite.reasons) or any(delta.reasons != (NOISE,) for delta in unsure)
-
-
-def _doubt(suite: SuiteComparison) -> str:
-    if suite.verdict is Verdict.CHANGED:
-        seen = sum(delta.verdict is Verdict.CHANGED for delta in (*suite.criteria, *suite.measures))
-        return f"{numbers.format_count(seen, 'value')} changed: {NOT_PROVEN}"
-    unsure = [delta for delta in (*suite.criteria, *suite.measures) if delta.verdict is Verdict.INCONCLUSIVE]
-    reasons = suite.reasons or tuple(reason for delta in unsure for reason in delta.reasons)
-    why = "; ".join(dict.fromkeys(map(sentence, reasons)))
-    return f"{numbers.format_count(len(unsure), 'value')} cannot be told from noise or compared: {why}"
-
-
-def _notices(comparison: Comparison | None, places: _Places) -> Iterator[SuiteAnnotation]:
-    for suite in comparison.suites if comparison else ():
-        better = [d for d in (*suite.criteria, *suite.measures) if d.verdict in FIRM - {Verdict.REGRESSED}]
-        if better:
-            title = f"Zelda: improved in {visible(suite.suite, 80)}"
-            message = f"{numbers.format_count(len(better), 'improvement')} against the baseline."
-            yield SuiteAnnotation("notice", *places.at(suite.suite), title, message)
-
-
-MEASURED = "The runs are measured: no suite has criteria or commands, and nothing could pass or fail."
 
 
 def log_lines(report: CiReport) -> Iterator[str]:

@@ -7,21 +7,39 @@ from itertools import islice
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
-from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.outcome import run_outcome
+from zelda_ci.report.builders.ci_basis import about_details, basis, footer
+from zelda_ci.report.builders.ci_causes import boxes, causes
 from zelda_ci.report.builders.ci_details import (
     broken_details,
     change_details,
     comparison_details,
     gate_details,
+    note_details,
+    number_details,
     run_details,
     trial_details,
     unmet_details,
 )
-from zelda_ci.report.builders.ci_table import suite_table
-from zelda_ci.report.builders.ci_verdict import HASH, about_details, verdict_rows
-from zelda_ci.report.builders.comparison import NOT_PROVEN
+from zelda_ci.report.builders.ci_headline import capital, headline, lead
+from zelda_ci.report.builders.ci_table import moved_table
 from zelda_ci.report.builders.nights import trend_details
-from zelda_ci.report.model import Cell, CiView, Details, Link, Priority, Row, Section, Table, TableRow, Tone
+from zelda_ci.report.builders.phrases import text
+from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, is_red, standings
+from zelda_ci.report.model import (
+    Box,
+    Cell,
+    CiView,
+    Details,
+    Line,
+    Phrase,
+    Priority,
+    Row,
+    Section,
+    Table,
+    TableRow,
+    Tone,
+)
 from zelda_ci.report.text import sentence, visible
 
 MAX_TITLE_LENGTH = 80
@@ -30,32 +48,45 @@ MAX_DETAILS = 500
 FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
 NOT_STORED = "The results were not stored as an artifact"
 NO_JUNIT = "There is no JUnit XML"
-GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
 
 
 def ci_view(report: CiReport) -> CiView:
     """The view that comment and summary are rendered from."""
+    suites = standings(report)
+    shown, more = boxes(report, [] if report.is_cut_short else causes(report, suites))
     return CiView(
         title=visible(report.title.strip(), MAX_TITLE_LENGTH) or "Zelda",
-        verdict=tuple(verdict_rows(report)),
-        remarks=tuple(_remarks(report)),
-        table=suite_table(report.batch, report.comparison),
-        details=tuple(_details(report)),
+        headline=headline(report, suites),
+        lead=(*lead(report, suites), *_open_notes(report)),
+        causes=shown,
+        more_causes=more,
+        table=moved_table(suites),
+        basis=tuple(basis(report)),
+        details=tuple(_details(report, suites)),
         evidence=tuple(_evidence(report)),
-        tested=_tested(report),
-        links=tuple(_links(report)),
+        footer=footer(report),
         changed=_changed(report),
-        failed=bool(report.gate.reasons) or batch_outcome(report.batch) in GRAVE,
+        failed=is_red(report),
     )
 
 
-def _details(report: CiReport) -> Iterator[Details]:
-    runs, comparison = report.batch.runs, report.comparison
-    yield from gate_details(report.gate)
-    yield from broken_details(runs)
-    if comparison:
-        yield from _some(change_details(comparison, runs))
-    yield from unmet_details(runs, comparison)
+def _open_notes(report: CiReport) -> Iterator[Line]:
+    """Of what happened on the way, what nobody may overlook; of a night, all: nobody is asked to look into folds."""
+    for note in report.notes[:MAX_NOTES]:
+        if report.nights or note == FOREIGN:
+            yield (text(capital(sentence(note))),)
+
+
+def _details(report: CiReport, suites: tuple[SuiteStanding, ...]) -> Iterator[Details]:
+    if not report.is_cut_short:
+        yield from gate_details(report.gate)
+    yield from broken_details(report.batch.runs)
+    if report.comparison and not report.is_cut_short:
+        yield from change_details(suites)
+    yield from unmet_details(report.batch.runs, report.comparison)
+    yield from number_details(report, suites)
+    if not report.nights:
+        yield from note_details([note for note in report.notes if note != FOREIGN])
     yield about_details(report)
 
 
@@ -77,40 +108,11 @@ def _some(details: Iterator[Details]) -> Iterator[Details]:
         yield Details(f"More than {MAX_DETAILS} of them: all are in the artifact", last.priority)
 
 
-def _remarks(report: CiReport) -> Iterator[Cell]:
-    """Why there is nothing to compare with, and what happened on the way."""
-    if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
-        yield Cell(_capital(sentence(report.baseline.sentence)), Tone.WARN)
-    if report.batch.interrupted:
-        yield Cell("The run was cancelled. This is what had been done until then.", Tone.WARN)
-    if report.comparison and report.comparison.counts.changed:
-        yield Cell(_capital(NOT_PROVEN), Tone.WARN)
-    for note in report.notes[:MAX_NOTES]:
-        yield Cell(_capital(sentence(note)))
-
-
-def _capital(text: str) -> str:
-    """As a sentence of its own."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
-
-
-def _tested(report: CiReport) -> Row:
-    commit = report.tested or next((run.source.commit for run in report.batch.runs if run.source), None)
-    return Row("Tested", (Cell(visible(commit, 80)[:HASH], whole=True),) if commit else ())
-
-
-def _links(report: CiReport) -> Iterator[Link]:
-    links = report.links
-    for title, url in (("commit", links.commit), ("workflow run", links.run), ("artifact", links.artifact)):
-        if url:
-            yield Link(title, url)
-
-
 def _changed(report: CiReport) -> bool:
     comparison = report.comparison
     if comparison is None:
         return report.baseline.state is not BaselineState.OFF
-    cut_short = report.batch.interrupted or any(run_outcome(run) in GRAVE for run in report.batch.runs)
+    cut_short = report.is_cut_short or any(run_outcome(run) in GRAVE for run in report.batch.runs)
     return cut_short or _differs(comparison)
 
 
@@ -136,13 +138,14 @@ class DetailLevel:
     """Rows of an entry."""
     details: int = EVERYTHING
     suites: int = EVERYTHING
-    """Lines of the table."""
+    """Lines of the table of what moved."""
+    causes: int = EVERYTHING
 
 
 SHORT = 120
 FEW = 20
 
-# From all to the first line alone.
+# From all to the first line alone; the causes stay until nothing else is left.
 STEPS = (
     DetailLevel(""),
     DetailLevel("runs that passed are not shown one by one", Priority.RUN_FAILED),
@@ -150,10 +153,10 @@ STEPS = (
     DetailLevel("what is as it was before is not shown", Priority.ABOUT),
     DetailLevel("long texts are cut, and only what changed or failed is shown", Priority.ABOUT, SHORT),
     DetailLevel("long texts are cut, and only the worst is shown", Priority.CHANGED, SHORT, rows=FEW, details=FEW),
-    DetailLevel("of the details only the gate's reasons are shown", Priority.GATE, SHORT, rows=FEW),
-    DetailLevel("only the 100 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=100),
-    DetailLevel("only the 25 suites that matter most are shown", Priority.GATE, SHORT, rows=FEW, suites=25),
+    DetailLevel("of the details only the gate's findings are shown", Priority.GATE, SHORT, rows=FEW),
+    DetailLevel("no details are shown", Priority.GATE, SHORT, details=0),
     DetailLevel("neither suites nor details are shown", Priority.GATE, SHORT, details=0, suites=0),
+    DetailLevel("neither causes nor suites are shown", Priority.GATE, SHORT, details=0, suites=0, causes=0),
 )
 
 
@@ -162,9 +165,11 @@ def reduced(view: CiView, level: DetailLevel) -> CiView:
     details = [_cut_details(entry, level) for entry in view.details if entry.priority >= level.least]
     return replace(
         view,
-        verdict=_rows(view.verdict, level),
-        remarks=_cut(view.remarks, level.longest),
+        lead=tuple(_cut_line(line, level.longest) for line in view.lead) if level.causes else (),
+        causes=tuple(_cut_box(box, level.longest) for box in view.causes[: level.causes]),
+        more_causes=view.more_causes if level.causes else "",
         table=_table(view.table, level.suites),
+        basis=view.basis if level.suites else (),
         details=tuple(details[: level.details]),
         left_out=level.words,
     )
@@ -172,15 +177,26 @@ def reduced(view: CiView, level: DetailLevel) -> CiView:
 
 def least_size(view: CiView) -> int:
     """Characters that the view has at least once it is rendered: what is too much already need not be rendered."""
-    cells = [cell for row in view.verdict for cell in row.cells] + [*view.remarks, *_cells(view.table)]
+    cells = _cells(view.table)
     for entry in view.details:
         cells += (cell for table in entry.tables for cell in _cells(table))
         cells += (cell for section in entry.sections for row in section.rows for cell in (*row.cells, *row.lines))
-    return sum(len(cell.text) for cell in cells)
+    lines = (*view.lead, *view.basis, *(line for box in view.causes for line in box.lines))
+    return sum(len(cell.text) for cell in cells) + sum(len(phrase.text) for line in lines for phrase in line)
 
 
 def _cells(table: Table) -> list[Cell]:
     return [cell for line in table.lines for cell in (*line.cells, *line.notes)]
+
+
+def _cut_box(box: Box, longest: int) -> Box:
+    return Box(tuple(_cut_line(line, longest) for line in box.lines))
+
+
+def _cut_line(line: Line, longest: int) -> Line:
+    return tuple(
+        phrase if len(phrase.text) <= longest else replace(phrase, text=_shortened(phrase, longest)) for phrase in line
+    )
 
 
 def _table(table: Table, most: int) -> Table:
@@ -192,9 +208,15 @@ def _table(table: Table, most: int) -> Table:
 
 
 def _cut_details(entry: Details, level: DetailLevel) -> Details:
-    sections = tuple(Section(section.title, _rows(section.rows, level)) for section in entry.sections)
-    tables = tuple(_notes(table, level.longest) for table in entry.tables)
-    return replace(entry, sections=sections, tables=tables)
+    sections = [Section(section.title, _rows(section.rows, level)) for section in entry.sections]
+    tables = tuple(_table(_notes(table, level.longest), level.rows) for table in entry.tables)
+    if more := len(sections) - level.rows:
+        sections = [*sections[: level.rows], *([_more(more)] if more > 0 else [])]
+    return replace(entry, sections=tuple(sections), tables=tables)
+
+
+def _more(count: int) -> Section:
+    return Section("", (Row("", (Cell(f"and {numbers.format_count(count, 'more suite')}", Tone.DIM),)),))
 
 
 def _rows(rows: tuple[Row, ...], level: DetailLevel) -> tuple[Row, ...]:
@@ -215,5 +237,5 @@ def _cut(cells: Iterable[Cell], longest: int) -> tuple[Cell, ...]:
     return tuple(cell if len(cell.text) <= longest else replace(cell, text=_shortened(cell, longest)) for cell in cells)
 
 
-def _shortened(cell: Cell, longest: int) -> str:
-    return cell.text[:longest].rstrip() + " \u2026"
+def _shortened(piece: Cell | Phrase, longest: int) -> str:
+    return piece.text[:longest].rstrip() + " \u2026"

@@ -4,10 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
+    AcceptedReason,
     Comparison,
     CriterionDelta,
     Delta,
+    GateReason,
     GateResult,
     MeasureDelta,
     SuiteComparison,
@@ -18,14 +21,13 @@ from zelda_ci.domain.measures import MEASURES, Metric
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import trials_alone
-from zelda_ci.report.builders.ci_table import WORDS, SuiteRuns, by_suite, trial_table
+from zelda_ci.report.builders.ci_headline import capital
+from zelda_ci.report.builders.ci_table import ARROW, WORDS, numbers_table, standing_words, trial_table
 from zelda_ci.report.builders.comparison import (
-    NOTABLE,
     SHOWN_ONCE,
     VERDICTS,
     amount,
     changed,
-    count_words,
     criterion_table,
     measure_table,
     notes,
@@ -38,7 +40,9 @@ from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
 from zelda_ci.report.builders.judged import tool_details
+from zelda_ci.report.builders.phrases import quoted
 from zelda_ci.report.builders.run import run_view
+from zelda_ci.report.builders.standings import SuiteRuns, SuiteStanding, by_suite, is_firm
 from zelda_ci.report.builders.summary import spread
 from zelda_ci.report.model import NO_FILES, Cell, Details, MetricRow, Priority, Problem, Row, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible
@@ -57,19 +61,28 @@ MAX_REASONING_LENGTH = 500
 MAX_QUOTE_LENGTH = 160
 MAX_CITATIONS = 2
 MAX_TOOLS = 10
-ARROW = " \u2192 "
 
 
-def change_details(comparison: Comparison, runs: Sequence[RunResult]) -> Iterator[Details]:
-    """An entry per suite in which something is not as it was, the gravest first."""
-    ran = by_suite(runs)
-    for suite in sorted(comparison.suites, key=_rank):
-        rows = tuple(_rows(suite, ran.get(suite.suite))) if suite.candidate and suite.candidate.valid else ()
-        if not rows:
-            continue  # what broke is told of elsewhere, and what is not there has no details
-        is_changed = any(delta.verdict in FIRM | {Verdict.CHANGED} for delta in (*suite.measures, *suite.criteria))
-        priority = Priority.CHANGED if is_changed or suite.tools.newly_missed else Priority.DOUBTFUL
-        yield Details(_title(suite), priority, (Section("", rows),))
+def change_details(suites: Sequence[SuiteStanding]) -> Iterator[Details]:
+    """What is not as it was, suite by suite in one place, the gravest first; the judge's words of both sides."""
+    sections = tuple(section for each in suites if (section := _changes_of(each)))
+    if sections:
+        title = f"What changed in {numbers.format_count(len(sections), 'suite')}: numbers, and the judge's words"
+        yield Details(title, Priority.CHANGED, sections)
+
+
+def _changes_of(each: SuiteStanding) -> Section | None:
+    suite = each.compared
+    # What broke is told of elsewhere, and what is not there has no details.
+    rows = tuple(_rows(suite, each.ran)) if suite and suite.candidate and suite.candidate.valid else ()
+    return Section(f"{visible(each.suite)}, {standing_words(each)}", rows) if rows else None
+
+
+def number_details(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Details]:
+    """Every number of every suite."""
+    table = numbers_table(report, suites)
+    if table.lines:
+        yield Details("All numbers of all suites", Priority.FAILED, tables=(table,))
 
 
 def comparison_details(comparison: Comparison) -> Iterator[Details]:
@@ -89,7 +102,7 @@ def comparison_details(comparison: Comparison) -> Iterator[Details]:
 def citation_place(cited: Citation) -> str:
     """Where a verdict can be checked."""
     where = visible(cited.where)
-    return f"{where}: {sentence(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else where
+    return f"{where} {quoted(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else where
 
 
 def reasoned(judgement: CriterionJudgement) -> str:
@@ -100,12 +113,6 @@ def reasoned(judgement: CriterionJudgement) -> str:
 
 def _rank(suite: SuiteComparison) -> int:
     return GRAVITY.index(suite.verdict) if suite.verdict in GRAVITY else len(GRAVITY)
-
-
-def _title(suite: SuiteComparison) -> str:
-    verdicts = [delta.verdict for delta in (*suite.measures, *suite.criteria)]
-    counted = [count_words(verdict, verdicts.count(verdict)) for verdict in NOTABLE if verdict in verdicts]
-    return f"{visible(suite.suite)}: {', '.join(counted) or verdict_words(suite.verdict)}"
 
 
 def _rows(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Row]:
@@ -134,6 +141,9 @@ def _missed(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Cell]:
 
 def _is_notable(delta: Delta) -> bool:
     """Whether a reader wants to know: of what cannot be compared, the suite's remark says enough."""
+    # Cost, turns and time differ between any two sessions.
+    if delta.verdict is Verdict.INCONCLUSIVE:
+        return delta.change is not None and is_firm(delta)
     return delta.verdict is not Verdict.UNCHANGED and (
         delta.change is not None or delta.verdict in {Verdict.NEW, Verdict.REMOVED}
     )
@@ -177,30 +187,53 @@ def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> tuple[Verdic
 
 
 MAX_REASONS = 30
+# Kinds of findings as people call them.
+KINDS = {"regression": "worse", "evaluation": "fails by itself", "incomplete": "not judged", "budget": "not run"}
+MAX_NOTES = 10
 MAX_RUNS = 30
 MAX_CRITERIA = 300
 
 
 def gate_details(gate: GateResult) -> Iterator[Details]:
-    """Open: nobody should have to look for the reason."""
+    """Every finding, also those that follow from another."""
     if gate.reasons:
-        rows = [
-            Row(reason.kind, (Cell(sentence(gate_sentence(reason, doubts=False)), Tone.BAD),))
-            for reason in gate.reasons
-        ]
-        title = f"Why the check is red: {numbers.format_count(len(rows), 'reason')}"
-        yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),), open=True)
+        rows = [_finding(reason, Tone.BAD, doubts=False) for reason in gate.reasons]
+        title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
+        yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),))
     if gate.on_base:
-        rows = [Row(reason.kind, (Cell(sentence(gate_sentence(reason)), Tone.WARN),)) for reason in gate.on_base]
+        rows = [_finding(reason, Tone.WARN) for reason in gate.on_base]
         title = f"Fails on the base, too, so no reason to be red: {numbers.whole(len(rows))}"
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
+    if gate.accepted:
+        rows = [_accepted(each) for each in gate.accepted]
+        title = f"Accepted, so no reason to be red: {numbers.whole(len(rows))}"
+        yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
+
+
+def _finding(reason: GateReason, tone: Tone, *, doubts: bool = True) -> Row:
+    return Row(KINDS[reason.kind], (Cell(sentence(gate_sentence(reason, doubts=doubts)), tone),))
+
+
+def _accepted(each: AcceptedReason) -> Row:
+    row, found = _finding(each.reason, Tone.WARN), each.acceptance
+    because = sentence(found.because, MAX_REASONING_LENGTH)
+    said = Cell(f"accepted by @{visible(found.by, 60)} because {because}", Tone.DIM)
+    return replace(row, lines=(said,))
+
+
+def note_details(notes: Sequence[str]) -> Iterator[Details]:
+    """What happened on the way."""
+    if notes:
+        rows = [Row("", (Cell(capital(sentence(note))),)) for note in notes[:MAX_NOTES]]
+        title = f"{numbers.format_count(len(notes), 'note')} on this run"
+        yield Details(title, Priority.ABOUT, (Section("", tuple(rows)),))
 
 
 def broken_details(runs: Sequence[RunResult]) -> Iterator[Details]:
     """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
     rows = [row for run in runs if run_outcome(run) > Outcome.PASSED for row in _broken(run)]
     if rows:
-        title = f"{numbers.format_count(len(rows), 'run')} did not go well"
+        title = f"{numbers.format_count(len(rows), 'session')} did not go well"
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_RUNS)),))
 
 
@@ -252,7 +285,7 @@ def _broken(run: RunResult) -> Iterator[Row]:
     if problem is None or problem.sentence.startswith("Not met: "):
         return
     several = trials_alone(run.config.trials) > 1 or run.trial > 1
-    name = f"{visible(run.suite)}, trial {run.trial}" if several else visible(run.suite)
+    name = f"{visible(run.suite)}, session {run.trial}" if several else visible(run.suite)
     outcome = WORDS[run_outcome(run)]
     lines = (Cell(problem.advice, Tone.DIM), *printed(problem))
     yield Row(f"{name}, {outcome.text}", (Cell(problem.sentence, Tone.BAD),), lines)
@@ -265,7 +298,7 @@ def trial_details(runs: Sequence[RunResult]) -> Iterator[Details]:
             deviation = spread(suite.runs)
             rows = [Row(row.label, (Cell(row.mean), *row.span)) for row in deviation.rows] if deviation else []
             sections = (Section(deviation.title, tuple(rows)),) if deviation else ()
-            title = f"{visible(suite.suite)}: {len(suite.runs)} trials"
+            title = f"{visible(suite.suite)}: {len(suite.runs)} sessions"
             yield Details(title, Priority.UNCHANGED, sections, (trial_table(suite.runs),))
 
 

@@ -1,22 +1,22 @@
-"""The comment's table: a line per suite, with what changed in each number."""
+"""The comment's tables: what moved, in few columns and words, and every number of every suite."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import Comparison, MeasureDelta, SuiteComparison, Verdict
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import FigureDelta, MeasureDelta, SuiteComparison, TrialStatistics, Verdict
+from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
-from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.comparison import verdict
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
+from zelda_ci.domain.run import RunResult
+from zelda_ci.report.builders.correctness import correctness
+from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
-
-LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 WORDS = {
     Outcome.MEASURED: Cell("measured"),
@@ -26,31 +26,231 @@ WORDS = {
     Outcome.BROKEN: Cell("error", Tone.BAD),
     Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
 }
+TONES = {
+    SuiteVerdict.WORSE: Tone.BAD,
+    SuiteVerdict.NOT_TESTED: Tone.BAD,
+    SuiteVerdict.PERHAPS_WORSE: Tone.BAD,
+    SuiteVerdict.FAILS: Tone.BAD,
+    SuiteVerdict.UNCLEAR: Tone.WARN,
+    SuiteVerdict.ACCEPTED: Tone.WARN,
+    SuiteVerdict.ON_BASE: Tone.WARN,
+    SuiteVerdict.BETTER: Tone.GOOD,
+    SuiteVerdict.PERHAPS_BETTER: Tone.GOOD,
+}
+ARROW = " \u2192 "
+NOTHING = Cell("", Tone.DIM)
+MAX_SUITE_NAME_LENGTH = 60
+MAX_ROWS = 12
+# Of one session and the next, less than this share says nothing.
+NOTABLE_COST = 0.2
 
 
 @dataclass(frozen=True)
-class SuiteRuns:
-    """Every trial of one suite."""
+class Figure:
+    """A number before and after; absent on the side that does not have it."""
 
-    suite: str
-    runs: tuple[RunResult, ...]
-
-    @property
-    def valid(self) -> tuple[RunResult, ...]:
-        """The runs that say something."""
-        return tuple(run for run in self.runs if run.status not in LEFT_OUT)
-
-    @property
-    def outcome(self) -> Outcome:
-        return max(map(run_outcome, self.runs))
+    before: float | None = None
+    after: float | None = None
+    of: float | None = None
+    """All there are, where it is a part."""
+    of_before: float | None = None
+    unknown: float = 0.0
+    """Of all, those of which nobody knows."""
+    is_worse: bool = False
 
 
-def by_suite(runs: Iterable[RunResult]) -> dict[str, SuiteRuns]:
-    """Suites in the order in which they ran."""
-    runs_of: dict[str, list[RunResult]] = {}
-    for run in runs:
-        runs_of.setdefault(run.suite, []).append(run)
-    return {suite: SuiteRuns(suite, tuple(those)) for suite, those in runs_of.items()}
+MOVED = (
+    Column("Suite"),
+    Column("Criteria met"),
+    Column("Tests"),
+    Column("Tools"),
+    Column("Cost", right=True),
+)
+
+
+def moved_table(suites: Sequence[SuiteStanding]) -> Table:
+    """A row per suite that stands out, the worst first; all that are as before, or pass, share one."""
+    notable = [each for each in suites if each.standing not in CALM]
+    rows = [_row(each) for each in notable[:MAX_ROWS]]
+    if rest := notable[MAX_ROWS:]:
+        rows.append(_rest(rest))
+    calm = ((standing, of(suites, standing)) for standing in SuiteVerdict if standing in CALM)
+    rows += (_alike(alike, standing) for standing, alike in calm if alike)
+    columns = [place for place in range(len(MOVED)) if place == 0 or any(row.cells[place].text for row in rows)]
+    lines = tuple(TableRow(tuple(row.cells[place] for place in columns)) for row in rows)
+    return Table(tuple(MOVED[place] for place in columns), lines)
+
+
+def _row(each: SuiteStanding) -> TableRow:
+    tone = TONES.get(each.standing, Tone.NEUTRAL)
+    label = f"{visible(each.suite, MAX_SUITE_NAME_LENGTH)}, {standing_words(each)}"
+    if each.standing in (SuiteVerdict.REMOVED, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT):
+        return TableRow((Cell(label, tone), *[NOTHING] * (len(MOVED) - 1)))
+    criteria, tests = _criteria(each), _tests(each)
+    figures = (_part(criteria), _part(tests) if tests else _commands(each), _score(_tools(each)), _cost(_costs(each)))
+    return TableRow((Cell(label, tone), *figures))
+
+
+def standing_words(each: SuiteStanding) -> str:
+    """`worse`, `fails as before`, `new, fails`."""
+    if each.standing is SuiteVerdict.FAILS and each.compared and not each.is_new:
+        return "fails as before"
+    if each.standing is SuiteVerdict.NOT_TESTED:
+        return untested_words([each])
+    fails = each.fails_by_itself and each.standing not in (
+        SuiteVerdict.WORSE,
+        SuiteVerdict.PERHAPS_WORSE,
+        SuiteVerdict.FAILS,
+    )
+    return f"{each.standing.value}{', fails' if fails else ''}"
+
+
+def _rest(rest: Sequence[SuiteStanding]) -> TableRow:
+    words = list(dict.fromkeys(each.standing for each in rest))
+    counts = (f"{numbers.whole(len(of(rest, word)))} {word.value}" for word in words)
+    more = f"and {numbers.format_count(len(rest), 'more suite')}: {', '.join(counts)}"
+    return TableRow((Cell(more, Tone.DIM), *[NOTHING] * (len(MOVED) - 1)))
+
+
+def _alike(alike: Sequence[SuiteStanding], standing: SuiteVerdict) -> TableRow:
+    """Suites of which nothing has to be known but that they are there: sums of parts, means of the rest."""
+    word = {SuiteVerdict.PASSES: "pass", SuiteVerdict.RAN: "ran to the end"}.get(standing, standing.value)
+    if len(alike) == 1:
+        return _row(alike[0])
+    label = f"{numbers.format_count(len(alike), 'suite')} {word}"
+    criteria = _sum([_criteria(each) for each in alike])
+    tests = _sum([found for each in alike if (found := _tests(each))])
+    tools = _mean([_tools(each).after for each in alike])
+    cost = _mean([_costs(each).after for each in alike])
+    cells = (_part(criteria), _part(tests), _score(Figure(after=tools)), _cost(Figure(after=cost)))
+    return TableRow((Cell(label, Tone.DIM), *cells))
+
+
+def _sum(figures: Sequence[Figure]) -> Figure:
+    known = [it for it in figures if it.after is not None]
+    if not known:
+        return Figure()
+    return Figure(after=sum(it.after or 0.0 for it in known), of=sum(it.of or 0.0 for it in known))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _criteria(each: SuiteStanding) -> Figure:
+    """How many are met in a session on the mean."""
+    compared = each.compared
+    if compared is None or compared.candidate is None:
+        return _criteria_alone(each.ran)
+    now = [delta.candidate for delta in compared.criteria if delta.candidate]
+    before = [delta.baseline for delta in compared.criteria if delta.baseline]
+    if not now:
+        return _criteria_alone(each.ran)
+    is_worse = any(it.effect == "worse" and it.verdict in _WORSE for it in compared.criteria)
+    asked = max(len(now), _asked(each.ran))
+    if asked > len(now) or compared.reasons or not before:
+        return Figure(after=_met(now), of=float(asked), unknown=float(asked - len(now)))
+    return Figure(_met(before), _met(now), float(asked), float(len(before)), is_worse=is_worse)
+
+
+_WORSE = {Verdict.REGRESSED, Verdict.CHANGED}
+
+
+def _met(rates: Iterable[TrialStatistics]) -> float:
+    return sum(rate.mean for rate in rates) / 100
+
+
+def _asked(ran: SuiteRuns | None) -> int:
+    """Criteria that the newest session was judged by, those that nobody could judge included."""
+    details = fulfillment(ran.valid[-1]) if ran and ran.valid else None
+    return len(details.criteria) if details else 0
+
+
+def _criteria_alone(ran: SuiteRuns | None) -> Figure:
+    found = [it.criteria for run in (ran.valid if ran else ()) if (it := fulfillment(run)) and it.criteria]
+    if not found:
+        return Figure()
+    met = fmean(sum(it.verdict is CriterionVerdict.PASS for it in criteria) for criteria in found)
+    return Figure(after=met, of=float(len(found[-1])))
+
+
+def _tests(each: SuiteStanding) -> Figure | None:
+    """Tests that passed, of all that ran; nothing where nobody counted them."""
+    figures = {it.name: it for it in each.compared.figures} if each.compared else {}
+    passed, total = figures.get("tests.passed"), figures.get("tests")
+    if passed and total and passed.candidate is not None:
+        old, of_old = (passed.baseline, total.baseline) if passed.change is not None else (None, None)
+        return Figure(old, passed.candidate, total.candidate, of_old, is_worse=_has_failed_more(figures))
+    counted = [it.tests for run in (each.ran.valid if each.ran else ()) if (it := correctness(run)) and it.tests]
+    known = [it for it in counted if it.recognised]
+    if not known:
+        return None
+    return Figure(after=fmean(it.passed for it in known), of=fmean(it.total for it in known))
+
+
+def _has_failed_more(figures: Mapping[str, FigureDelta]) -> bool:
+    failed = figures.get("tests.failed")
+    return bool(failed and failed.change and failed.change > 0)
+
+
+def _commands(each: SuiteStanding) -> Cell:
+    """Where tests are not counted, whether the commands succeeded."""
+    outcomes = [correctness_outcome(run.evaluations) for run in (each.ran.valid if each.ran else ())]
+    if Outcome.FAILED in outcomes:
+        return Cell("fail", Tone.BAD)
+    return Cell("pass") if Outcome.PASSED in outcomes else NOTHING
+
+
+def _tools(each: SuiteStanding) -> Figure:
+    return _measured(each, Measure.TOOL_USAGE)
+
+
+def _costs(each: SuiteStanding) -> Figure:
+    return _measured(each, Measure.COST)
+
+
+def _measured(each: SuiteStanding, measure: Measure) -> Figure:
+    delta = next((it for it in each.compared.measures if it.measure is measure), None) if each.compared else None
+    if delta and delta.candidate:
+        before = delta.baseline.mean if delta.baseline and delta.change is not None else None
+        return Figure(before, delta.candidate.mean, is_worse=delta.effect == "worse" and delta.verdict in _WORSE)
+    return Figure(after=means(each.ran.valid).get(measure) if each.ran else None)
+
+
+def _part(figure: Figure) -> Cell:
+    """`3 → 2 of 3`."""
+    if figure.after is None:
+        return NOTHING
+    now, total = numbers.average(figure.after), numbers.average(figure.of or 0.0)
+    if figure.before is None:
+        unknown = f", {numbers.average(figure.unknown)} not known" if figure.unknown else ""
+        return Cell(f"{now} of {total}{unknown}")
+    before = numbers.average(figure.before)
+    tone = Tone.BAD if figure.is_worse else Tone.NEUTRAL
+    if figure.of_before is not None and numbers.average(figure.of_before) != total:
+        return Cell(f"{before} of {numbers.average(figure.of_before)}{ARROW}{now} of {total}", tone)
+    return Cell(f"{f'{before}{ARROW}' if before != now else ''}{now} of {total}", tone)
+
+
+def _score(figure: Figure) -> Cell:
+    """Points of 100, without a fraction."""
+    if figure.after is None:
+        return NOTHING
+    before = f"{figure.before:.0f}{ARROW}" if figure.before is not None else ""
+    now = f"{figure.after:.0f}"
+    return Cell(now if before == f"{now}{ARROW}" else f"{before}{now}", Tone.BAD if figure.is_worse else Tone.NEUTRAL)
+
+
+def _cost(figure: Figure) -> Cell:
+    """Where it has changed by so much that anybody would care."""
+    if figure.after is None:
+        return NOTHING
+    now = numbers.brief_money(figure.after)
+    if figure.before and abs(figure.after - figure.before) >= NOTABLE_COST * figure.before:
+        tone = Tone.BAD if figure.is_worse else Tone.NEUTRAL
+        return Cell(f"{numbers.brief_money(figure.before)}{ARROW}{now}", tone)
+    return Cell(now)
 
 
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:
@@ -74,34 +274,19 @@ def means(runs: Iterable[RunResult]) -> dict[Measure, float]:
 FIRST = (Measure.REQUIREMENT_FULFILLMENT, Measure.TOOL_USAGE, Measure.FUNCTIONAL_CORRECTNESS)
 SHOWN = (*FIRST, *(measure for measure, spec in MEASURES.items() if spec.column and measure not in FIRST))
 NUMBERS = tuple(Column(MEASURES[measure].column, right=True) for measure in SHOWN)
-COLUMNS = (Column("Suite"), Column("Status"), *NUMBERS)
-TRIAL_COLUMNS = (Column("Trial"), Column("Status"), *NUMBERS)
-
-UP, DOWN = "\u25b2", "\u25bc"
-NOTHING = Cell("n/a", Tone.DIM)
-MAX_SUITE_NAME_LENGTH = 60
-
-RANKS = {
-    Verdict.REGRESSED: 0,
-    Verdict.CHANGED: 2,
-    Verdict.INCONCLUSIVE: 3,
-    Verdict.IMPROVED: 4,
-    Verdict.NEW: 5,
-    Verdict.REMOVED: 6,
-}
-BROKEN_RANK, FAILED_RANK, CALM_RANK = 1, 7, 8
+COLUMNS = (Column("Suite"), *NUMBERS)
+TRIAL_COLUMNS = (Column("Session"), Column("Status"), *NUMBERS)
+MISSING = Cell("n/a", Tone.DIM)
 
 
-def suite_table(batch: BatchResult, comparison: Comparison | None) -> Table:
-    """Suites with regressions first, then what broke, what is in doubt, what improved, and the rest."""
-    ran = by_suite(batch.runs)
-    compared = {suite.suite: suite for suite in comparison.suites} if comparison else {}
-    names = [*ran, *(name for name in compared if name not in ran)]
-    ranked = sorted(names, key=lambda name: rank(ran.get(name), compared.get(name)))
-    absent = Cell("not run", Tone.WARN) if batch.interrupted else None
-    lines = [_line(name, ran.get(name), compared.get(name), absent) for name in ranked]
-    if comparison and sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1:
-        lines.append(_overall(comparison))
+def numbers_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
+    """Every suite with every number, and what it was before; scores are points of 100."""
+    lines = [TableRow((Cell(visible(each.suite, MAX_SUITE_NAME_LENGTH)), *_numbers(each))) for each in suites]
+    compared = [each.compared for each in suites if each.compared]
+    if report.comparison and sum(any(row.change is not None for row in it.measures) for it in compared) > 1:
+        deltas = {delta.measure: delta for delta in report.comparison.overall}
+        overall = (_delta(measure, deltas.get(measure)) for measure in SHOWN)
+        lines.append(TableRow((Cell("Mean of all"), *overall)))
     return Table(COLUMNS, tuple(lines))
 
 
@@ -110,82 +295,36 @@ def trial_table(runs: tuple[RunResult, ...]) -> Table:
     return Table(TRIAL_COLUMNS, tuple(TableRow(tuple(_trial(run))) for run in runs))
 
 
-def rank(ran: SuiteRuns | None, compared: SuiteComparison | None) -> int:
-    """The smaller, the more a reader has to know."""
-    by_verdict = RANKS.get(compared.verdict, CALM_RANK) if compared else CALM_RANK
-    if by_verdict and ran and ran.outcome in {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}:
-        return BROKEN_RANK
-    return min(by_verdict, FAILED_RANK) if ran and ran.outcome is Outcome.FAILED else by_verdict
-
-
-def _line(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None, absent: Cell | None) -> TableRow:
-    """`absent` is the status of a suite that only the baseline has, where it was not removed."""
-    status = (absent,) if absent and ran is None else tuple(_status(ran, compared))
-    joined = Cell(", ".join(cell.text for cell in status), status[0].tone)
-    return TableRow((Cell(visible(name, MAX_SUITE_NAME_LENGTH)), joined, *_numbers(ran, compared)))
-
-
-def _status(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterator[Cell]:
-    """The comparison's verdict, unless nothing was there to compare; then how the runs went."""
-    if compared and (ran is None or ran.valid):
-        yield verdict(compared.verdict)
-    if ran is not None and (compared is None or ran.outcome is not Outcome.PASSED):
-        yield outcome_cell(ran.runs)
-
-
-def _numbers(ran: SuiteRuns | None, compared: SuiteComparison | None) -> Iterator[Cell]:
+def _numbers(each: SuiteStanding) -> Iterator[Cell]:
+    compared: SuiteComparison | None = each.compared
     if compared is None:
-        values = means(ran.valid) if ran else {}
+        values = means(each.ran.valid) if each.ran else {}
         return (_plain(measure, values) for measure in SHOWN)
     deltas = {delta.measure: delta for delta in compared.measures}
     return (_delta(measure, deltas.get(measure)) for measure in SHOWN)
 
 
 def _trial(run: RunResult) -> Iterator[Cell]:
-    yield Cell(f"trial {run.trial}")
+    yield Cell(numbers.whole(run.trial))
     yield outcome_cell([run])
     values = values_of(run.evaluations)
     for measure in SHOWN:
         yield _plain(measure, values)
 
 
-def _overall(comparison: Comparison) -> TableRow:
-    deltas = {delta.measure: delta for delta in comparison.overall}
-    worst = next((d.verdict for d in deltas.values() if d.verdict is Verdict.REGRESSED), None)
-    status = verdict(worst) if worst else Cell("")
-    return TableRow((Cell("Mean of all"), status, *(_delta(measure, deltas.get(measure)) for measure in SHOWN)))
-
-
 def _plain(measure: Measure, values: Mapping[Measure, float]) -> Cell:
-    return Cell(_spelled(measure, values[measure])) if measure in values else NOTHING
+    return Cell(_spelled(measure, values[measure])) if measure in values else MISSING
 
 
 def _delta(measure: Measure, delta: MeasureDelta | None) -> Cell:
-    if delta is None or (delta.candidate is None and delta.baseline is None):
-        return NOTHING
-    if delta.candidate is None or delta.baseline is None:
-        return _one_sided(measure, delta)
-    text = _spelled(measure, delta.candidate.mean)
-    change = _change(measure, delta)
-    tone = Tone.BAD if delta.verdict is Verdict.REGRESSED else Tone.NEUTRAL
-    return Cell(f"{text} ({change})" if change else text, tone)
-
-
-def _one_sided(measure: Measure, delta: MeasureDelta) -> Cell:
-    if delta.candidate is not None:
-        return Cell(_spelled(measure, delta.candidate.mean))
-    assert delta.baseline is not None  # noqa: S101 - one of the two is there
-    return Cell(f"(was {_spelled(measure, delta.baseline.mean)})", Tone.DIM)
-
-
-def _change(measure: Measure, delta: MeasureDelta) -> str:
-    """Points of a score, per cent of a resource; nothing where nothing is left after rounding."""
-    change = delta.change or 0.0
-    if MEASURES[measure].brief_relative and delta.change_percent is not None:
-        text = f"{abs(delta.change_percent):,.0f}%"
-    else:
-        text = _spelled(measure, abs(change))
-    return f"{UP if change > 0 else DOWN}{text}" if text.strip("$0.,% s") else ""
+    """`90.0 → 62.0`, or once where nothing is left of the change after rounding."""
+    sides = [side for side in (delta.baseline, delta.candidate) if side] if delta else []
+    if delta is None or not sides:
+        return MISSING
+    if delta.candidate is None:
+        return Cell(f"(was {_spelled(measure, sides[0].mean)})", Tone.DIM)
+    spelled = list(dict.fromkeys(_spelled(measure, side.mean) for side in sides))
+    return Cell(ARROW.join(spelled), Tone.BAD if delta.verdict is Verdict.REGRESSED else Tone.NEUTRAL)
 
 
 def _spelled(measure: Measure, value: float) -> str:
