@@ -15,13 +15,12 @@ from rich.text import Text
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import debug_log, report
-from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -31,7 +30,8 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Annotation, Log, worst
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import compare_arms
+from zelda_ci.pipeline.comparing import Compared, compare_arms
+from zelda_ci.pipeline.html_report import report_against_base, report_alone, write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
@@ -46,6 +46,7 @@ from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence, visible
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import Calibrations
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
@@ -98,6 +99,13 @@ option = click.option(
     help="How to report: one line per suite, everything, GitHub annotations, JSON or JUnit XML; json=FILE and "
     "junit=FILE write a file beside what is printed. May be given several times.",
 )
+page = click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
+)
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.")
 
 
@@ -110,9 +118,13 @@ class Reporting:
     """What goes to standard output for programs, so that people read standard error."""
     files: tuple[Reporter, ...] = ()
     github: bool = False
+    page: Path | None = None
+    """Where the HTML report is written."""
 
 
-def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool) -> Reporting:
+def chosen(
+    reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool, page: Path | None = None
+) -> Reporting:
     """One answer from all options.
 
     Raises:
@@ -129,12 +141,15 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose
         message = "--quiet, --verbose, --reporter line and --reporter full exclude each other."
         raise ConfigError(message, hint="Give one of them.", code="USAGE")
     files = tuple(reporter for reporter in reporters if reporter.file)
-    for reporter in files:
-        if reporter.file and not reporter.file.parent.is_dir():
-            message = f"--reporter {reporter.kind}={reporter.file}: the folder {reporter.file.parent} does not exist."
+    for option, file in [
+        *((f"--reporter {one.kind}={one.file}", one.file) for one in files),
+        (f"--report {page}", page),
+    ]:
+        if file and not file.parent.is_dir():
+            message = f"{option}: the folder {file.parent} does not exist."
             raise ConfigError(message, hint="Make it first. Nothing was run.", code="USAGE")
     detail = Detail.QUIET if quiet else Detail.FULL if verbose else (*details, Detail.FAILURES)[0]
-    return Reporting(detail, printed[0] if printed else None, files, "github" in kinds)
+    return Reporting(detail, printed[0] if printed else None, files, "github" in kinds, page)
 
 
 class RunReport:
@@ -154,6 +169,7 @@ class RunReport:
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
         self._unusable: dict[str, SafeText] = {}
         self._left: Sequence[Path] = ()
+        self._compared: list[Compared] = []
         self._began = datetime.now(UTC)
         self._code = 0
         self._log: Log | None = None
@@ -223,6 +239,7 @@ class RunReport:
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what became worse, and one table of all suites."""
         compared = compare_arms(batch, stored, Calibrations(self._loaded.results_dir))
+        self._compared.append(compared)
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
                 click.echo(f"gate: {reason}", err=True)
@@ -285,6 +302,8 @@ class RunReport:
         for reporter in self._reporting.files:
             if reporter.file:
                 write_whole(reporter.file, [_for_programs(reporter.kind, whole).encode()], durable=False)
+        if self._reporting.page:
+            self._write_page(self._reporting.page, whole)
         if self._reporting.printed:
             click.echo(_for_programs(self._reporting.printed, whole), nl=False)
         if self._log:
@@ -293,6 +312,13 @@ class RunReport:
         with suppress(OSError):
             sys.stdout.flush()
         return self._code
+
+    def _write_page(self, page: Path, whole: BatchResult) -> None:
+        """The HTML report; of several projects without a comparison, which each has of its own."""
+        is_compared = len(self._batches) == len(self._compared) == 1
+        made = report_against_base(whole, self._compared[0]) if is_compared else report_alone(whole)
+        write_html(page, made, [RunHistory(loaded.results_dir) for loaded, _ in self._batches])
+        click.echo(f"Report: {visible(str(page), 1000)}", err=bool(self._reporting.printed))
 
     def _close(self) -> None:
         """Of several projects, say what became of each: the last summary speaks of the last alone."""
@@ -339,13 +365,7 @@ def _for_programs(kind: str, batch: BatchResult) -> str:
     with one_at_a_time("zelda_ci.report.junit"):
         from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
 
-    return render_junit(_as_report(batch))
-
-
-def _as_report(batch: BatchResult) -> CiReport:
-    """Of runs that are compared with nothing."""
-    alone = BaselineOrigin(state=BaselineState.OFF, sentence="")
-    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), alone)
+    return render_junit(report_alone(batch))
 
 
 def _annotations(loaded: LoadedProject, batch: BatchResult) -> Iterator[Annotation]:
@@ -353,7 +373,7 @@ def _annotations(loaded: LoadedProject, batch: BatchResult) -> Iterator[Annotati
     top = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     prefix = loaded.root.relative_to(top).as_posix() if loaded.root.is_relative_to(top) else ""
     texts = {suite.resolved.file: _text(loaded.root / suite.resolved.file) for suite in loaded.suites}
-    for remark in annotations(_as_report(batch), prefix=prefix, texts=texts):
+    for remark in annotations(report_alone(batch), prefix=prefix, texts=texts):
         yield Annotation(remark.level, remark.message, remark.title, remark.file or "", remark.line)
 
 

@@ -62,6 +62,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @options.no_check
 @options.working_tree
 @reporters.option
+@reporters.page
 @reporters.quiet
 @click.option("--json", "as_json", is_flag=True, help="The same as --reporter json; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
@@ -81,6 +82,7 @@ def run(  # noqa: PLR0913 - its options
     no_check: bool,
     working_tree: bool,
     chosen_reporters: tuple[Reporter, ...],
+    page: Path | None,
     quiet: bool,
     as_json: bool,
     names: tuple[str, ...],
@@ -98,7 +100,7 @@ def run(  # noqa: PLR0913 - its options
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     verbose = bool(click.get_current_context().find_root().params.get("verbose"))
-    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
+    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)

@@ -1,0 +1,121 @@
+"""Two sessions of a suite side by side: turns aligned by what they called, and where they part."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.session import SessionTranscript, ToolCall, Turn
+from zelda_ci.domain.trials import Side
+from zelda_ci.report.builders.page_conversation import call_status, target
+from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
+from zelda_ci.report.builders.page_text import plain, written_lines
+from zelda_ci.report.page_model import CallView, PageLink, SessionCard, SidesPage, SidesRow, SideStep
+from zelda_ci.report.text import sentence, visible
+
+MAX_TURNS = 400
+MAX_TEXT_LENGTH = 280
+# Of a call; the whole is one click away.
+MAX_SHOWN_LENGTH = 1_200
+
+# What a turn did: the tools it called, each with what it was about.
+Signature = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SideSession:
+    """One of the two."""
+
+    transcript: SessionTranscript
+    card: SessionCard
+    root: str
+    """The folder in which it worked."""
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Those of the main thread, and of sub-agents."""
+        return self.transcript.turns[:MAX_TURNS]
+
+    def signature(self, turn: Turn) -> Signature:
+        """By which turns are aligned."""
+        return tuple((call.name, target(call, self.root)) for call in turn.tool_calls)
+
+
+def chosen_pair(suite: SuiteSessions) -> tuple[SuiteSession, SuiteSession, str] | None:
+    """The two that tell most, and why: a session of the head that failed, and one of the base that did not."""
+    base = [session for session in suite.of(Side.BASE) if _outcome(session) < Outcome.BROKEN]
+    head = [session for session in suite.of(Side.HEAD) if _outcome(session) < Outcome.BROKEN]
+    if not base or not head:
+        return None
+    worst, best = max(head, key=_outcome), min(base, key=_outcome)
+    if _outcome(worst) > _outcome(best):
+        why = "The first session of the head with the worst outcome, and the first of the base with the best."
+    else:
+        worst, best, why = head[0], base[0], "The first session of each side."
+    return best, worst, why if len(base) + len(head) > 2 else ""
+
+
+def _outcome(session: SuiteSession) -> Outcome:
+    return run_outcome(session.run)
+
+
+def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSession, why: str) -> SidesPage:
+    """The page; turns beyond the first few hundred are in the sessions."""
+    rows = _marked(tuple(_rows(base, head)), f"{anchor}-first")
+    different = sum(row.kind != "same" for row in rows)
+    first = next((row.anchor for row in rows if row.anchor), "")
+    alike = f"{len(rows) - different} of {format_count(len(rows), 'step')} alike"
+    summary = alike if first else "Both took the same steps"
+    cut = max(len(base.transcript.turns), len(head.transcript.turns)) > MAX_TURNS
+    more = f"; the first {MAX_TURNS} turns of each are shown" if cut else ""
+    return SidesPage(
+        anchor=anchor,
+        title=f"{suite.text}: base and head",
+        suite=suite,
+        base=base.card,
+        head=head.card,
+        rows=rows,
+        first=first,
+        summary=f"{summary}{more}.",
+        why=why,
+    )
+
+
+def _rows(base: SideSession, head: SideSession) -> Iterator[SidesRow]:
+    before, after = base.turns, head.turns
+    left, right = [base.signature(turn) for turn in before], [head.signature(turn) for turn in after]
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for tag, start, end, other_start, other_end in matcher.get_opcodes():
+        pairs = min(end - start, other_end - other_start)
+        for place in range(pairs):
+            old, new = before[start + place], after[other_start + place]
+            is_same = tag == "equal" and _went(old) == _went(new)
+            yield SidesRow(_step(base, old), _step(head, new), "same" if is_same else "differs")
+        yield from (SidesRow(_step(base, turn), None, "only") for turn in before[start + pairs : end])
+        yield from (SidesRow(None, _step(head, turn), "only") for turn in after[other_start + pairs : other_end])
+
+
+def _went(turn: Turn) -> tuple[bool, ...]:
+    """Which of its calls went well: the same command that fails on one side only is where the sides part."""
+    return tuple(call.is_error or call.denied for call in turn.tool_calls)
+
+
+def _marked(rows: tuple[SidesRow, ...], anchor: str) -> tuple[SidesRow, ...]:
+    place = next((place for place, row in enumerate(rows) if row.kind != "same"), None)
+    if place is None:
+        return rows
+    row = rows[place]
+    return (*rows[:place], SidesRow(row.base, row.head, row.kind, anchor), *rows[place + 1 :])
+
+
+def _step(side: SideSession, turn: Turn) -> SideStep:
+    link = PageLink(f"turn {turn.index}", f"{side.card.anchor}-t{turn.index}")
+    calls = tuple(_call(side, call) for call in turn.tool_calls)
+    return SideStep(link, sentence(turn.text or "", MAX_TEXT_LENGTH), calls)
+
+
+def _call(side: SideSession, call: ToolCall) -> CallView:
+    changes = written_lines(call.input, MAX_SHOWN_LENGTH, None)
+    output = plain(call.output, limit=MAX_SHOWN_LENGTH) if call.output and changes is None else None
+    return CallView("", visible(call.name, 80), target(call, side.root), call_status(call), "", (), changes, output)
