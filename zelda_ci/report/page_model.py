@@ -100,6 +100,7 @@ class Bar:
     kind: str
     title: str
     anchor: str = ""
+    """What it is about, below the anchor of the session."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,11 @@ class PatchedFile:
     removed: int
     lines: FoldedText
 
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """All of its lines."""
+        return (*self.lines.first, *self.lines.middle, *self.lines.last)
+
 
 @dataclass(frozen=True)
 class SideStep:
@@ -300,7 +306,8 @@ class SidesRow:
 
     base: SideStep | None
     head: SideStep | None
-    kind: Literal["same", "differs", "only"]
+    kind: Literal["same", "alike", "differs", "only"]
+    """Alike are those that did the same with other words, such as other text in the same file."""
     anchor: str = ""
     """Of the first row in which the sides differ."""
 

@@ -166,7 +166,7 @@ def _delta(measure: Measure, delta: MeasureDelta | None) -> Cell:
     if delta.candidate is None or delta.baseline is None:
         return _one_sided(measure, delta)
     text = _spelled(measure, delta.candidate.mean)
-    change = _change(measure, delta)
+    change = brief_change(measure, delta)
     tone = Tone.BAD if delta.verdict is Verdict.REGRESSED else Tone.NEUTRAL
     return Cell(f"{text} ({change})" if change else text, tone)
 
@@ -178,7 +178,7 @@ def _one_sided(measure: Measure, delta: MeasureDelta) -> Cell:
     return Cell(f"(was {_spelled(measure, delta.baseline.mean)})", Tone.DIM)
 
 
-def _change(measure: Measure, delta: MeasureDelta) -> str:
+def brief_change(measure: Measure, delta: MeasureDelta) -> str:
     """Points of a score, per cent of a resource; nothing where nothing is left after rounding."""
     change = delta.change or 0.0
     if MEASURES[measure].brief_relative and delta.change_percent is not None:

@@ -30,7 +30,7 @@ MAX_TARGET_LENGTH = 160
 OVERHEAD = 200
 MAX_ENTRIES = 6_000
 # A parameter that says what a call is about, the most telling first.
-TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "skill", "subagent_type", "url", "query")
+TARGETS = ("file_path", "notebook_path", "command", "pattern", "path", "skill", "subagent_type", "url", "query")
 # Parameters of which the target is a part; the rest is worth a line of its own.
 SPOKEN_FOR = frozenset({"file_path", "notebook_path", "skill", "replace_all"})
 
@@ -90,7 +90,7 @@ class Conversation:
         return EntryView(
             "turn",
             f"{self.anchor}-t{turn.index}",
-            "Claude Code itself" if turn.synthetic else visible(turn.model),
+            f"turn {turn.index}",
             clock(turn.at),
             thread,
             depth,
@@ -178,6 +178,7 @@ def call_status(call: ToolCall) -> Cell | None:
 
 
 def _marks(turn: Turn) -> Iterator[Cell]:
+    yield Cell("Claude Code itself" if turn.synthetic else visible(turn.model), Tone.DIM)
     if turn.usage:
         use = turn.usage
         yield Cell(f"{whole(use.output_tokens)} out", Tone.DIM)

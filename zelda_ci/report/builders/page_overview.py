@@ -12,9 +12,9 @@ from zelda_ci.domain.measures import MEASURES, Measure, values
 from zelda_ci.domain.outcome import Outcome, batch_outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.ci_table import SHOWN, SuiteRuns, by_suite, means, rank
+from zelda_ci.report.builders.ci_table import SHOWN, SuiteRuns, brief_change, by_suite, means, rank
 from zelda_ci.report.builders.ci_verdict import verdict_rows
-from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed, measure_table, verdict_words
+from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table, verdict_words
 from zelda_ci.report.builders.gate import gate_sentence, on_base_sentences
 from zelda_ci.report.builders.page_anchors import PageAnchors
 from zelda_ci.report.builders.page_suite import SuiteSessions
@@ -178,7 +178,8 @@ def _number(suite: SuiteSessions, measure: Measure) -> NumberCell | None:
 def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
     if delta is None or not delta.change:
         return None
-    return Cell(changed(measure, delta), EFFECTS[delta.effect or "same"])
+    text = brief_change(measure, delta)
+    return Cell(text, EFFECTS[delta.effect or "same"]) if text else None
 
 
 def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[Dot]:

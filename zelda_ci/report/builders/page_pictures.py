@@ -17,49 +17,49 @@ MAX_BARS = 400
 Shown = TypeVar("Shown")
 
 
-def pictures(transcript: SessionTranscript, anchor: str, root: str) -> Iterator[Picture]:
+def pictures(transcript: SessionTranscript, root: str) -> Iterator[Picture]:
     """The time line, and the tokens by turn; none of a session without a turn."""
     turns = transcript.turns
     if not turns:
         return
-    yield _time_line(transcript, turns, anchor, root)
+    yield _time_line(transcript, turns, root)
     counted = [turn for turn in turns if turn.usage]
     if counted:
-        yield _tokens(counted, anchor)
+        yield _tokens(counted)
 
 
-def _time_line(transcript: SessionTranscript, turns: Sequence[Turn], anchor: str, root: str) -> Picture:
+def _time_line(transcript: SessionTranscript, turns: Sequence[Turn], root: str) -> Picture:
     ends = [call.ended_at or call.started_at for turn in turns for call in turn.tool_calls]
     total = max([transcript.wall_seconds, *ends, 0.001])
     rows = (
-        ("Model", tuple(_model_bars(turns, total, anchor))),
-        ("Tools", tuple(_tool_bars(turns, total, anchor, root))),
-        ("Sub-agents", tuple(_agent_bars(turns, total, anchor))),
+        ("Model", tuple(_model_bars(turns, total))),
+        ("Tools", tuple(_tool_bars(turns, total, root))),
+        ("Sub-agents", tuple(_agent_bars(turns, total))),
         ("Waiting", tuple(_waits(transcript, total))),
     )
     return Picture("Time line", tuple(row for row in rows if row[1]), ("0 s", duration(total)))
 
 
-def _model_bars(turns: Iterable[Turn], total: float, anchor: str) -> Iterator[Bar]:
+def _model_bars(turns: Iterable[Turn], total: float) -> Iterator[Bar]:
     """Of the main thread: from what came back last to what the model said."""
     ready = 0.0
     for turn in _capped([turn for turn in turns if not turn.parent_tool_call_id]):
         said = max([turn.at, *(call.started_at for call in turn.tool_calls)])
         title = f"turn {turn.index}: {duration(said - ready)}"
-        yield _bar(ready, said, total, "model", title, f"{anchor}-t{turn.index}")
+        yield _bar(ready, said, total, "model", title, f"t{turn.index}")
         ready = max([said, *(call.ended_at or said for call in turn.tool_calls)])
 
 
-def _tool_bars(turns: Iterable[Turn], total: float, anchor: str, root: str) -> Iterator[Bar]:
+def _tool_bars(turns: Iterable[Turn], total: float, root: str) -> Iterator[Bar]:
     calls = [(turn, number, call) for turn in turns for number, call in enumerate(turn.tool_calls, start=1)]
     for turn, number, call in _capped(calls):
         end = call.ended_at if call.ended_at is not None else total
         kind = "bad" if call.is_error or call.denied else "tool"
         title = f"{visible(call.name, 40)} {target(call, root)[:80]}: {duration(end - call.started_at)}"
-        yield _bar(call.started_at, end, total, kind, title, f"{anchor}-t{turn.index}-c{number}")
+        yield _bar(call.started_at, end, total, kind, title, f"t{turn.index}-c{number}")
 
 
-def _agent_bars(turns: Iterable[Turn], total: float, anchor: str) -> Iterator[Bar]:
+def _agent_bars(turns: Iterable[Turn], total: float) -> Iterator[Bar]:
     threads: dict[str, list[Turn]] = {}
     for turn in turns:
         if turn.parent_tool_call_id:
@@ -67,7 +67,7 @@ def _agent_bars(turns: Iterable[Turn], total: float, anchor: str) -> Iterator[Ba
     for thread in _capped(list(threads.values())):
         end = max(max([turn.at, *(call.ended_at or turn.at for call in turn.tool_calls)]) for turn in thread)
         title = f"sub-agent, {len(thread)} turns: {duration(end - thread[0].at)}"
-        yield _bar(thread[0].at, end, total, "agent", title, f"{anchor}-t{thread[0].index}")
+        yield _bar(thread[0].at, end, total, "agent", title, f"t{thread[0].index}")
 
 
 def _waits(transcript: SessionTranscript, total: float) -> Iterator[Bar]:
@@ -80,7 +80,7 @@ def _waits(transcript: SessionTranscript, total: float) -> Iterator[Bar]:
             yield _bar(entry.at, end, total, "wait", f"retry: {duration(entry.delay_seconds)}", "")
 
 
-def _tokens(turns: Sequence[Turn], anchor: str) -> Picture:
+def _tokens(turns: Sequence[Turn]) -> Picture:
     shown = _capped(turns)
     most = max(turn.usage.total for turn in shown if turn.usage) or 1
     step = SCALE / len(shown)
@@ -88,7 +88,7 @@ def _tokens(turns: Sequence[Turn], anchor: str) -> Picture:
     for place, turn in enumerate(shown):
         use = turn.usage or Usage()
         title = f"turn {turn.index}: {whole(use.total - use.output_tokens)} in, {whole(use.output_tokens)} out"
-        bars.append(Bar(place * step, 100 * use.total / most, "tokens", title, f"{anchor}-t{turn.index}"))
+        bars.append(Bar(place * step, 100 * use.total / most, "tokens", title, f"t{turn.index}"))
     return Picture("Tokens by turn", (("Tokens", tuple(bars)),), ("", f"{brief_count(most)} at most"), step)
 
 

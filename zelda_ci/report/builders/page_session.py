@@ -47,7 +47,7 @@ def session_page(
         problem=view.problem,
         criteria=tuple(_criteria(session, cited)),
         sections=(*((_scores(view.scores),) if view.scores else ()), *sections),
-        pictures=tuple(pictures(transcript, session.anchor, texts.root)) if transcript else (),
+        pictures=tuple(pictures(transcript, texts.root)) if transcript else (),
         around=(*_around(suite, session), *((sides,) if sides else ())),
         whole=f"zelda show {visible(session.run.run_id)} --transcript",
         left_out=texts.left_out,

@@ -17,7 +17,10 @@ from zelda_ci.report.text import sentence, visible
 MAX_TURNS = 400
 MAX_TEXT_LENGTH = 280
 # Of a call; the whole is one click away.
-MAX_SHOWN_LENGTH = 1_200
+MAX_SHOWN_LENGTH = 800
+
+# Rows in which the sides have not parted.
+TOGETHER = frozenset({"same", "alike"})
 
 # What a turn did: the tools it called, each with what it was about.
 Signature = tuple[tuple[str, str], ...]
@@ -63,9 +66,9 @@ def _outcome(session: SuiteSession) -> Outcome:
 def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSession, why: str) -> SidesPage:
     """The page; turns beyond the first few hundred are in the sessions."""
     rows = _marked(tuple(_rows(base, head)), f"{anchor}-first")
-    different = sum(row.kind != "same" for row in rows)
+    together = sum(row.kind in TOGETHER for row in rows)
     first = next((row.anchor for row in rows if row.anchor), "")
-    alike = f"{len(rows) - different} of {format_count(len(rows), 'step')} alike"
+    alike = f"{together} of {format_count(len(rows), 'step')} alike"
     summary = alike if first else "Both took the same steps"
     cut = max(len(base.transcript.turns), len(head.transcript.turns)) > MAX_TURNS
     more = f"; the first {MAX_TURNS} turns of each are shown" if cut else ""
@@ -90,10 +93,17 @@ def _rows(base: SideSession, head: SideSession) -> Iterator[SidesRow]:
         pairs = min(end - start, other_end - other_start)
         for place in range(pairs):
             old, new = before[start + place], after[other_start + place]
-            is_same = tag == "equal" and _went(old) == _went(new)
-            yield SidesRow(_step(base, old), _step(head, new), "same" if is_same else "differs")
+            is_alike = tag == "equal" and _went(old) == _went(new)
+            yield _pair(_step(base, old), _step(head, new), is_alike=is_alike)
         yield from (SidesRow(_step(base, turn), None, "only") for turn in before[start + pairs : end])
         yield from (SidesRow(None, _step(head, turn), "only") for turn in after[other_start + pairs : other_end])
+
+
+def _pair(base: SideStep, head: SideStep, *, is_alike: bool) -> SidesRow:
+    if not is_alike:
+        return SidesRow(base, head, "differs")
+    is_same = [call.changes for call in base.calls] == [call.changes for call in head.calls]
+    return SidesRow(base, head, "same" if is_same else "alike")
 
 
 def _went(turn: Turn) -> tuple[bool, ...]:
@@ -102,7 +112,7 @@ def _went(turn: Turn) -> tuple[bool, ...]:
 
 
 def _marked(rows: tuple[SidesRow, ...], anchor: str) -> tuple[SidesRow, ...]:
-    place = next((place for place, row in enumerate(rows) if row.kind != "same"), None)
+    place = next((place for place, row in enumerate(rows) if row.kind not in TOGETHER), None)
     if place is None:
         return rows
     row = rows[place]

@@ -3,18 +3,35 @@
 import base64
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
 from markupsafe import Markup
 
 from zelda_ci.report.model import Cell
-from zelda_ci.report.page_model import EntryView
+from zelda_ci.report.page_model import EntryView, SessionPage
 
 # Of finished HTML; the page unpacks a piece at a time, so that a long session is seen before all of it is there.
 PIECE_LENGTH = 300_000
+
+# Of a session whose transcript is not shown.
+NOTHING: Final[tuple[EntryView, ...]] = ()
+
+# What is cited of a session and was not found, once everything has been written.
+Anchors = Callable[[], tuple[str, ...]]
+
+
+class Unindented(Extension):
+    """Leaves out the indentation of templates, which is for those who read them: a tenth of a large page."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """The source of a template without it."""
+        return "\n".join(line.strip() for line in source.splitlines())
 
 
 @cache
@@ -26,6 +43,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        extensions=[Unindented],
     )
     made.filters["listed"] = listed
     return made
@@ -65,31 +83,63 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def plain_conversation(entries: Iterable[EntryView]) -> Iterator[str]:
-    """Entry by entry, for readers with and without scripts."""
-    macros = environment().get_template("entry.html.j2").module
+def plain_session(page: SessionPage, entries: Iterable[EntryView], anchors: Anchors) -> Iterator[str]:
+    """What stands below a session's heading, part by part, for readers with and without scripts."""
+    rest = _macros("session_rest.html.j2")
+    yield rest.before(page, entries is not NOTHING)
+    yield from map(_macros("entry.html.j2").whole, entries)
+    # Whoever follows a citation whose place is not shown arrives at the end of what is.
+    yield rest.after(page, anchors())
+
+
+def packed_session(page: SessionPage, entries: Iterable[EntryView], anchors: Anchors) -> Iterator[str]:
+    """An outline for readers without scripts, and the same as `plain_session` in packed pieces for the others."""
+    rest, entry_macros = _macros("session_rest.html.j2"), _macros("entry.html.j2")
+    pieces, gathered = [], Gathered([rest.before(page, has_conversation=True)])
+    yield rest.outline_begin(page)
     for entry in entries:
-        yield str(macros.whole(entry))  # type: ignore[attr-defined] - a macro of the template
+        yield entry_macros.outline(entry)
+        gathered.add(entry_macros.whole(entry))
+        if gathered.length > PIECE_LENGTH:
+            pieces.append(gathered.packed())
+    left = anchors()
+    gathered.add(rest.after(page, left))
+    in_patch = tuple(span.anchor for file in page.patch for span in file.spans if span.anchor)
+    yield rest.outline_end(page, (*in_patch, *left))
+    yield from map(_block, (*pieces, gathered.packed()))
 
 
-def packed_conversation(entries: Iterable[EntryView], anchor: str) -> Iterator[str]:
-    """An outline for readers without scripts, and the whole in packed pieces for the others."""
-    macros = environment().get_template("entry.html.j2").module
-    pieces: list[str] = []
-    gathered: list[str] = []
-    yield f'<ol class="outline" id="{anchor}-outline">'
-    for entry in entries:
-        yield str(macros.outline(entry))  # type: ignore[attr-defined] - as above
-        gathered.append(str(macros.whole(entry)))  # type: ignore[attr-defined] - as above
-        if sum(map(len, gathered)) > PIECE_LENGTH:
-            pieces.append(_packed(gathered))
-            gathered = []
-    yield "</ol>\n"
-    for piece in (*pieces, *([_packed(gathered)] if gathered else [])):
-        yield f'<script type="application/gzip" data-of="{anchor}">{piece}</script>\n'
+def packed_part(anchor: str, note: str, part: str) -> Iterator[str]:
+    """A part of a page that is only shown where scripts run, and what the others read in its place."""
+    yield render("packed.html.j2", anchor=anchor, note=note)
+    yield _block(Gathered([part]).packed())
 
 
-def _packed(parts: Iterable[str]) -> str:
-    """Compressed, in letters that mean nothing to HTML; the same text is packed the same each time."""
-    data = gzip.compress("".join(parts).encode("utf-8", "backslashreplace"), mtime=0)
-    return base64.b64encode(data).decode()
+def _block(piece: str) -> str:
+    """Data, which no browser runs: of which page it is a part is where it stands."""
+    return f'<script type="application/gzip">{piece}</script>\n'
+
+
+@dataclass
+class Gathered:
+    """Finished HTML that becomes one piece."""
+
+    parts: list[str]
+
+    @property
+    def length(self) -> int:
+        return sum(map(len, self.parts))
+
+    def add(self, part: str) -> None:
+        self.parts.append(part)
+
+    def packed(self) -> str:
+        """Compressed, in letters that mean nothing to HTML, and always the same; then the next piece begins."""
+        data = gzip.compress("".join(self.parts).encode("utf-8", "backslashreplace"), mtime=0)
+        self.parts = []
+        return base64.b64encode(data).decode()
+
+
+def _macros(template: str) -> Any:
+    """The macros of a template, which give back what is escaped already."""
+    return environment().get_template(template).module

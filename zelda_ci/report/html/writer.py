@@ -20,14 +20,23 @@ from zelda_ci.report.builders.page_session import SessionTexts, session_page
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions, suite_page
 from zelda_ci.report.builders.page_text import fair_limit
-from zelda_ci.report.html.rendering import foot, head, packed_conversation, plain_conversation, render
+from zelda_ci.report.html.rendering import NOTHING, foot, head, packed_part, packed_session, plain_session, render
+from zelda_ci.report.model import Tone
 from zelda_ci.report.page_model import PageLink
 
 MAX_BYTES = 20_000_000
 # Of transcripts that readers without scripts find whole; what is packed takes a fifth of the room.
-PLAIN_BYTES = 600_000
+PLAIN_BYTES = 300_000
 MAX_IMAGE_BYTES = 1_000_000
 MAX_IMAGES_BYTES = 4_000_000
+
+
+# Where nothing became worse, few look at the two sides.
+NOTABLE_TONES = frozenset({Tone.BAD, Tone.WARN})
+CALM_SIDES = (
+    "Nothing is known to have become worse here, so the steps of the two sides are packed in this file, and are shown "
+    "where scripts run. Each session has a page of its own."
+)
 
 
 class SessionFiles(Protocol):
@@ -105,10 +114,8 @@ class ReportWriter:
                 f"The transcripts of {format_count(cut, 'session')} are too long to be shown whole: {whole}."
             )
         if packed := sum(bool(size) for size in self._sizes.values()) - len(self._plain):
-            sentences.append(
-                f"Without scripts, {format_count(packed, 'session')} of {len(self._sizes)} are shown as a list of their "
-                f"steps: {whole}."
-            )
+            count = f"{format_count(packed, 'session')} of {len(self._sizes)}"
+            sentences.append(f"Without scripts, {count} are shown as a list of their steps: {whole}.")
         return tuple(sentences)
 
     def _suite(self, suite: SuiteSessions) -> Iterator[str]:
@@ -118,16 +125,26 @@ class ReportWriter:
             compared = PageLink("base and head side by side", suite.anchors.sides(suite.name), "sides")
         yield render("suite.html.j2", page=suite_page(suite, compared))
         if pair and compared:
-            yield self._sides(suite, pair, compared)
+            yield from self._sides(suite, pair, compared)
         for session in suite.all:
             yield from self._session(suite, session, compared)
 
-    def _sides(self, suite: SuiteSessions, pair: tuple[SuiteSession, SuiteSession, str], link: PageLink) -> str:
+    def _sides(
+        self, suite: SuiteSessions, pair: tuple[SuiteSession, SuiteSession, str], link: PageLink
+    ) -> Iterator[str]:
         base, candidate, why = pair
-        sides = [self._side(one) for one in (base, candidate)]
+        sides = self._side(base), self._side(candidate)
         if sides[0] is None or sides[1] is None:
-            return render("no_sides.html.j2", anchor=link.anchor, suite=suite.link)
-        return render("sides.html.j2", page=sides_page(link.anchor, suite.link, sides[0], sides[1], why))
+            yield render("no_sides.html.j2", anchor=link.anchor, suite=suite.link)
+            return
+        page = sides_page(link.anchor, suite.link, sides[0], sides[1], why)
+        yield render("sides.html.j2", page=page)
+        rows = render("sides_rows.html.j2", page=page)
+        if suite.verdict.tone in NOTABLE_TONES:
+            yield rows
+        else:
+            yield from packed_part(link.anchor, CALM_SIDES, rows)
+        yield "</section>\n"
 
     def _side(self, session: SuiteSession) -> SideSession | None:
         transcript = self._files.transcript(session.run.run_id)
@@ -138,19 +155,15 @@ class ReportWriter:
         cited = suite.cited(session)
         page = session_page(suite, session, cited, texts, compared)
         transcript = texts.transcript
-        is_packed = transcript is not None and id(session.run) not in self._plain
-        yield render("session.html.j2", page=page, has_conversation=transcript is not None, is_packed=is_packed)
-        if transcript:
+        yield render("session.html.j2", page=page, has_conversation=transcript is not None)
+        if transcript is None:
+            yield from plain_session(page, NOTHING, cited.leftover)
+        else:
             source_of = partial(self._images.source, session.run.run_id)
             talk = Conversation(transcript, session.anchor, cited, texts.root, limit, source_of)
-            if is_packed:
-                yield from packed_conversation(talk.entries(), session.anchor)
-            else:
-                yield from plain_conversation(talk.entries())
-        # Whoever follows a citation whose place is not shown arrives at the end of what is.
-        yield render(
-            "session_end.html.j2", page=page, has_conversation=transcript is not None, anchors=cited.leftover()
-        )
+            write = plain_session if id(session.run) in self._plain else packed_session
+            yield from write(page, talk.entries(), cited.leftover)
+        yield "</section>\n"
 
     def _texts(self, session: SuiteSession) -> tuple[SessionTexts, int | None]:
         """What is shown of a session, and how long its texts may be."""

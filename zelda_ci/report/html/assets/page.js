@@ -12,8 +12,13 @@ const byId = (id) => (id ? document.getElementById(id) : null);
 const isSeen = (element) => element.checkVisibility({ contentVisibilityAuto: false });
 const say = (text) => { status.textContent = text; };
 
+// A place in a packed conversation is not there yet: its name begins with that of its page.
 function currentPage() {
-  return byId(fragment())?.closest(".page") ?? overview;
+  for (let name = fragment(); name; name = name.slice(0, Math.max(name.lastIndexOf("-"), 0))) {
+    const page = byId(name)?.closest(".page");
+    if (page) return page;
+  }
+  return overview;
 }
 
 // --- conversations that are packed ------------------------------------------------------------------------------
@@ -29,43 +34,40 @@ async function inflated(base64) {
 // A pause in which the browser shows what is there and hears the reader.
 const pause = () => new Promise((resolve) => { setTimeout(resolve, 0); });
 
-async function unpacked(conversation) {
-  const name = conversation.dataset.packed;
-  const blocks = [...document.querySelectorAll(`script[data-of="${CSS.escape(name)}"]`)];
+async function unpacked(page, packed) {
   const whole = document.createElement("div");
-  for (const [place, block] of blocks.entries()) {
+  for (const block of page.querySelectorAll("script[type='application/gzip']")) {
     const part = document.createElement("template");
     // Finished HTML of the report itself, escaped where it was written; the policy of the page holds for it, too.
     part.innerHTML = await inflated(block.textContent.trim());
     block.remove();
     whole.append(part.content);
-    if (place === 0) {
-      conversation.querySelector(".packed-note")?.remove();
-      conversation.querySelector(".outline")?.replaceWith(whole);
-      arriveAgain(conversation);
+    if (packed.isConnected) {
+      packed.replaceWith(whole);
+      arriveAgain(page);
     }
     await pause();
   }
-  delete conversation.dataset.packed;
-  arriveAgain(conversation);
+  arriveAgain(page);
 }
 
 // The place that the address names may have come only now.
-function arriveAgain(conversation) {
+function arriveAgain(page) {
   const target = byId(fragment());
-  if (target && conversation.contains(target) && !target.matches(":target")) location.replace(location.href);
-  else if (target && conversation.contains(target)) target.scrollIntoView();
+  if (!target || target === page || !page.contains(target)) return;
+  if (target.matches(":target")) target.scrollIntoView();
+  else location.replace(location.href);
 }
 
 function unpack(page) {
-  const conversation = page.querySelector("[data-packed]");
-  if (conversation && !unpacking.has(conversation)) {
-    unpacking.set(conversation, unpacked(conversation).catch((problem) => {
+  const packed = page.querySelector("[data-packed]");
+  if (packed && !unpacking.has(page)) {
+    unpacking.set(page, unpacked(page, packed).catch((problem) => {
       say("The conversation cannot be unpacked by this browser; its steps are shown.");
       console.warn(problem);
     }));
   }
-  return unpacking.get(conversation ?? page.querySelector(".conversation")) ?? Promise.resolve();
+  return unpacking.get(page) ?? Promise.resolve();
 }
 
 // --- going somewhere --------------------------------------------------------------------------------------------
@@ -267,6 +269,11 @@ document.querySelector("#find").addEventListener("submit", (event) => event.prev
 document.querySelector("#filters").addEventListener("click", (event) => {
   const chip = event.target.closest(".chip");
   if (chip) choose(chip);
+});
+// A bar of a picture leads to its turn or call.
+document.querySelector("#main").addEventListener("click", (event) => {
+  const bar = event.target.closest("[data-go]");
+  if (bar) location.hash = `${bar.closest("svg").dataset.of}-${bar.dataset.go}`;
 });
 document.querySelector("#help-button").addEventListener("click", keys["?"]);
 addEventListener("hashchange", () => {
