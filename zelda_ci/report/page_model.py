@@ -8,6 +8,8 @@ from typing import Literal
 
 from zelda_ci.report.model import Cell, Problem, Section, Table
 
+SHORT_LENGTH = 200
+
 LineKind = Literal["", "add", "del", "hunk", "cited"]
 
 
@@ -29,6 +31,11 @@ class FoldedText:
     last: tuple[Span, ...] = ()
     hidden: str = ""
     """Like "212 more lines"; empty where nothing is folded."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is a line or two, which nobody has to unfold."""
+        return not self.middle and sum(len(span.text) for span in self.first) <= SHORT_LENGTH
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""Chromium as a reader has it: a page of a file, with whatever it complains about."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.support.patience import PATIENCE
+
+# Root has no sandbox of Chromium's; nothing of it may ask the network for anything.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 380, "height": 800}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser of its own, with a fresh profile."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Reader:
+    """Somebody who reads one report."""
+
+    page: Page
+    file: Path
+    complaints: list[str] = field(default_factory=list)
+    """What the page printed to the console, and its errors."""
+    requests: list[str] = field(default_factory=list)
+    """Everything that it asked for, but for itself and what it holds."""
+
+    def go(self, fragment: str = "") -> None:
+        """To a place of the report, as somebody who was sent a link."""
+        self.page.goto(f"{self.file.as_uri()}#{fragment}")
+        self.page.wait_for_load_state()
+
+    def shown(self) -> str:
+        """The anchor of the one page that is seen."""
+        (anchor,) = self.page.eval_on_selector_all(
+            ".page", "pages => pages.filter(page => page.checkVisibility()).map(page => page.id)"
+        )
+        return str(anchor)
+
+    def wait_for(self, selector: str) -> Any:
+        """An element that is seen, now or soon."""
+        return self.page.wait_for_selector(selector, timeout=PATIENCE * 1000)
+
+
+@contextmanager
+def reading(browser: Browser, file: Path, *, scripts: bool = True, **settings: Any) -> Iterator[Reader]:
+    """A reader of a file.
+
+    Args:
+        browser: Where it is opened.
+        file: The report.
+        scripts: Whether scripts run.
+        settings: Of the browser's context, such as `color_scheme` and `viewport`.
+    """
+    context: BrowserContext = browser.new_context(
+        java_script_enabled=scripts, **({"viewport": WIDE, "reduced_motion": "reduce"} | settings)
+    )
+    context.set_default_timeout(PATIENCE * 1000)
+    reader = Reader(context.new_page(), file)
+    reader.page.on("console", lambda message: reader.complaints.append(f"{message.type}: {message.text}"))
+    reader.page.on("pageerror", lambda error: reader.complaints.append(f"error: {error}"))
+    reader.page.on("dialog", lambda dialog: reader.complaints.append(f"dialog: {dialog.message}"))
+    reader.page.on(
+        "request",
+        lambda request: request.url.startswith(("data:", file.as_uri())) or reader.requests.append(request.url),
+    )
+    try:
+        yield reader
+    finally:
+        context.close()
