@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: going about, filter, keys, search, two sides, without scripts, and for everybody."""
+"""The HTML report in a real browser: links, filter, keys, search, two sides, without scripts, and for everybody."""
 
 from collections.abc import Iterator
 from pathlib import Path
