@@ -34,7 +34,7 @@ def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp
     assert [file for file in (tmp_path / "temporary folder").rglob("*") if file.is_file()] == [Path(page)]
     assert not project.leftovers()
     shown = Path(page).read_text()
-    assert "The sides part here" in shown
+    assert "Here they write other text" in shown
     assert "no float is used on the way" in shown
 
 

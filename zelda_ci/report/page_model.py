@@ -317,6 +317,8 @@ class SidesRow:
     """Alike are those that did the same with other words, such as other text in the same file."""
     anchor: str = ""
     """Of the first row in which the sides differ."""
+    difference: FoldedText | None = None
+    """Of those that are alike, what the head wrote instead."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Two sessions of a suite side by side: turns aligned by what they called, and where they part."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from zelda_ci.domain.numbers import format_count
@@ -10,8 +10,8 @@ from zelda_ci.domain.session import SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.page_conversation import call_status, target
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import plain, written_lines
-from zelda_ci.report.page_model import CallView, PageLink, SessionCard, SidesPage, SidesRow, SideStep
+from zelda_ci.report.builders.page_text import compared_lines, folded, plain, written_lines
+from zelda_ci.report.page_model import CallView, FoldedText, PageLink, SessionCard, SidesPage, SidesRow, SideStep
 from zelda_ci.report.text import sentence, visible
 
 MAX_TURNS = 400
@@ -66,10 +66,11 @@ def _outcome(session: SuiteSession) -> Outcome:
 def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSession, why: str) -> SidesPage:
     """The page; turns beyond the first few hundred are in the sessions."""
     rows = _marked(tuple(_rows(base, head)), f"{anchor}-first")
+    first = next((row for row in rows if row.anchor), None)
     together = sum(row.kind in TOGETHER for row in rows)
-    first = next((row.anchor for row in rows if row.anchor), "")
-    alike = f"{together} of {format_count(len(rows), 'step')} alike"
-    summary = alike if first else "Both took the same steps"
+    summary = f"{together} of {format_count(len(rows), 'step')} alike" if first else "Both took the same steps"
+    if first and first.kind == "alike":
+        summary = "Both took the same steps, and wrote other text"
     cut = max(len(base.transcript.turns), len(head.transcript.turns)) > MAX_TURNS
     more = f"; the first {MAX_TURNS} turns of each are shown" if cut else ""
     return SidesPage(
@@ -79,7 +80,7 @@ def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSessio
         base=base.card,
         head=head.card,
         rows=rows,
-        first=first,
+        first=first.anchor if first else "",
         summary=f"{summary}{more}.",
         why=why,
     )
@@ -102,8 +103,25 @@ def _rows(base: SideSession, head: SideSession) -> Iterator[SidesRow]:
 def _pair(base: SideStep, head: SideStep, *, is_alike: bool) -> SidesRow:
     if not is_alike:
         return SidesRow(base, head, "differs")
-    is_same = [call.changes for call in base.calls] == [call.changes for call in head.calls]
-    return SidesRow(base, head, "same" if is_same else "alike")
+    if [call.changes for call in base.calls] == [call.changes for call in head.calls]:
+        return SidesRow(base, head, "same")
+    return SidesRow(base, head, "alike", difference=_difference(base, head))
+
+
+def _difference(base: SideStep, head: SideStep) -> FoldedText:
+    """What the head wrote instead of what the base wrote, without most of what they have in common."""
+    lines = list(compared_lines(_written(base), _written(head)))
+    kept = [
+        place for place, line in enumerate(lines) if any(kind for _, kind, _ in lines[max(place - 1, 0) : place + 2])
+    ]
+    return folded([lines[place] for place in kept])
+
+
+def _written(step: SideStep) -> str:
+    """The lines that came, without their marks."""
+    changes = [call.changes for call in step.calls if call.changes]
+    spans = [span for text in changes for span in (*text.first, *text.middle, *text.last) if span.kind == "add"]
+    return "".join(line[1:] for span in spans for line in span.text.splitlines(keepends=True))
 
 
 def _went(turn: Turn) -> tuple[bool, ...]:
@@ -112,11 +130,14 @@ def _went(turn: Turn) -> tuple[bool, ...]:
 
 
 def _marked(rows: tuple[SidesRow, ...], anchor: str) -> tuple[SidesRow, ...]:
-    place = next((place for place, row in enumerate(rows) if row.kind not in TOGETHER), None)
-    if place is None:
+    """With an anchor where the sides part: at another step, or where there is none at other text."""
+    kinds = [row.kind for row in rows]
+    parted = [place for place, kind in enumerate(kinds) if kind not in TOGETHER]
+    parted = parted or [place for place, kind in enumerate(kinds) if kind == "alike"]
+    if not parted:
         return rows
-    row = rows[place]
-    return (*rows[:place], SidesRow(row.base, row.head, row.kind, anchor), *rows[place + 1 :])
+    first = replace(rows[parted[0]], anchor=anchor)
+    return (*rows[: parted[0]], first, *rows[parted[0] + 1 :])
 
 
 def _step(side: SideSession, turn: Turn) -> SideStep:
