@@ -118,7 +118,7 @@ def test_the_search_of_a_session_opens_what_is_folded(reader: Reader, session: s
     reader.go(session)
     press(reader, "/")
     reader.page.keyboard.type("Review the handler")
-    reader.page.wait_for_function("document.querySelector('#hits').textContent == '1 hits'")
+    reader.until("document.querySelector('#hits').textContent == '1 hits'")
     press(reader, "Enter")
     assert reader.page.inner_text("#hits") == "1 of 1"
     assert reader.page.locator(
@@ -138,7 +138,7 @@ def test_a_citation_leads_to_the_very_line(reader: Reader) -> None:
 def test_a_link_into_a_packed_conversation_arrives(reader: Reader, place: str) -> None:
     reader.go(place)
     reader.wait_for(f"article #{place}, article#{place}, .file #{place}")
-    reader.page.wait_for_function("place => document.querySelector(':target')?.id === place", arg=place)
+    reader.until("place => document.querySelector(':target')?.id === place", place)
     assert reader.shown() == "receipt-tax-base-1"
     box = reader.page.locator(":target").bounding_box()
     assert 0 <= box["y"] < WIDE["height"]
@@ -164,7 +164,7 @@ def test_the_two_sides_of_a_calm_suite_are_unpacked(reader: Reader) -> None:
     reader.go("sides-discount-code")
     reader.wait_for("#sides-discount-code .sides-row")
     reader.go("sides-discount-code-first")
-    reader.page.wait_for_function("document.querySelector(':target')?.id === 'sides-discount-code-first'")
+    reader.until("document.querySelector(':target')?.id === 'sides-discount-code-first'")
 
 
 def test_a_bar_of_the_time_line_leads_to_its_call(reader: Reader) -> None:
@@ -244,7 +244,7 @@ def violations(reader: Reader, axe: str) -> list[tuple[str, str]]:
 def test_axe_finds_nothing(browser: Browser, file: Path, axe: str, place: str, scheme: str) -> None:
     with reading(browser, file, color_scheme=scheme) as reader:
         reader.go(place)
-        reader.page.wait_for_function("!document.querySelector('.page:target [data-packed]')")
+        reader.until_unpacked()
         assert violations(reader, axe) == []
 
 
@@ -252,7 +252,7 @@ def test_axe_finds_nothing(browser: Browser, file: Path, axe: str, place: str, s
 def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, file: Path, place: str) -> None:
     with reading(browser, file, viewport=NARROW) as reader:
         reader.go(place)
-        reader.page.wait_for_function("!document.querySelector('.page:target [data-packed]')")
+        reader.until_unpacked()
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

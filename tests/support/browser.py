@@ -1,6 +1,7 @@
 """Chromium as a reader has it: a page of a file, with whatever it complains about."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,6 +58,17 @@ class Reader:
             ".page", "pages => pages.filter(page => page.checkVisibility()).map(page => page.id)"
         )
         return str(anchor)
+
+    def until(self, expression: str, argument: Any = None) -> None:
+        """Wait until an expression of JavaScript is true; Playwright's own way would need `eval` in the page."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.page.evaluate(expression, argument):
+            assert time.monotonic() < deadline, expression
+            self.page.wait_for_timeout(50)
+
+    def until_unpacked(self) -> None:
+        """Wait until all of the page is there."""
+        self.until("!document.querySelector('.page:target [data-packed], .page:target script')")
 
     def wait_for(self, selector: str) -> Any:
         """An element that is seen, now or soon."""

@@ -147,6 +147,18 @@ WORDS = [
     "for",
 ]
 
+SENTENCES = (
+    "I'll look at how the other routes are registered first.",
+    "The storage already raises a KeyError for an unknown order, so the handler decides what a caller sees.",
+    "Customers and invoices answer in the same way, and their handlers are short.",
+    "The test client keeps the service in memory, which makes the new test easy to write.",
+    "Type checking passes for this file.",
+    "One import is missing in the list of routes.",
+    "The path parameter is a string everywhere else, so it is one here, too.",
+    "Before I go on, I run what is there.",
+    "The tests of the neighbouring routes show what an error looks like.",
+)
+
 
 def png(width: int = 320, height: int = 120) -> bytes:
     """A picture of a page that a browser tool might return."""
@@ -303,7 +315,7 @@ class SampleSession:
         yield self.turn(self.turns, "Done: GET /orders/{id} answers, and a test covers an unknown order.", [])
 
     def say(self) -> str:
-        return prose(self.chance, self.chance.randint(8, 40))
+        return " ".join(self.chance.sample(SENTENCES, self.chance.randint(1, 3)))
 
     def some_call(self, number: int) -> ToolCall:
         kind = self.chance.choice(("Read", "Grep", "Bash", "Edit"))

@@ -26,7 +26,7 @@ from zelda_ci.report.page_model import PageLink
 
 MAX_BYTES = 20_000_000
 # Of transcripts that readers without scripts find whole; what is packed takes a fifth of the room.
-PLAIN_BYTES = 300_000
+PLAIN_BYTES = 250_000
 MAX_IMAGE_BYTES = 1_000_000
 MAX_IMAGES_BYTES = 4_000_000
 
