@@ -131,7 +131,7 @@ def test_a_citation_leads_to_the_very_line(reader: Reader) -> None:
     reader.page.locator("#suite-rest-endpoint .judged.edge-bad .places a").first.click()
     assert reader.shown() == "rest-endpoint-head-1"
     assert reader.page.inner_text(":target").strip() == f"+        {EXCEPTION}".strip()
-    assert reader.page.locator(":target").bounding_box()["y"] < WIDE["height"]
+    assert 0 <= reader.top(":target") < WIDE["height"]
 
 
 @pytest.mark.parametrize("place", ["receipt-tax-base-1-t3", "receipt-tax-base-1-t3-c2", "receipt-tax-base-1-q2"])
@@ -140,8 +140,7 @@ def test_a_link_into_a_packed_conversation_arrives(reader: Reader, place: str) -
     reader.wait_for(f"article #{place}, article#{place}, .file #{place}")
     reader.until("place => document.querySelector(':target')?.id === place", place)
     assert reader.shown() == "receipt-tax-base-1"
-    box = reader.page.locator(":target").bounding_box()
-    assert 0 <= box["y"] < WIDE["height"]
+    assert 0 <= reader.top(":target") < WIDE["height"]
     assert not reader.page.query_selector("#receipt-tax-base-1 [data-packed]")
 
 
@@ -155,8 +154,7 @@ def test_two_sides_are_aligned_and_the_first_difference_is_a_key_away(reader: Re
     press(reader, "d")
     reader.page.wait_for_url("**#sides-rest-endpoint-first")
     # What both did stands on one line, whatever they wrote.
-    box = [rows.nth(2).locator(f".side-{side}").bounding_box() for side in ("base", "head")]
-    assert box[0]["y"] == box[1]["y"]
+    assert reader.top(rows.nth(2).locator(".side-base")) == reader.top(rows.nth(2).locator(".side-head"))
     assert "Write" in rows.nth(2).inner_text()
 
 
@@ -261,5 +259,5 @@ def test_what_is_folded_is_printed(browser: Browser, file: Path) -> None:
         reader.go("rest-endpoint-head-1")
         reader.page.emulate_media(media="print")
         thinking = reader.page.locator("#rest-endpoint-head-1 .thinking pre").first
-        assert thinking.bounding_box()["height"] > 10
+        assert thinking.evaluate("element => element.getBoundingClientRect().height") > 10
         assert not reader.page.is_visible("header.top")

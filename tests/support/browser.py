@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Locator,
+    Page,
+    Request,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.support.patience import PATIENCE
 
@@ -22,7 +33,8 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 380, "height": 800}
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+NARROW: ViewportSize = {"width": 380, "height": 800}
 
 
 @contextmanager
@@ -46,6 +58,35 @@ class Reader:
     """What the page printed to the console, and its errors."""
     requests: list[str] = field(default_factory=list)
     """Everything that it asked for, but for itself and what it holds."""
+
+    def listen(self) -> None:
+        """Note whatever the page complains about, and asks for."""
+
+        def note_console(message: ConsoleMessage) -> None:
+            self.complaints.append(f"{message.type}: {message.text}")
+
+        def note_error(error: Error) -> None:
+            self.complaints.append(f"error: {error}")
+
+        def note_dialog(dialog: Dialog) -> None:
+            self.complaints.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        def note_request(request: Request) -> None:
+            if not request.url.startswith(("data:", self.file.as_uri())):
+                self.requests.append(request.url)
+
+        self.page.on("console", note_console)
+        self.page.on("pageerror", note_error)
+        self.page.on("dialog", note_dialog)
+        self.page.on("request", note_request)
+
+    def top(self, selector: str | Locator) -> float:
+        """How far an element is from the upper edge of what is seen."""
+        found = self.page.locator(selector) if isinstance(selector, str) else selector
+        box = found.bounding_box()
+        assert box
+        return float(box["y"])
 
     def go(self, fragment: str = "") -> None:
         """To a place of the report, as somebody who was sent a link."""
@@ -90,13 +131,7 @@ def reading(browser: Browser, file: Path, *, scripts: bool = True, **settings: A
     )
     context.set_default_timeout(PATIENCE * 1000)
     reader = Reader(context.new_page(), file)
-    reader.page.on("console", lambda message: reader.complaints.append(f"{message.type}: {message.text}"))
-    reader.page.on("pageerror", lambda error: reader.complaints.append(f"error: {error}"))
-    reader.page.on("dialog", lambda dialog: reader.complaints.append(f"dialog: {dialog.message}"))
-    reader.page.on(
-        "request",
-        lambda request: request.url.startswith(("data:", file.as_uri())) or reader.requests.append(request.url),
-    )
+    reader.listen()
     try:
         yield reader
     finally:

@@ -526,7 +526,7 @@ class PageSample:
     def _sizes(self) -> dict[str, int]:
         return {}
 
-    def transcript(self, run_id: str) -> SessionTranscript | None:
+    def transcript(self, run_id: str) -> SessionTranscript:
         return self.session(run_id).transcript(run_id)
 
     def patch(self, run_id: str) -> bytes:

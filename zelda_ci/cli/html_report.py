@@ -51,7 +51,7 @@ def report(
     """Write stored runs as one HTML file: verdicts, numbers, transcripts, and two sides beside each other.
 
     RUN is a run or a batch as for `zelda show`; without it, the newest batch. Two of them are compared as by
-    `zelda compare`: what the first is called is the base. A batch of `zelda run --against` has both sides already.
+    `zelda compare`: what the first is called is the base. A batch of `zelda run --against main` has both sides already.
 
     The file needs nothing else: no network, no other files, and no scripts, though more can be done where they run.
     """

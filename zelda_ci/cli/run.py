@@ -107,8 +107,7 @@ def run(  # noqa: PLR0913 - its options
     against_ref = None if against is None else BaseOrder(against)
     order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
-    several = len(chosen.projects) + len(chosen.unusable) > 1
-    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=several)
+    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     for root, problem in chosen.unusable.items():
         running.refuse(root, problem)
     since = None if run_all else changed_since

@@ -167,7 +167,7 @@ class SessionCard:
 
 
 @dataclass(frozen=True)
-class CommandOutput:
+class PrintedOutput:
     """The end of what a command printed."""
 
     title: str
@@ -255,7 +255,7 @@ class SuitePage:
     sessions: tuple[SessionCard, ...]
     criteria: tuple[CriterionView, ...]
     tables: tuple[tuple[str, Table], ...]
-    commands: tuple[CommandOutput, ...]
+    commands: tuple[PrintedOutput, ...]
     tools: tuple[tuple[str, Cell, tuple[tuple[PageLink, str], ...]], ...]
     """A tool or rule, what is to be said of it, and in which sessions, with the reason."""
     sides: PageLink | None

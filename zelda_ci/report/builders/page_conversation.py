@@ -44,7 +44,7 @@ def no_images(_image: SessionImage) -> str:
 
 
 @dataclass
-class Conversation:
+class EntryBuilder:
     """Makes the entries of one session."""
 
     transcript: SessionTranscript

@@ -24,7 +24,7 @@ from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.model import Cell, Table, Tone
 from zelda_ci.report.page_model import (
     CitedPlace,
-    CommandOutput,
+    PrintedOutput,
     CriterionView,
     JudgedView,
     PageLink,
@@ -178,7 +178,7 @@ def _criterion(
 # --- commands and tools -----------------------------------------------------------------------------------------
 
 
-def _commands(suite: SuiteSessions) -> Iterator[CommandOutput]:
+def _commands(suite: SuiteSessions) -> Iterator[PrintedOutput]:
     """Of each session what build and tests printed at last; those that failed first."""
     outputs = []
     for session in suite.all:
@@ -190,11 +190,11 @@ def _commands(suite: SuiteSessions) -> Iterator[CommandOutput]:
     return (output for _, output in sorted(outputs, key=lambda found: found[0]))
 
 
-def _output(session: SuiteSession, step: str, command: CommandResult) -> CommandOutput:
+def _output(session: SuiteSession, step: str, command: CommandResult) -> PrintedOutput:
     ending = PASS if command.exit_code == 0 else Cell("timed out", Tone.BAD) if command.timed_out else FAIL
     where = LAST_OUTPUT.format(name=f"{step}.log", run=visible(session.run.run_id))
     title = f"{session.title}, {step}: {sentence(command.command, 160)}"
-    return CommandOutput(title, ending, plain(command.output), where)
+    return PrintedOutput(title, ending, plain(command.output), where)
 
 
 # What is said of a tool, as it stands in the details; the worst first.

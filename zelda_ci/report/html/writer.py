@@ -14,7 +14,7 @@ from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.report.builders.page_conversation import Conversation, text_limit, working_folder
+from zelda_ci.report.builders.page_conversation import EntryBuilder, text_limit, working_folder
 from zelda_ci.report.builders.page_overview import overview_page, sessions_of
 from zelda_ci.report.builders.page_session import SessionTexts, session_page
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
@@ -160,7 +160,7 @@ class ReportWriter:
             yield from plain_session(page, NOTHING, cited.leftover)
         else:
             source_of = partial(self._images.source, session.run.run_id)
-            talk = Conversation(transcript, session.anchor, cited, texts.root, limit, source_of)
+            talk = EntryBuilder(transcript, session.anchor, cited, texts.root, limit, source_of)
             write = plain_session if id(session.run) in self._plain else packed_session
             yield from write(page, talk.entries(), cited.leftover)
         yield "</section>\n"
