@@ -24,10 +24,10 @@ from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.model import Cell, Table, Tone
 from zelda_ci.report.page_model import (
     CitedPlace,
-    PrintedOutput,
     CriterionView,
     JudgedView,
     PageLink,
+    PrintedOutput,
     SessionCard,
     SuitePage,
 )
