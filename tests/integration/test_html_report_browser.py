@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.support import npm_packages
 from tests.support.browser import NARROW, WIDE, Reader, chromium, reading
 from tests.support.needs import CHROMIUM
-from tests.support.page_samples import EXCEPTION, PageSample
+from tests.support.page_samples import EXCEPTION, PAYLOADS, HostileSessions, PageSample
 from zelda_ci.report.html.writer import write_report
 
 pytestmark = [CHROMIUM, pytest.mark.timeout(900)]
@@ -218,6 +218,36 @@ def test_without_scripts_a_packed_session_is_an_outline_that_says_so(plain_reade
     reader.go("receipt-tax-base-1-t4")
     assert reader.page.is_visible("#receipt-tax-base-1-t4")
     assert "python -m pytest -q tests/test_orders.py" in reader.page.inner_text("#receipt-tax-base-1-t4")
+
+
+# --- what is hostile --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "place", ["overview", *(f"rest-endpoint-{side}-1" for side in ("head", "base")), "sides-rest-endpoint"]
+)
+def test_no_text_of_a_session_runs_loads_or_leads_out(browser: Browser, tmp_path: Path, place: str) -> None:
+    path = tmp_path / "hostile.html"
+    sample = PageSample(suites=1, trials=2, turns=12, names=PAYLOADS)
+    write_report(path, sample.report, HostileSessions(sample))
+    with reading(browser, path) as reader:
+        reader.go(place.replace("rest-endpoint", "script-alert-1-script"))
+        reader.until_unpacked()
+        press(reader, "e")
+        for bold in reader.page.query_selector_all("summary"):
+            bold.dispatch_event("mouseover")
+        reader.page.wait_for_timeout(200)
+        assert reader.complaints == []
+        assert reader.requests == []
+        assert reader.page.evaluate(
+            "[...document.links].every((link) => link.hash && link.pathname == location.pathname)"
+        )
+        assert (
+            reader.page.evaluate(
+                "document.scripts.length - document.querySelectorAll('script[type=\"application/gzip\"]').length"
+            )
+            == 1
+        )
 
 
 # --- for everybody ----------------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
-from tests.builders import MODEL, START, safe
+from tests.builders import MODEL, START, safe, session
 from tests.golden.batches import CHANGES, command, correctness, efficiency, suite
 from tests.golden.batches import run as one_run
+from tests.golden.ci_reports import HOSTILE
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
@@ -622,3 +623,50 @@ def used_tools(*, good: bool) -> EvalResult:
         reasoning=safe("1 skill"),
         details=safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True)),
     )
+
+
+# --- what is hostile --------------------------------------------------------------------------------------------
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</pre></details></section></main><script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "</style><style>*{display:none}</style>",
+    "<a href=javascript:alert(1)>x</a><base href=//evil.example>",
+    "<!-- {{ 7 * 7 }} {% raw %} -->]]>",
+    "' onmouseover='alert(1)' x='\x00\ud800\u202e",
+    HOSTILE,
+)
+
+
+def hostile_session(text: str) -> SessionTranscript:
+    """The text wherever a session can put one."""
+    talk = session(f"Bash {text} -> {text}", f"Read {text} -> error", f'"{text}"', "Agent x -> ok", f'> "{text}"')
+    return talk.replace(prompt=safe(text), reason=safe(text))
+
+
+def hostile_patch(text: str) -> bytes:
+    """The text as the name of a file and in its lines."""
+    patch = f"diff --git a/{text} b/{text}\n--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@\n-{text}\n+{text}\n"
+    return patch.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class HostileSessions:
+    """Every payload in every session of a sample, in which suites are called so, too."""
+
+    sample: PageSample
+
+    def size(self, run_id: str) -> int:
+        return self.sample.size(run_id)
+
+    def transcript(self, _run_id: str) -> SessionTranscript:
+        talks = [hostile_session(text) for text in PAYLOADS]
+        return talks[0].replace(entries=tuple(entry for talk in talks for entry in talk.entries))
+
+    def patch(self, _run_id: str) -> bytes:
+        return b"".join(map(hostile_patch, PAYLOADS))
+
+    def image(self, _run_id: str, _image: SessionImage) -> bytes | None:
+        return b"<svg onload='alert(1)'>"

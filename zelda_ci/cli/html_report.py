@@ -1,5 +1,6 @@
 """`zelda report`: stored runs as one HTML file."""
 
+import os
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ def report(
     made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     size = write_html(target, made, [history], include_texts=not no_transcripts)
-    click.echo(f"{visible(str(target), 1000)} ({brief_count(size)}B)")
+    click.echo(f"{visible(_typed(target), 1000)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         click.echo("No browser could be started: open the file yourself.", err=True)
 
@@ -87,3 +88,9 @@ def _target(output: Path | None, results_dir: Path) -> Path:
         hint = "Make it first, or give another file with -o."
         raise ConfigError(f"The folder {target.parent} does not exist.", hint=hint, code="USAGE")
     return target
+
+
+def _typed(target: Path) -> str:
+    """The path as it can be pasted into the shell that Zelda was started from."""
+    relative = os.path.relpath(target)
+    return str(target) if relative.startswith("..") else relative

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import safe, session
-from tests.golden.ci_reports import HOSTILE, REPORTS
-from tests.support.page_samples import EXCEPTION, IMAGE, PICTURE, PageSample
+from tests.builders import session
+from tests.golden.ci_reports import REPORTS
+from tests.support.page_samples import EXCEPTION, IMAGE, PAYLOADS, PICTURE, PageSample, hostile_patch, hostile_session
 from tests.support.page_structure import structure, unpacked
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.images import SessionImage
@@ -152,29 +152,10 @@ def test_images_are_in_the_file_where_their_bytes_are_what_they_say(tmp_path: Pa
 
 # --- what is hostile --------------------------------------------------------------------------------------------
 
-PAYLOADS = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "</pre></details></section></main><script>alert(1)</script>",
-    "</script><script>alert(1)</script>",
-    "</style><style>*{display:none}</style>",
-    "<a href=javascript:alert(1)>x</a><base href=//evil.example>",
-    "<!-- {{ 7 * 7 }} {% raw %} -->]]>",
-    "' onmouseover='alert(1)' x='\x00\ud800\u202e",
-    HOSTILE,
-)
-
-
-def hostile_session(text: str) -> SessionTranscript:
-    """The text wherever a session can put one."""
-    talk = session(f"Bash {text} -> {text}", f"Read {text} -> error", f'"{text}"', "Agent x -> ok", f'> "{text}"')
-    return talk.replace(prompt=safe(text), reason=safe(text))
-
 
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_texts_of_a_session_are_texts(tmp_path: Path, text: str) -> None:
-    patch = f"diff --git a/{text} b/{text}\n--- a/{text}\n+++ b/{text}\n@@ -1 +1 @@\n-{text}\n+{text}\n"
-    kept = Kept(hostile_session(text), patch.encode("utf-8", "surrogatepass"))
+    kept = Kept(hostile_session(text), hostile_patch(text))
     found = structure(unpacked(written(tmp_path, SMALL.report, kept)))
     assert found.tags <= TAGS
     assert found.attributes <= ATTRIBUTES
