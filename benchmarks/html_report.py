@@ -18,8 +18,8 @@ from zelda_ci.report.html.writer import write_report
 
 # Ten sessions of each of ten suites, half of them of the base.
 USUAL = PageSample(suites=10, trials=5, turns=30, length=30)
-# One session on each side, of about 20 MB together.
-LONG = PageSample(suites=1, trials=1, turns=400, length=1100)
+# One session on each side, of about 20 MB together: more would be cut.
+LONG = PageSample(suites=1, trials=1, turns=400, length=2150)
 ATTEMPTS = 3
 
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -116,7 +116,6 @@ def _best(measure: Callable[[], float]) -> float:
 
 
 def _paint(reader: Reader) -> float:
-    reader.page.goto("about:blank")
     reader.go()
     reader.until(FIRST_PAINT.replace("[0].startTime", ".length"))
     return float(reader.page.evaluate(FIRST_PAINT))
@@ -124,7 +123,6 @@ def _paint(reader: Reader) -> float:
 
 def _opened(reader: Reader, session: str, turn: str) -> float:
     """From the call of the address to the sight of a turn."""
-    reader.page.goto("about:blank")
     begun = time.perf_counter()
     reader.go(f"{session}-{turn}")
     reader.wait_for(f"article#{session}-{turn}")

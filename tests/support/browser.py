@@ -73,7 +73,7 @@ class Reader:
             dialog.dismiss()
 
         def note_request(request: Request) -> None:
-            if not request.url.startswith(("data:", self.file.as_uri())):
+            if not request.url.startswith(("data:", "about:", self.file.as_uri())):
                 self.requests.append(request.url)
 
         self.page.on("console", note_console)
@@ -90,8 +90,9 @@ class Reader:
 
     def go(self, fragment: str = "") -> None:
         """To a place of the report, as somebody who was sent a link."""
+        # From elsewhere: within one document, the page would hear of it only some time later.
+        self.page.goto("about:blank")
         self.page.goto(f"{self.file.as_uri()}#{fragment}")
-        self.page.wait_for_load_state()
 
     def shown(self) -> str:
         """The anchor of the one page that is seen."""
