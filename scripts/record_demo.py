@@ -86,6 +86,21 @@ def read(path: str) -> tuple[str, dict[str, object]]:
     return "Read", {"file_path": f"CWD/{path}"}
 
 
+# What every session on discount codes writes, whatever it makes of the total.
+CODES = (
+    ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
+    edit(
+        "shop/cart.py",
+        "from dataclasses import dataclass\n",
+        "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
+    ),
+    edit(
+        "shop/cart.py",
+        "        self.lines: list[Line] = []\n",
+        "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
+    ),
+)
+
 DISCOUNT_CODE = [
     tool_calls(
         [read("shop/cart.py"), read("tests/test_cart.py"), ("Skill", {"skill": "changelog"})],
@@ -93,17 +108,7 @@ DISCOUNT_CODE = [
     ),
     tool_calls(
         [
-            ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
-            edit(
-                "shop/cart.py",
-                "from dataclasses import dataclass\n",
-                "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
-            ),
-            edit(
-                "shop/cart.py",
-                "        self.lines: list[Line] = []\n",
-                "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
-            ),
+            *CODES,
             edit(
                 "shop/cart.py",
                 "    def total_cents(self) -> int:\n        return sum(line.cents for line in self.lines)\n",
@@ -165,17 +170,7 @@ DISCOUNT_WITHOUT_RULE = [
     DISCOUNT_CODE[0],
     tool_calls(
         [
-            ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
-            edit(
-                "shop/cart.py",
-                "from dataclasses import dataclass\n",
-                "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
-            ),
-            edit(
-                "shop/cart.py",
-                "        self.lines: list[Line] = []\n",
-                "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
-            ),
+            *CODES,
             edit(
                 "shop/cart.py",
                 "    def total_cents(self) -> int:\n        return sum(line.cents for line in self.lines)\n",

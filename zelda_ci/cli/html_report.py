@@ -1,6 +1,5 @@
 """`zelda report`: stored runs as one HTML file."""
 
-import os
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ import click
 
 from zelda_ci.cli import completion, options
 from zelda_ci.cli.compare import configured_gates
+from zelda_ci.cli.report import typed_path
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.numbers import brief_count
@@ -62,7 +62,7 @@ def report(
     made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     size = write_html(target, made, [history], include_texts=not no_transcripts)
-    click.echo(f"{visible(_typed(target), 1000)} ({brief_count(size)}B)")
+    click.echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         click.echo("No browser could be started: open the file yourself.", err=True)
 
@@ -88,9 +88,3 @@ def _target(output: Path | None, results_dir: Path) -> Path:
         hint = "Make it first, or give another file with -o."
         raise ConfigError(f"The folder {target.parent} does not exist.", hint=hint, code="USAGE")
     return target
-
-
-def _typed(target: Path) -> str:
-    """The path as it can be pasted into the shell that Zelda was started from."""
-    relative = os.path.relpath(target)
-    return str(target) if relative.startswith("..") else relative
