@@ -43,6 +43,8 @@ def test_without_a_name_the_newest_batch_is_shown_alone(tmp_path: Path) -> None:
     page = structure(unpacked(project.path / "page.html"))
     assert {"suite-alpha", "suite-beta", "suite-gamma", "alpha-head-1"} <= set(page.ids)
     assert "sides-alpha" not in page.ids
+    suites = [name for name in page.ids if name in {"suite-alpha", "suite-beta", "suite-gamma"}]
+    assert suites == ["suite-alpha", "suite-beta", "suite-gamma"]
     assert "not compared" in page.text
 
 
@@ -53,6 +55,16 @@ def test_a_batch_that_ran_two_commits_has_both_sides(tmp_path: Path) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"side": "base"}))
     report(project)
     assert "sides-alpha" in structure(unpacked(project.path / ".zelda" / "report.html")).ids
+
+
+def test_sessions_stand_in_the_order_of_their_trials(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for trial in (1, 2, 3):
+        store(project.path / ".zelda", "alpha", trial, trial=trial)
+    report(project)
+    ids = structure(unpacked(project.path / ".zelda" / "report.html")).ids
+    sessions = [name for name in ids if name in {f"alpha-head-{trial}" for trial in (1, 2, 3)}]
+    assert sessions == ["alpha-head-1", "alpha-head-2", "alpha-head-3"]
 
 
 def test_several_runs_are_shown_together(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 
 from zelda_ci import __version__
 from zelda_ci.domain.ci import CiReport
@@ -35,7 +35,12 @@ def sessions_of(report: CiReport, *, with_texts: bool) -> tuple[SuiteSessions, .
     anchors = PageAnchors(head, base)
     heads, bases = by_suite(head), by_suite(base)
     compared = {suite.suite: suite for suite in report.comparison.suites} if report.comparison else {}
-    names = sorted(dict.fromkeys([*heads, *bases]), key=lambda name: rank(heads.get(name), compared.get(name)))
+
+    def place(name: str) -> tuple[int, datetime, str]:
+        began = min(run.started_at for run in (*_runs(heads, name), *_runs(bases, name)))
+        return rank(heads.get(name), compared.get(name)), began, name
+
+    names = sorted(dict.fromkeys([*heads, *bases]), key=place)
     return tuple(
         SuiteSessions(name, _runs(heads, name), _runs(bases, name), compared.get(name), anchors, with_texts)
         for name in names
@@ -43,7 +48,8 @@ def sessions_of(report: CiReport, *, with_texts: bool) -> tuple[SuiteSessions, .
 
 
 def _runs(suites: Mapping[str, SuiteRuns], name: str) -> tuple[RunResult, ...]:
-    return suites[name].runs if name in suites else ()
+    """By trial: stored runs come with the newest first."""
+    return tuple(sorted(suites[name].runs, key=lambda run: run.trial)) if name in suites else ()
 
 
 def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: tuple[str, ...]) -> OverviewPage:
