@@ -1,5 +1,8 @@
 """Record the demo's cassettes: real CLI, real pipeline, the demo project; the model's words are written below.
 
+There are two recordings: of the project as it is, and of a change that removes its rule of money, after which one suite
+is worse.
+
     .venv/bin/python scripts/record_demo.py
 
 Run it after raising the Agent SDK, or after changing the demo project.
@@ -13,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,7 @@ from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "zelda_ci" / "cli" / "demo_project"
 CASSETTES = ROOT / "zelda_ci" / "cli" / "demo_cassettes"
+CHANGE_CASSETTES = ROOT / "zelda_ci" / "cli" / "demo_change_cassettes"
 
 DISCOUNTS = '''"""Discount codes and the percentage that each takes off."""
 
@@ -81,6 +86,21 @@ def read(path: str) -> tuple[str, dict[str, object]]:
     return "Read", {"file_path": f"CWD/{path}"}
 
 
+# What every session on discount codes writes, whatever it makes of the total.
+CODES = (
+    ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
+    edit(
+        "shop/cart.py",
+        "from dataclasses import dataclass\n",
+        "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
+    ),
+    edit(
+        "shop/cart.py",
+        "        self.lines: list[Line] = []\n",
+        "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
+    ),
+)
+
 DISCOUNT_CODE = [
     tool_calls(
         [read("shop/cart.py"), read("tests/test_cart.py"), ("Skill", {"skill": "changelog"})],
@@ -88,17 +108,7 @@ DISCOUNT_CODE = [
     ),
     tool_calls(
         [
-            ("Write", {"file_path": "CWD/shop/discounts.py", "content": DISCOUNTS}),
-            edit(
-                "shop/cart.py",
-                "from dataclasses import dataclass\n",
-                "from dataclasses import dataclass\n\nfrom shop.discounts import percent_off\n",
-            ),
-            edit(
-                "shop/cart.py",
-                "        self.lines: list[Line] = []\n",
-                "        self.lines: list[Line] = []\n        self.percent_off = 0\n",
-            ),
+            *CODES,
             edit(
                 "shop/cart.py",
                 "    def total_cents(self) -> int:\n        return sum(line.cents for line in self.lines)\n",
@@ -132,6 +142,58 @@ DISCOUNT_CODE = [
         'Discount codes work: `cart.apply_code("SPRING10")` takes 10 percent off, computed in whole cents and rounded half up, and an unknown '
         "code is refused with a ValueError that names it. The codes live in `shop/discounts.py`; two tests cover them, all six pass, and the "
         "changelog tells the customers."
+    ),
+]
+
+FLOATING_CODE = """    def apply_code(self, code: str) -> None:
+        self.percent_off = percent_off(code)
+
+    def total_cents(self) -> int:
+        full = sum(line.cents for line in self.lines)
+        return round(full * (1 - self.percent_off / 100))
+"""
+
+EASY_TESTS = """
+    def test_a_code_takes_its_percentage_off_the_total(self) -> None:
+        cart = Cart()
+        cart.add("apple", 35, 4)
+        cart.apply_code("SPRING10")
+        self.assertEqual(cart.total_cents(), 126)
+
+    def test_an_unknown_code_is_refused_by_name(self) -> None:
+        with self.assertRaisesRegex(ValueError, "WINTER99"):
+            Cart().apply_code("WINTER99")
+"""
+
+# The same task where nothing says how amounts are computed.
+DISCOUNT_WITHOUT_RULE = [
+    DISCOUNT_CODE[0],
+    tool_calls(
+        [
+            *CODES,
+            edit(
+                "shop/cart.py",
+                "    def total_cents(self) -> int:\n        return sum(line.cents for line in self.lines)\n",
+                FLOATING_CODE,
+            ),
+        ],
+        text="The total is multiplied by what is left of it, and rounded.",
+    ),
+    tool_calls(
+        [
+            edit(
+                "tests/test_cart.py",
+                '            Cart().add("apple", 35, 0)\n',
+                '            Cart().add("apple", 35, 0)\n' + EASY_TESTS,
+            ),
+            read("CHANGELOG.md"),
+        ],
+        text="Now the tests, and the changelog.",
+    ),
+    DISCOUNT_CODE[3],
+    text(
+        'Discount codes work: `cart.apply_code("SPRING10")` takes 10 percent off the total, and an unknown code is refused with a ValueError that '
+        "names it. The codes live in `shop/discounts.py`; two tests cover them, all six pass, and the changelog tells the customers."
     ),
 ]
 
@@ -208,6 +270,24 @@ DISCOUNT_VERDICTS = [
     ),
 ]
 
+WITHOUT_RULE_VERDICTS = [
+    verdict(
+        1,
+        "FAIL",
+        "round() takes half a cent to the even neighbour: three apples of 35 cents cost 94.5 less the discount, and become 94. The tests avoid such a total.",
+        ("patch:shop/cart.py", "return round(full * (1 - self.percent_off / 100))"),
+        ("turn 3 call 1", 'cart.add("apple", 35, 4)'),
+    ),
+    DISCOUNT_VERDICTS[1],
+    verdict(
+        3,
+        "FAIL",
+        "The percentage is divided with /, so that the total is a float before it is rounded.",
+        ("patch:shop/cart.py", "return round(full * (1 - self.percent_off / 100))"),
+    ),
+    DISCOUNT_VERDICTS[3],
+]
+
 TAX_VERDICTS = [
     verdict(
         1,
@@ -267,37 +347,72 @@ TAX_TOOLS = {
     ),
 }
 
-FULFILLMENT = {
-    "Add discount codes": {"criteria": DISCOUNT_VERDICTS},
-    "The tax on the receipt": {"criteria": TAX_VERDICTS},
-}
-TOOL_USAGE: dict[str, dict[str, dict[str, Any]]] = {
-    "Add discount codes": DISCOUNT_TOOLS,
-    "The tax on the receipt": TAX_TOOLS,
-}
+ToolUsage = dict[str, dict[str, Any]]
 
 
-def judgement(request: ApiRequest) -> Reply:
+@dataclass(frozen=True)
+class Suite:
+    """What is said in one suite's session, and of it."""
+
+    replies: list[Message]
+    verdicts: list[dict[str, object]]
+    tools: ToolUsage
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Suites by the beginning of their prompts, on a project without some of its files."""
+
+    cassettes: Path
+    suites: dict[str, Suite]
+    removed: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def of(self, conversation: str) -> Suite:
+        """The suite whose prompt stands in a request."""
+        return next(suite for prompt, suite in self.suites.items() if prompt in conversation)
+
+
+RECORDINGS = (
+    Recording(
+        CASSETTES,
+        {
+            "Add discount codes": Suite(DISCOUNT_CODE, DISCOUNT_VERDICTS, DISCOUNT_TOOLS),
+            "The tax on the receipt": Suite(RECEIPT_TAX, TAX_VERDICTS, TAX_TOOLS),
+        },
+    ),
+    Recording(
+        CHANGE_CASSETTES,
+        {
+            "Add discount codes": Suite(
+                DISCOUNT_WITHOUT_RULE,
+                WITHOUT_RULE_VERDICTS,
+                {name: found for name, found in DISCOUNT_TOOLS.items() if name != MONEY},
+            )
+        },
+        removed=(MONEY,),
+        names=("discount-code",),
+    ),
+)
+
+
+def judgement(recording: Recording, request: ApiRequest) -> Reply:
     """The judge's answer on the session whose prompt it was shown: on its tools, or on the acceptance criteria."""
     conversation = json.dumps(request.messages)
+    suite = recording.of(conversation)
     if "how well a coding session used" in json.dumps(request.body):
-        found = next(found for prompt, found in TOOL_USAGE.items() if prompt in conversation)
-        answer = json.dumps(uses(request.last_user_text, found))
+        answer = json.dumps(uses(request.last_user_text, suite.tools))
     else:
-        answer = json.dumps(next(answer for prompt, answer in FULFILLMENT.items() if prompt in conversation))
+        answer = json.dumps({"criteria": suite.verdicts})
     shown, body = len(conversation) // 4, 600
     return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
 
 
-SCRIPTS: dict[str, list[Message]] = {"Add discount codes": DISCOUNT_CODE, "The tax on the receipt": RECEIPT_TAX}
-
-
-def script(request: ApiRequest) -> Reply:
+def script(recording: Recording, request: ApiRequest) -> Reply:
     """The reply for this request: told apart by the prompt, counted by the assistant's messages so far."""
     if request.answer_tool:
-        return judgement(request)
-    conversation = json.dumps(request.messages)
-    replies = next(replies for prompt, replies in SCRIPTS.items() if prompt in conversation)
+        return judgement(recording, request)
+    replies = recording.of(json.dumps(request.messages)).replies
     position = sum(message["role"] == "assistant" for message in request.messages)
     return _at_home(replies[position], _working_directory(request), position)
 
@@ -323,25 +438,33 @@ def _at_home(message: Message, cwd: str, position: int) -> Message:
     return replace(message, content=tuple(content), tokens=tokens)
 
 
-def main(argv: Sequence[str]) -> int:
-    with tempfile.TemporaryDirectory(prefix="zelda-demo-") as folder, ScriptedApi(script) as api:
+def record(recording: Recording, argv: Sequence[str]) -> int:
+    """Write a folder of cassettes anew."""
+    with tempfile.TemporaryDirectory(prefix="zelda-demo-") as folder, ScriptedApi(partial(script, recording)) as api:
         project = Path(folder) / "corner-shop"
         shutil.copytree(PROJECT, project)
+        for name in recording.removed:
+            (project / name).unlink()
         for command in (
             ["init", "-q", "-b", "main"],
             ["add", "-A"],
             ["-c", "user.name=Demo", "-c", "user.email=demo@example.com", "commit", "-qm", "Open the shop"],
         ):
             subprocess.run(["git", "-C", str(project), *command], check=True)
-        shutil.rmtree(CASSETTES, ignore_errors=True)
+        shutil.rmtree(recording.cassettes, ignore_errors=True)
         environ = {
             **os.environ,
             "ANTHROPIC_API_KEY": "sk-ant-fake-demo",
             "ANTHROPIC_BASE_URL": api.url,
             "ZELDA_NO_CHECK": "1",
         }
-        zelda = [sys.executable, "-m", "zelda_ci", "run", "--project", str(project), "--record", str(CASSETTES), *argv]
-        return subprocess.run(zelda, env=environ, check=False).returncode
+        words = ["--project", str(project), "--record", str(recording.cassettes), *recording.names, *argv]
+        return subprocess.run([sys.executable, "-m", "zelda_ci", "run", *words], env=environ, check=False).returncode
+
+
+def main(argv: Sequence[str]) -> int:
+    """Record all: the project passes, and the change does not."""
+    return 0 if [record(recording, argv) for recording in RECORDINGS] == [0, 1] else 1
 
 
 if __name__ == "__main__":

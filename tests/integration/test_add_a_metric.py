@@ -108,7 +108,7 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
     shop = Project(Path(kept), project.home)
     results = [json.loads(file.read_bytes()) for file in shop.path.glob(".zelda/runs/*/result.json")]
     sizes = sorted(result["evaluations"]["patchSize"]["details"]["value"] for result in results)
-    assert len(sizes) == 2
+    assert len(sizes) == 3
     assert sizes[0] > 0
 
     listed = python(copy, shop, "-m", "zelda_ci", "list", "--json")

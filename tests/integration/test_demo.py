@@ -29,8 +29,13 @@ def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp
     assert "PASS · " in done.stdout
     assert "unittest (closing summary)" in done.stdout
     assert project.fingerprint() == before
-    assert not list((tmp_path / "temporary folder").iterdir())
+    (page,) = re.findall(r"where they part: (.+)", done.stdout)
+    # The report stays, and nothing beside it.
+    assert [file for file in (tmp_path / "temporary folder").rglob("*") if file.is_file()] == [Path(page)]
     assert not project.leftovers()
+    shown = Path(page).read_text()
+    assert "Here they write other text" in shown
+    assert "no float is used on the way" in shown
 
 
 def test_what_the_demo_keeps_can_be_looked_at_and_its_tests_pass(tmp_path: Path) -> None:
@@ -41,11 +46,15 @@ def test_what_the_demo_keeps_can_be_looked_at_and_its_tests_pass(tmp_path: Path)
     found = [json.loads(file.read_bytes()) for file in sorted(shop.glob(".zelda/runs/*/result.json"))]
     assert [(run["suite"], run["status"], run["replayed"]) for run in found] == [
         ("discount-code", "completed", True),
+        ("discount-code", "completed", True),
         ("receipt-tax", "completed", True),
     ]
-    assert [run["evaluations"]["functionalCorrectness"]["score"] for run in found] == [100, 100]
-    assert len(list(shop.glob(".zelda/runs/*/test.log"))) == 2
-    for patch in shop.glob(".zelda/runs/*/changes.patch"):
+    assert [run["evaluations"]["functionalCorrectness"]["score"] for run in found] == [100, 100, 100]
+    assert [run["evaluations"]["requirementFulfillment"]["score"] for run in found] == [100, 50, 100]
+    assert len(list(shop.glob(".zelda/runs/*/test.log"))) == 3
+    assert (shop / ".zelda" / "report.html").is_file()
+    for run in (found[0], found[2]):
+        patch = shop / ".zelda" / "runs" / run["runId"] / "changes.patch"
         subprocess.run(["git", "apply", str(patch)], cwd=shop, check=True)
         subprocess.run([sys.executable, "-m", "unittest"], cwd=shop, check=True, capture_output=True)
     assert "apply_code" in (shop / "shop" / "cart.py").read_text()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import official_client
+from tests.support import npm_packages, official_client
 from tests.support.github_clients import api_of, artifacts_of
 from tests.support.github_server import GitHubServer
 from tests.support.official_client import OfficialClient
@@ -25,7 +25,7 @@ FILES = {
 def official() -> OfficialClient:
     try:
         return official_client.installed()
-    except official_client.UnavailableError as exc:
+    except npm_packages.UnavailableError as exc:
         pytest.skip(f"needs GitHub's own client for artifacts: {exc}")
 
 

@@ -10,6 +10,7 @@ from zelda_ci.sandbox import levels
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NPM = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 
 
 def level(name: str) -> None:

@@ -35,6 +35,11 @@ class Chosen:
     unusable: Mapping[Path, ConfigError] = field(default_factory=dict)
     """By folder, what is wrong with the others."""
 
+    @property
+    def is_several(self) -> bool:
+        """Whether more than one project is meant, which are told apart by name then."""
+        return len(self.projects) + len(self.unusable) > 1
+
 
 def select_in(folder: Path, selection: Selection, *, all_projects: bool) -> Chosen:
     """What is meant; of several projects, a broken one does not keep the others from being run.

@@ -8,13 +8,15 @@ import click
 
 from zelda_ci import __version__
 
-# Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name.
+# Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name, but for
+# those in `MODULES`.
 COMMANDS = {
     "init": "Set up a project: configuration, an example suite, .gitignore.",
     "check": "Try everything that a run needs, without a session.",
     "run": "Run suites, each in a real Claude Code session, and print a report.",
     "list": "List stored runs, the newest first.",
     "show": "Show a stored run or batch: its report, transcript or patch.",
+    "report": "Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides beside each other.",
     "history": "Show one suite over time: what passed, on which versions, and what fell.",
     "compare": "Compare two runs, batches or result files, and apply the gate.",
     "coverage": "Show which suites felt which skills, rules and other files that steer.",
@@ -26,6 +28,8 @@ COMMANDS = {
     "demo": "Watch two suites run, replayed from a recording; no key needed.",
 }
 
+# Commands whose module has another name: `report.py` is how all of them print.
+MODULES = {"report": "html_report"}
 
 # Whoever has installed Zelda has no docs/ folder.
 PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
@@ -36,6 +40,7 @@ PAGES = {
     "run": "docs/your-first-suite.md",
     "list": "docs/history.md#zelda-list",
     "show": "docs/history.md#zelda-show",
+    "report": "docs/report.md",
     "history": "docs/history.md#zelda-history",
     "compare": "docs/comparison.md",
     "coverage": "docs/selection.md",
@@ -55,7 +60,7 @@ class _Table(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
+        command = getattr(import_module(f"zelda_ci.cli.{MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101
         page = f"More: {PAGES_URL}/{PAGES[cmd_name]}"
         if page not in (command.epilog or ""):

@@ -44,7 +44,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
-    gates, results_dir = _gates(project), results_folder(project)
+    gates, results_dir = configured_gates(project), results_folder(project)
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
     compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed, pair_suites=True)
@@ -61,7 +61,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     return _exit_code(compared, gate_printed=not (as_json or markdown))
 
 
-def _gates(project: Path) -> Mapping[str, GateSettings]:
+def configured_gates(project: Path) -> Mapping[str, GateSettings]:
     """Each suite's gate as configured; none where there is no project, as beside two files that came from elsewhere.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from zelda_ci.compare.gate import gate, joined, recorded_settings
+from zelda_ci.compare.gate import joined
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
@@ -15,6 +15,7 @@ from zelda_ci.files import untrusted
 from zelda_ci.github.workflow_commands import Annotation
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.pipeline.html_report import report_alone
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.text import json_text
 
@@ -35,11 +36,11 @@ def for_programs(kind: str, report: CiReport) -> str:
 
 def as_report(batch: BatchResult, compared: Compared | None = None) -> CiReport:
     """Of runs that are compared with those of another commit, or with nothing."""
-    commit = batch.base.commit if batch.base and compared else None
-    origin = BaselineOrigin(state=BaselineState.OFF, sentence="", commit=commit)
-    if compared:
-        return CiReport(batch, compared.gate, origin, compared.comparison)
-    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), origin)
+    if compared is None:
+        return report_alone(batch)
+    commit = batch.base.commit if batch.base else None
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
+    return CiReport(batch, compared.gate, origin, compared.comparison)
 
 
 def of_projects(reports: Mapping[str, CiReport], whole: BatchResult) -> CiReport:

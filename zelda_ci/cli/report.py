@@ -121,8 +121,11 @@ def _files(folder: Path) -> RunFiles:
 
 
 def _typed(path: Path) -> str | None:
-    if not path.exists():
-        return None
+    return typed_path(path) if path.exists() else None
+
+
+def typed_path(path: Path) -> str:
+    """A path that can be pasted into the shell that Zelda was started from."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 

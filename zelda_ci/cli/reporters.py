@@ -30,6 +30,7 @@ from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Log, worst
 from zelda_ci.pipeline.comparing import Compared, compare_arms
+from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
@@ -43,6 +44,7 @@ from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import Calibrations
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
@@ -92,6 +94,13 @@ option = click.option(
     help="How to report: one line per suite, everything, GitHub annotations, JSON or JUnit XML; json=FILE and "
     "junit=FILE write a file beside what is printed. May be given several times.",
 )
+page = click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
+)
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.")
 
 
@@ -104,9 +113,13 @@ class Reporting:
     """What goes to standard output for programs, so that people read standard error."""
     files: tuple[Reporter, ...] = ()
     github: bool = False
+    page: Path | None = None
+    """Where the HTML report is written."""
 
 
-def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool) -> Reporting:
+def chosen(
+    reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool, page: Path | None = None
+) -> Reporting:
     """One answer from all options.
 
     Raises:
@@ -123,12 +136,15 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose
         message = "--quiet, --verbose, --reporter line and --reporter full exclude each other."
         raise ConfigError(message, hint="Give one of them.", code="USAGE")
     files = tuple(reporter for reporter in reporters if reporter.file)
-    for reporter in files:
-        if reporter.file and not reporter.file.parent.is_dir():
-            message = f"--reporter {reporter.kind}={reporter.file}: the folder {reporter.file.parent} does not exist."
+    for option, file in [
+        *((f"--reporter {one.kind}={one.file}", one.file) for one in files),
+        (f"--report {page}", page),
+    ]:
+        if file and not file.parent.is_dir():
+            message = f"{option}: the folder {file.parent} does not exist."
             raise ConfigError(message, hint="Make it first. Nothing was run.", code="USAGE")
     detail = Detail.QUIET if quiet else Detail.FULL if verbose else (*details, Detail.FAILURES)[0]
-    return Reporting(detail, printed[0] if printed else None, files, "github" in kinds)
+    return Reporting(detail, printed[0] if printed else None, files, "github" in kinds, page)
 
 
 class RunReport:
@@ -281,6 +297,8 @@ class RunReport:
         for reporter in self._reporting.files:
             if reporter.file:
                 write_whole(reporter.file, [for_programs(reporter.kind, whole).encode()], durable=False)
+        if self._reporting.page:
+            self._write_page(self._reporting.page, whole)
         if self._reporting.printed:
             click.echo(for_programs(self._reporting.printed, whole), nl=False)
         if self._log:
@@ -290,6 +308,10 @@ class RunReport:
         with suppress(OSError):
             sys.stdout.flush()
         return self._code
+
+    def _write_page(self, page: Path, whole: CiReport) -> None:
+        write_html(page, whole, [RunHistory(loaded.results_dir) for loaded, _ in self._batches])
+        click.echo(f"Report: {visible(str(page), 1000)}", err=bool(self._reporting.printed))
 
     def _close(self) -> None:
         """Of several projects, say what became of each: the last summary speaks of the last alone."""

@@ -62,6 +62,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @options.no_check
 @options.working_tree
 @reporters.option
+@reporters.page
 @reporters.quiet
 @click.option("--json", "as_json", is_flag=True, help="The same as --reporter json; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
@@ -81,6 +82,7 @@ def run(  # noqa: PLR0913 - its options
     no_check: bool,
     working_tree: bool,
     chosen_reporters: tuple[Reporter, ...],
+    page: Path | None,
     quiet: bool,
     as_json: bool,
     names: tuple[str, ...],
@@ -98,15 +100,14 @@ def run(  # noqa: PLR0913 - its options
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     verbose = bool(click.get_current_context().find_root().params.get("verbose"))
-    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose)
+    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
     order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
-    several = len(chosen.projects) + len(chosen.unusable) > 1
-    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=several)
+    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     for root, problem in chosen.unusable.items():
         running.refuse(root, problem)
     since = None if run_all else changed_since

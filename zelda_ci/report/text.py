@@ -11,6 +11,8 @@ NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
 MAX_MARKS = 3
 
+TAB = 4
+
 
 def visible(text: str, limit: int = 200) -> str:
     """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
@@ -21,6 +23,12 @@ def sentence(text: str, limit: int = 600) -> str:
     """Prose as one line: white space of any kind folds into single blanks; a long end is cut and marked."""
     words = " ".join(text[: 8 * limit].split())
     return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
+
+
+def text_lines(text: str) -> list[str]:
+    """Lines as an editor would show them; only a line feed ends one, everything else that acts is spelled out."""
+    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(TAB)]]
 
 
 def json_text(text: str) -> str:

@@ -128,8 +128,13 @@ def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
     return batch[::-1] or (find_run(history, reference),)
 
 
-def read_side(history: RunHistory, reference: str) -> SideReference:
+def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> SideReference:
     """The runs of one side: a results file, a run, or all runs of a batch; `latest` is the newest batch.
+
+    Args:
+        history: Where runs are stored.
+        reference: As the user calls them.
+        whole: Also take the runs of the base that ran beside those of a batch.
 
     Raises:
         StorageError: It is none of these, or cannot be read.
@@ -142,15 +147,17 @@ def read_side(history: RunHistory, reference: str) -> SideReference:
             batches.setdefault(run.batch_id, []).append(run.run_id)
         batch_id = _counted_back(list(batches), match, "batch")
         suite = f", {match['suite']} only" if match["suite"] else ""
-        return _side(history, f"{batch_id}{suite}", batches[batch_id])
+        return _side(history, f"{batch_id}{suite}", batches[batch_id], whole=whole)
     if batch := _batch(history, reference):
-        return _side(history, reference, batch)
+        return _side(history, reference, batch, whole=whole)
     run_id = find_run(history, reference)
     return _side(history, run_id, (run_id,))
 
 
-def _side(history: RunHistory, name: str, run_ids: Iterable[str]) -> SideReference:
+def _side(history: RunHistory, name: str, run_ids: Iterable[str], *, whole: bool = False) -> SideReference:
     runs = tuple(history.result(run_id) for run_id in run_ids)
+    if whole:
+        return SideReference(name, runs)
     # What ran beside them is no part of what an invocation tested.
     return SideReference(name, tuple(run for run in runs if run.side is Side.HEAD) or runs)
 

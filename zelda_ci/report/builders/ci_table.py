@@ -35,6 +35,7 @@ TONES = {
     SuiteVerdict.ACCEPTED: Tone.WARN,
     SuiteVerdict.ON_BASE: Tone.WARN,
     SuiteVerdict.BETTER: Tone.GOOD,
+    SuiteVerdict.PASSES: Tone.GOOD,
     SuiteVerdict.PERHAPS_BETTER: Tone.GOOD,
 }
 ARROW = " \u2192 "

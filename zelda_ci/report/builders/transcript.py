@@ -19,7 +19,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import sentence, text_lines, visible
 
 PATCH_TAB = 8
 
@@ -41,7 +41,6 @@ def _tone(line: str, *, in_hunk: bool) -> Tone:
     return Tone.BAD if line.startswith("-") else Tone.NEUTRAL
 
 
-TAB = 4
 OUTPUT = "    | "
 
 
@@ -116,7 +115,7 @@ def _call(call: ToolCall) -> Iterator[Cell]:
     yield Cell(f"  > {visible(call.name)}", Tone.WARN)
     for key, value in call.input.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *rest = _split(text) or [""]
+        first, *rest = text_lines(text) or [""]
         yield Cell(f"      {visible(key)}: {first}")
         yield from (Cell(f"        {line}") for line in rest)
     if call.output is None:
@@ -145,10 +144,4 @@ def _heading(seconds: float, text: str, tone: Tone) -> Cell:
 
 
 def _lines(text: str, prefix: str, tone: Tone = Tone.NEUTRAL) -> Iterable[Cell]:
-    return (Cell(f"{prefix}{line}".rstrip(), tone) for line in _split(text))
-
-
-def _split(text: str) -> list[str]:
-    """Lines as an editor would show them; only a line feed ends one, everything else that acts is spelled out."""
-    lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(TAB)]]
+    return (Cell(f"{prefix}{line}".rstrip(), tone) for line in text_lines(text))

@@ -1,0 +1,133 @@
+"""Size and speed of the HTML report: `python -m benchmarks.html_report`, with Chromium for waits of readers.
+
+Prints each figure beside the limit that it is held to; the exit code is 1 where one is exceeded. Times are of this
+machine, the best of several attempts.
+"""
+
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.browser import Reader, chromium, reading
+from tests.support.page_samples import PageSample
+from zelda_ci.report.html.writer import write_report
+
+# Ten sessions of each of ten suites, half of them of the base.
+USUAL = PageSample(suites=10, trials=5, turns=30, length=30)
+# One session on each side, of about 20 MB together: more would be cut.
+LONG = PageSample(suites=1, trials=1, turns=400, length=2150)
+ATTEMPTS = 3
+
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+FILTER = """() => {
+  const query = document.querySelector('#query');
+  const begun = performance.now();
+  query.value = 'retry';
+  query.dispatchEvent(new Event('input'));
+  document.body.getBoundingClientRect();
+  return performance.now() - begun;
+}"""
+SCROLL = """async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  let longest = 0;
+  for (let step = 0; step < 40; step += 1) {
+    const begun = performance.now();
+    scrollBy(0, 2000);
+    await frame();
+    await frame();
+    longest = Math.max(longest, performance.now() - begun);
+  }
+  return longest;
+}"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number, and what it may be."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str
+
+    @property
+    def is_met(self) -> bool:
+        return self.value <= self.limit
+
+    def __str__(self) -> str:
+        said = "" if self.is_met else "  EXCEEDED"
+        return f"{self.name:<58} {self.value:>8.2f} {self.unit:<3} (at most {self.limit:g}){said}"
+
+
+def main() -> int:
+    """Measure, print."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = list(measured(Path(folder)))
+    print(*figures, sep="\n")
+    return 0 if all(figure.is_met for figure in figures) else 1
+
+
+def measured(folder: Path) -> Iterator[Figure]:
+    """Everything, in order."""
+    usual, long = folder / "usual.html", folder / "long.html"
+    seconds = _written(usual, USUAL)
+    yield Figure("size of 10 suites x 10 sessions x 30 turns", usual.stat().st_size / 1e6, 3, "MB")
+    yield Figure("time to write it, by session", 1000 * seconds / 100, 200, "ms")
+    yield Figure("memory of writing 16 sessions, in that of 4", _peak(folder, 8) / _peak(folder, 2), 1.5, "")
+    _written(long, LONG)
+    sizes = [LONG.size(run.run_id) for run in LONG.report.batch.runs]
+    yield Figure(f"size of a report of transcripts of {2 * sizes[0] / 1e6:.0f} MB", long.stat().st_size / 1e6, 20, "MB")
+    with chromium() as browser:
+        with reading(browser, usual) as reader:
+            yield Figure("first paint of the overview", _best(lambda: _paint(reader)), 1000, "ms")
+            yield Figure("filter of suites", _best(lambda: reader.page.evaluate(FILTER)), 100, "ms")
+        with reading(browser, long) as reader:
+            session = "rest-endpoint-head-1"
+            yield Figure("beginning of a long session", _best(lambda: _opened(reader, session, "t1")), 2000, "ms")
+            yield Figure("end of a long session", _best(lambda: _opened(reader, session, "t400")), 8000, "ms")
+            yield Figure("longest step while scrolling", _best(lambda: reader.page.evaluate(SCROLL)), 250, "ms")
+
+
+def _written(path: Path, sample: PageSample) -> float:
+    report = sample.report
+    for run in (*report.batch.runs, *(report.baseline_batch.runs if report.baseline_batch else ())):
+        sample.size(run.run_id)
+    begun = time.perf_counter()
+    write_report(path, report, sample)
+    return time.perf_counter() - begun
+
+
+def _peak(folder: Path, trials: int) -> int:
+    sample = PageSample(suites=1, trials=trials, turns=30, length=300)
+    _written(folder / "peak.html", sample)
+    tracemalloc.start()
+    write_report(folder / "peak.html", sample.report, sample)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def _best(measure: Callable[[], float]) -> float:
+    return min(float(measure()) for _ in range(ATTEMPTS))
+
+
+def _paint(reader: Reader) -> float:
+    reader.go()
+    reader.until(FIRST_PAINT.replace("[0].startTime", ".length"))
+    return float(reader.page.evaluate(FIRST_PAINT))
+
+
+def _opened(reader: Reader, session: str, turn: str) -> float:
+    """From the call of the address to the sight of a turn."""
+    begun = time.perf_counter()
+    reader.go(f"{session}-{turn}")
+    reader.wait_for(f"article#{session}-{turn}")
+    return 1000 * (time.perf_counter() - begun)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

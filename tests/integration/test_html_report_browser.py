@@ -1,0 +1,301 @@
+"""The HTML report in a real browser: links, filter, keys, search, two sides, without scripts, and for everybody."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.support import npm_packages
+from tests.support.browser import NARROW, WIDE, Reader, chromium, reading
+from tests.support.needs import CHROMIUM
+from tests.support.page_samples import EXCEPTION, PAYLOADS, HostileSessions, PageSample
+from zelda_ci.report.html.writer import write_report
+
+pytestmark = [CHROMIUM, pytest.mark.timeout(900)]
+
+SAMPLE = PageSample(suites=4, trials=8, turns=14)
+# A session that passed, of a suite that did not change.
+PACKED = "add-logging-base-8"
+PAGES = ("overview", "suite-rest-endpoint", "rest-endpoint-head-1", "sides-rest-endpoint", PACKED)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report with blank.html"
+    write_report(path, SAMPLE.report, SAMPLE)
+    return path
+
+
+@pytest.fixture
+def reader(browser: Browser, file: Path) -> Iterator[Reader]:
+    with reading(browser, file) as opened:
+        yield opened
+    assert opened.complaints == []
+    assert opened.requests == []
+
+
+def press(reader: Reader, *keys: str) -> None:
+    for key in keys:
+        reader.page.keyboard.press(key)
+
+
+def suites(reader: Reader) -> list[str]:
+    """Names of the suites that are seen."""
+    return [row.inner_text() for row in reader.page.query_selector_all("tr[data-suite] .suite") if row.is_visible()]
+
+
+def test_one_leads_to_the_other_and_the_browser_leads_back(reader: Reader) -> None:
+    reader.go()
+    assert reader.shown() == "overview"
+    assert "worse in 1 of 4 suites" in reader.page.inner_text("#overview .verdict")
+    reader.page.click("#overview .suite >> text=rest-endpoint")
+    assert reader.shown() == "suite-rest-endpoint"
+    reader.page.click("#suite-rest-endpoint .card >> text=head 1")
+    assert reader.shown() == "rest-endpoint-head-1"
+    assert reader.page.title() == "rest-endpoint, head 1 · Zelda CI"
+    reader.page.click("#rest-endpoint-head-1 .around >> text=head 2")
+    assert reader.shown() == "rest-endpoint-head-2"
+    reader.page.go_back()
+    assert reader.shown() == "rest-endpoint-head-1"
+    press(reader, "u", "u")
+    reader.page.wait_for_url("**#overview")
+    assert reader.shown() == "overview"
+
+
+def test_what_regressed_comes_first_and_leads_to_both_sides(reader: Reader) -> None:
+    reader.go()
+    first = reader.page.locator(".worst li").first
+    assert "was met in 8 of 8 sessions on main and in 1 of 8 here" in first.inner_text()
+    first.locator("a").click()
+    assert reader.shown() == "sides-rest-endpoint"
+
+
+def test_suites_are_filtered_by_name_verdict_and_tag(reader: Reader) -> None:
+    reader.go()
+    assert suites(reader)[0] == "rest-endpoint"
+    assert len(suites(reader)) == 4
+    press(reader, "/")
+    reader.page.keyboard.type("ENDPOINT")
+    assert suites(reader) == ["rest-endpoint"]
+    assert reader.page.inner_text("#hits") == "1 of 4"
+    reader.page.fill("#query", "")
+    reader.page.click(".chip >> text=worse")
+    assert suites(reader) == ["rest-endpoint"]
+    reader.page.click(".chip >> text=all")
+    reader.page.click(".chip >> text=smoke")
+    assert suites(reader) == ["rest-endpoint", "receipt-tax"]
+    reader.page.fill("#query", "nothing like it")
+    assert suites(reader) == []
+    assert reader.page.is_visible("text=No suite fits this filter.")
+
+
+def test_keys_lead_from_item_to_item_and_from_failure_to_failure(reader: Reader) -> None:
+    reader.go()
+    press(reader, "j", "j", "k")
+    assert reader.page.locator(".here").inner_text() == reader.page.locator(".worst li").first.inner_text()
+    reader.go("rest-endpoint-head-1")
+    press(reader, "n")
+    assert "problem document" in reader.page.inner_text(".here")
+    press(reader, "n")
+    # The call that failed in turn 4; the next failures are a denied call, and then another session.
+    assert reader.page.get_attribute(".here", "id") == "rest-endpoint-head-1-t4"
+    press(reader, "n", "n")
+    reader.page.wait_for_url("**#rest-endpoint-head-2")
+    press(reader, "?")
+    assert reader.page.is_visible("#help")
+    press(reader, "?")
+    assert not reader.page.is_visible("#help")
+
+
+@pytest.mark.parametrize("session", ["rest-endpoint-head-1", PACKED])
+def test_the_search_of_a_session_opens_what_is_folded(reader: Reader, session: str) -> None:
+    reader.go(session)
+    press(reader, "/")
+    reader.page.keyboard.type("Review the handler")
+    reader.until("document.querySelector('#hits').textContent == '1 hit'")
+    # Enter does not wait for the pause after which a search begins by itself.
+    reader.page.keyboard.type(" twice")
+    reader.page.keyboard.press("Enter")
+    reader.until("document.querySelector('#hits').textContent == 'no hit'")
+    for _ in " twice":
+        reader.page.keyboard.press("Backspace")
+    reader.page.keyboard.press("Enter")
+    reader.until("document.querySelector('#hits').textContent == '1 of 1'")
+    assert reader.page.locator(
+        f"#{session} .key:has-text('description') + pre:has-text('Review the handler')"
+    ).is_visible()
+
+
+def test_a_citation_leads_to_the_very_line(reader: Reader) -> None:
+    reader.go("suite-rest-endpoint")
+    reader.page.locator("#suite-rest-endpoint .judged.edge-bad .places a").first.click()
+    assert reader.shown() == "rest-endpoint-head-1"
+    assert reader.page.inner_text(":target").strip() == f"+        {EXCEPTION}".strip()
+    assert 0 <= reader.top(":target") < WIDE["height"]
+
+
+@pytest.mark.parametrize("place", [f"{PACKED}-t3", f"{PACKED}-t3-c2", f"{PACKED}-q2"])
+def test_a_link_into_a_packed_conversation_arrives(reader: Reader, place: str) -> None:
+    reader.go(place)
+    reader.wait_for(f"article #{place}, article#{place}, .file #{place}")
+    reader.until("place => document.querySelector(':target')?.id === place", place)
+    assert reader.shown() == PACKED
+    assert 0 <= reader.top(":target") < WIDE["height"]
+    assert not reader.page.query_selector(f"#{PACKED} [data-packed]")
+
+
+def test_two_sides_are_aligned_and_the_first_difference_is_a_key_away(reader: Reader) -> None:
+    reader.go("sides-rest-endpoint")
+    rows = reader.page.locator("#sides-rest-endpoint .sides-row")
+    first = rows.nth(0)
+    assert "The sides part here" in first.inner_text()
+    assert "Skill" in first.locator(".side-base").inner_text()
+    assert "Skill" not in first.locator(".side-head").inner_text()
+    press(reader, "d")
+    reader.page.wait_for_url("**#sides-rest-endpoint-first")
+    # What both did stands on one line, whatever they wrote.
+    assert reader.top(rows.nth(2).locator(".side-base")) == reader.top(rows.nth(2).locator(".side-head"))
+    assert "Write" in rows.nth(2).inner_text()
+
+
+def test_the_two_sides_of_a_calm_suite_are_unpacked(reader: Reader) -> None:
+    reader.go("sides-discount-code")
+    reader.wait_for("#sides-discount-code .sides-row")
+    reader.go("sides-discount-code-first")
+    reader.until("document.querySelector(':target')?.id === 'sides-discount-code-first'")
+
+
+def test_a_bar_of_the_time_line_leads_to_its_call(reader: Reader) -> None:
+    reader.go("rest-endpoint-head-1")
+    reader.page.locator("#rest-endpoint-head-1 .bar-bad").first.dispatch_event("click")
+    reader.page.wait_for_url("**#rest-endpoint-head-1-t4-c1")
+
+
+def test_images_are_shown_and_nothing_is_loaded_for_them(reader: Reader) -> None:
+    reader.go("rest-endpoint-head-1")
+    press(reader, "e")
+    width = reader.page.eval_on_selector(
+        "#rest-endpoint-head-1 img", "image => image.decode().then(() => image.naturalWidth)"
+    )
+    assert width == 320
+
+
+# --- without scripts --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plain_reader(browser: Browser, file: Path) -> Iterator[Reader]:
+    with reading(browser, file, scripts=False) as opened:
+        yield opened
+    assert opened.complaints == []
+
+
+def seen(reader: Reader, text: str) -> bool:
+    return bool(reader.page.get_by_text(text).locator("visible=true").count())
+
+
+def test_without_scripts_every_page_is_reached_and_failures_are_whole(plain_reader: Reader) -> None:
+    reader = plain_reader
+    reader.go()
+    assert seen(reader, "First to look at")
+    assert not reader.page.is_visible("#query")
+    assert not reader.page.is_visible("#filters")
+    reader.page.click("#overview .suite >> text=rest-endpoint")
+    assert not seen(reader, "First to look at")
+    reader.page.click("#suite-rest-endpoint .card >> text=head 1")
+    assert seen(reader, "Done: GET /orders/{id} answers")
+    reader.page.click("#rest-endpoint-head-1 summary:has-text('thinking')")
+    assert reader.page.is_visible("#rest-endpoint-head-1 .thinking pre")
+    reader.page.click("#rest-endpoint-head-1 .around >> text=base and head side by side")
+    assert seen(reader, "The sides part here")
+
+
+def test_without_scripts_a_packed_session_is_an_outline_that_says_so(plain_reader: Reader) -> None:
+    reader = plain_reader
+    reader.go(PACKED)
+    assert seen(reader, "These are the steps of the session.")
+    assert reader.page.locator(f"#{PACKED} .outline li").count() > SAMPLE.turns
+    reader.go(f"{PACKED}-t4")
+    assert reader.page.is_visible(f"#{PACKED}-t4")
+    assert "python -m pytest -q tests/test_orders.py" in reader.page.inner_text(f"#{PACKED}-t4")
+
+
+# --- what is hostile --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "place", ["overview", *(f"rest-endpoint-{side}-1" for side in ("head", "base")), "sides-rest-endpoint"]
+)
+def test_no_text_of_a_session_runs_loads_or_leads_out(browser: Browser, tmp_path: Path, place: str) -> None:
+    path = tmp_path / "hostile.html"
+    sample = PageSample(suites=1, trials=2, turns=12, names=PAYLOADS)
+    write_report(path, sample.report, HostileSessions(sample))
+    with reading(browser, path) as reader:
+        reader.go(place.replace("rest-endpoint", "script-alert-1-script"))
+        reader.until_unpacked()
+        press(reader, "e")
+        for bold in reader.page.query_selector_all("summary"):
+            bold.dispatch_event("mouseover")
+        reader.page.wait_for_timeout(200)
+        assert reader.complaints == []
+        assert reader.requests == []
+        assert reader.page.evaluate(
+            "[...document.links].every((link) => link.hash && link.pathname == location.pathname)"
+        )
+        assert (
+            reader.page.evaluate(
+                "document.scripts.length - document.querySelectorAll('script[type=\"application/gzip\"]').length"
+            )
+            == 1
+        )
+
+
+# --- for everybody ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    try:
+        return (npm_packages.installed("axe-core") / "node_modules/axe-core/axe.min.js").read_text("utf-8")
+    except npm_packages.UnavailableError as exc:
+        pytest.skip(f"needs axe-core: {exc}")
+
+
+def violations(reader: Reader, axe: str) -> list[tuple[str, str]]:
+    reader.page.evaluate(axe)
+    found: dict[str, Any] = reader.page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [(each["id"], node["html"][:200]) for each in found["violations"] for node in each["nodes"][:3]]
+
+
+@pytest.mark.parametrize("place", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, file: Path, axe: str, place: str, scheme: str) -> None:
+    with reading(browser, file, color_scheme=scheme) as reader:
+        reader.go(place)
+        reader.until_unpacked()
+        assert violations(reader, axe) == []
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, file: Path, place: str) -> None:
+    with reading(browser, file, viewport=NARROW) as reader:
+        reader.go(place)
+        reader.until_unpacked()
+        assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_is_folded_is_printed(browser: Browser, file: Path) -> None:
+    with reading(browser, file) as reader:
+        reader.go("rest-endpoint-head-1")
+        reader.page.emulate_media(media="print")
+        thinking = reader.page.locator("#rest-endpoint-head-1 .thinking pre").first
+        assert thinking.evaluate("element => element.getBoundingClientRect().height") > 10
+        assert not reader.page.is_visible("header.top")

@@ -1,0 +1,135 @@
+"""`zelda report` and `zelda run --report`: which runs, where to, and what is said."""
+
+import json
+import stat
+from pathlib import Path
+
+from tests.support.command import zelda
+from tests.support.history import store, store_sides
+from tests.support.page_structure import structure, unpacked
+from tests.support.projects import Project, folder, repository
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+
+
+def project_with(tmp_path: Path) -> Project:
+    return folder(tmp_path, {"zelda.config.yaml": "resultsDir: .zelda\n"})
+
+
+def report(project: Project, *arguments: str) -> str:
+    done = zelda(project, "report", *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def shown(file: Path) -> str:
+    return structure(unpacked(file)).text
+
+
+def test_two_batches_are_compared_and_their_sessions_shown(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    old, new = store_sides(project.path / ".zelda")
+    said = report(project, old, new)
+    assert said.startswith(".zelda/report.html (")
+    ids = structure(unpacked(project.path / ".zelda" / "report.html")).ids
+    assert {"suite-alpha", "sides-alpha", "alpha-head-1", "alpha-base-1", "suite-gamma"} <= set(ids)
+    assert "worse in 1 of 3 suites" in shown(project.path / ".zelda" / "report.html")
+    assert "+new\\x1b[31m" in shown(project.path / ".zelda" / "report.html")
+
+
+def test_without_a_name_the_newest_batch_is_shown_alone(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store_sides(project.path / ".zelda", trials=1)
+    report(project, "-o", "page.html")
+    page = structure(unpacked(project.path / "page.html"))
+    assert {"suite-alpha", "suite-beta", "suite-gamma", "alpha-head-1"} <= set(page.ids)
+    assert "sides-alpha" not in page.ids
+    suites = [name for name in page.ids if name in {"suite-alpha", "suite-beta", "suite-gamma"}]
+    assert suites == ["suite-alpha", "suite-beta", "suite-gamma"]
+    assert "1 of 3 suites passes, 1 measured" in page.text
+
+
+def test_a_batch_that_ran_two_commits_has_both_sides(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    runs = [store(project.path / ".zelda", "alpha", minute, batch="both") for minute in range(2)]
+    file = project.path / ".zelda" / "runs" / runs[1].run_id / "result.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"side": "base"}))
+    report(project)
+    assert "sides-alpha" in structure(unpacked(project.path / ".zelda" / "report.html")).ids
+
+
+def test_sessions_stand_in_the_order_of_their_trials(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for trial in (1, 2, 3):
+        store(project.path / ".zelda", "alpha", trial, trial=trial)
+    report(project)
+    ids = structure(unpacked(project.path / ".zelda" / "report.html")).ids
+    sessions = [name for name in ids if name in {f"alpha-head-{trial}" for trial in (1, 2, 3)}]
+    assert sessions == ["alpha-head-1", "alpha-head-2", "alpha-head-3"]
+
+
+def test_several_runs_are_shown_together(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    runs = [store(project.path / ".zelda", f"suite-{n}", n, batch=f"b{n}") for n in range(3)]
+    report(project, *(run.run_id for run in runs))
+    ids = structure(unpacked(project.path / ".zelda" / "report.html")).ids
+    assert {"suite-suite-0", "suite-suite-1", "suite-suite-2"} <= set(ids)
+
+
+def test_results_of_elsewhere_are_shown_without_their_transcripts(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store_sides(project.path / ".zelda", trials=1)
+    (project.path / "main.json").write_text(zelda(project, "show", "old", "--json").stdout)
+    elsewhere = project_with(tmp_path / "elsewhere")
+    report(elsewhere, str(project.path / "main.json"), str(project.path / "main.json"), "-o", "page.html")
+    assert "Its transcript is not stored here." in shown(elsewhere.path / "page.html")
+
+
+def test_transcripts_can_be_left_out(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.path / ".zelda")
+    report(project, "--no-transcripts")
+    assert "made without transcripts and patches" in shown(project.path / ".zelda" / "report.html")
+
+
+def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    none = zelda(project, "report")
+    assert (none.returncode, "There is no stored run yet." in none.stderr) == (2, True)
+    store(project.path / ".zelda")
+    nowhere = zelda(project, "report", "-o", "missing/page.html")
+    assert (nowhere.returncode, "The folder missing does not exist." in nowhere.stderr) == (2, True)
+
+
+def test_the_browser_that_the_user_has_chosen_is_started(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    store(project.path / ".zelda")
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path}/opened\n')
+    browser.chmod(browser.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    done = zelda(project, "report", "--open", BROWSER=str(browser))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "opened").read_text() == (project.path / ".zelda" / "report.html").resolve().as_uri()
+
+
+SUITE = "prompt: Change the file.\nmetrics: {requirementFulfillment: false, toolUsage: false}\n"
+
+
+def test_a_run_writes_a_report_beside_what_it_prints(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-one.yaml": SUITE, "a.txt": "old\n"})
+    replies = [tool_call("Bash", {"command": "echo new > a.txt"}), text("Changed as asked.")]
+    with ScriptedApi(replies) as api:
+        done = zelda(project, "run", "--report", "page.html", "--json", api=api.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("{")
+    assert "Report: page.html" in done.stderr
+    page = structure(unpacked(project.path / "page.html"))
+    assert "Changed as asked." in page.text
+    assert "+new" in page.text
+    assert "one-head-1" in page.ids
+
+
+def test_a_report_that_cannot_be_written_stops_a_run_before_it_begins(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-one.yaml": SUITE})
+    done = zelda(project, "run", "--report", "missing/page.html")
+    assert done.returncode == 2
+    assert "--report missing/page.html: the folder missing does not exist." in done.stderr

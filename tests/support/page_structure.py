@@ -1,0 +1,62 @@
+"""What an HTML report is made of, read without a browser, with what is packed in it."""
+
+import base64
+import gzip
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+PACKED = re.compile(r'<script type="application/gzip">([^<]*)</script>')
+SCRIPT = re.compile(r"<style>.*?</style>|<script type=\"module\">.*?</script>", re.DOTALL)
+
+
+@dataclass
+class PageStructure(HTMLParser):
+    """Elements and their attributes."""
+
+    tags: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    ids: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    __hash__ = object.__hash__
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.add(name)
+            if name == "id":
+                self.ids.append(value or "")
+            elif name == "href":
+                self.links.append(value or "")
+            elif name == "src":
+                self.images.append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def unpacked(file: Path) -> str:
+    """The HTML with what scripts would show in its place, without style and script."""
+    html = SCRIPT.sub("", file.read_text("utf-8"))
+    # What is shown without scripts in place of the packed parts goes away then.
+    html = re.sub(r'<div class="packed".*?</div>', "", html, flags=re.DOTALL)
+    return PACKED.sub(lambda match: gzip.decompress(base64.b64decode(match[1])).decode("utf-8"), html)
+
+
+def structure(html: str) -> PageStructure:
+    """Of HTML."""
+    parser = PageStructure()
+    parser.feed(html)
+    parser.close()
+    return parser

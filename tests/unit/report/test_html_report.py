@@ -1,0 +1,235 @@
+"""The HTML report as a file: complete, harmless, within its bounds, and written session by session."""
+
+import base64
+import hashlib
+import re
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.builders import session
+from tests.golden.ci_reports import REPORTS
+from tests.support.page_samples import EXCEPTION, IMAGE, PAYLOADS, PICTURE, PageSample, hostile_patch, hostile_session
+from tests.support.page_structure import structure, unpacked
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.images import SessionImage
+from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.report.html import writer
+from zelda_ci.report.html.rendering import asset
+from zelda_ci.report.html.writer import PageOptions, write_report
+
+SMALL = PageSample(suites=2, trials=2, turns=12)
+TAGS = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "body",
+        "header",
+        "nav",
+        "main",
+        "section",
+        "article",
+        "footer",
+        "dialog",
+        "form",
+    ),
+    *(
+        "form",
+        "a",
+        "span",
+        "i",
+        "b",
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "ol",
+        "ul",
+        "li",
+        "dl",
+        "dt",
+        "dd",
+        "div",
+        "q",
+        "small",
+        "time",
+    ),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td", "pre", "code", "kbd", "details", "summary", "fieldset"),
+    *("legend", "label", "input", "output", "button", "figure", "figcaption", "svg", "path", "rect", "circle", "img"),
+}
+# Of SVG and of our own; nothing that runs, loads or styles.
+ATTRIBUTES = {
+    *("lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "aria-label", "aria-labelledby"),
+    *("aria-hidden", "aria-pressed", "role", "tabindex", "hidden", "open", "title", "type", "for", "autocomplete"),
+    *("spellcheck", "placeholder", "method", "scope", "src", "alt", "viewbox", "d", "cx", "cy", "r", "x", "y", "width"),
+    *("height", "preserveaspectratio", "data-title", "data-up", "data-failed", "data-fail", "data-stop", "data-label"),
+    *("data-suite", "data-verdict", "data-tag", "data-tags", "data-of", "data-go", "data-first", "data-packed"),
+}
+
+
+def written(folder: Path, report: CiReport, files: writer.SessionFiles, options: PageOptions | None = None) -> Path:
+    path = folder / "report.html"
+    write_report(path, report, files, options)
+    return path
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One transcript for every session, and nothing else."""
+
+    talk: SessionTranscript | None = None
+    changes: bytes = b""
+
+    def size(self, _run_id: str) -> int:
+        return len(self.talk.model_dump_json()) if self.talk else 0
+
+    def transcript(self, _run_id: str) -> SessionTranscript | None:
+        return self.talk
+
+    def patch(self, _run_id: str) -> bytes:
+        return self.changes
+
+    def image(self, _run_id: str, _image: SessionImage) -> bytes | None:
+        return None
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("page"), SMALL.report, SMALL)
+
+
+def test_every_link_leads_to_a_place_and_every_place_is_one(small: Path) -> None:
+    whole = structure(unpacked(small))
+    assert len(whole.ids) == len(set(whole.ids))
+    assert {link for link in whole.links if link.removeprefix("#") not in whole.ids} == set()
+
+
+def test_without_scripts_every_link_leads_to_a_place_as_well(small: Path) -> None:
+    """A link that leads nowhere would show the overview."""
+    shown = structure(re.sub(r"<script.*?</script>|<style>.*?</style>", "", small.read_text(), flags=re.DOTALL))
+    assert {link for link in shown.links if link.removeprefix("#") not in shown.ids} == set()
+
+
+def test_only_our_style_and_our_script_may_run(small: Path) -> None:
+    html = small.read_text()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy
+    assert policy[1].replace("&#39;", "'").startswith("default-src 'none'; style-src 'sha256-")
+    for kind, name in (("style", "page.css"), ("script", "page.js")):
+        text = asset(name)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src &#39;sha256-{digest}&#39;" in html or f"{kind}-src 'sha256-{digest}'" in html
+        assert f">{text}</{kind}>" in html
+    assert len(asset("page.js").splitlines()) <= 500
+
+
+def test_a_citation_leads_to_the_line_that_is_quoted(small: Path) -> None:
+    html = unpacked(small)
+    link = re.search(r'href="#(rest-endpoint-head-1-q1)">patch:src/routes/orders.py', html)
+    assert link
+    line = re.search(rf'<span class="l-add" id="{link[1]}">([^<]*)</span>', html)
+    assert line
+    assert line[1].strip() == f"+        {EXCEPTION}".replace('"', "&#34;").strip()
+
+
+def test_images_are_in_the_file_where_their_bytes_are_what_they_say(tmp_path: Path, small: Path) -> None:
+    source = f"data:image/png;base64,{base64.b64encode(PICTURE).decode()}"
+    assert set(structure(unpacked(small)).images) == {source}
+
+    class Lying(PageSample):
+        def image(self, _run_id: str, _image: SessionImage) -> bytes | None:
+            return b"<svg onload='alert(1)'>"
+
+    lying = Lying(suites=1, trials=1, turns=12)
+    html = structure(unpacked(written(tmp_path, lying.report, lying)))
+    assert html.images == []
+    assert f"An image is not shown here: image/png, {IMAGE.size_bytes:,} bytes" in html.text
+
+
+# --- what is hostile --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_texts_of_a_session_are_texts(tmp_path: Path, text: str) -> None:
+    kept = Kept(hostile_session(text), hostile_patch(text))
+    found = structure(unpacked(written(tmp_path, SMALL.report, kept)))
+    assert found.tags <= TAGS
+    assert found.attributes <= ATTRIBUTES
+    assert {link for link in found.links if not link.startswith("#")} == set()
+    assert found.images == []
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_report_of_ci_can_be_written_and_is_harmless(tmp_path: Path, name: str) -> None:
+    found = structure(unpacked(written(tmp_path, REPORTS[name](), Kept(session("Read a.py", '"Done."')))))
+    assert found.tags <= TAGS
+    assert found.attributes <= ATTRIBUTES
+    assert len(found.ids) == len(set(found.ids))
+
+
+# --- what is left out -------------------------------------------------------------------------------------------
+
+
+def test_without_transcripts_no_word_of_a_session_is_in_it(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.report, SMALL, PageOptions(include_transcripts=False))
+    html = structure(unpacked(path))
+    assert "made without transcripts and patches" in html.text
+    assert "Review the handler" not in html.text
+    assert "+from src.http" not in html.text
+    assert "The handler answers 500" in html.text
+    assert {link for link in html.links if link.removeprefix("#") not in html.ids} == set()
+
+
+def test_a_session_whose_transcript_is_gone_says_so(tmp_path: Path) -> None:
+    html = structure(unpacked(written(tmp_path, SMALL.report, Kept())))
+    assert "Its transcript is not stored here." in html.text
+    assert {link for link in html.links if link.removeprefix("#") not in html.ids} == set()
+
+
+def test_beyond_its_bound_the_longest_texts_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
+    lines = "one line of a file\n" * 20_000
+    kept = Kept(session(f"Read big.txt -> {lines}", "Read small.txt -> short and whole", '"Done."'))
+    path = written(tmp_path, SMALL.report, kept, PageOptions(max_bytes=400_000))
+    html = structure(unpacked(path))
+    assert "The transcripts of 8 sessions are too long to be shown whole" in html.text
+    assert "short and whole" in html.text
+    assert re.search(r"\[… [\d,]+ characters are left out here …\]", html.text)
+    assert html.text.count("one line of a file") * len("one line of a file\n") < 450_000
+    assert path.stat().st_size < 1_000_000
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.report, SMALL)
+    before = path.read_bytes()
+
+    class Failing(Kept):
+        def transcript(self, _run_id: str) -> SessionTranscript | None:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        write_report(path, SMALL.report, Failing(session('"Done."')))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_same_runs_make_the_same_file(tmp_path: Path, small: Path) -> None:
+    assert written(tmp_path, SMALL.report, SMALL).read_bytes() == small.read_bytes()
+
+
+def test_memory_is_that_of_a_few_sessions_however_many_there_are(tmp_path: Path) -> None:
+    def peak(trials: int) -> int:
+        sample = PageSample(suites=1, trials=trials, turns=20, length=400)
+        for run in sample.report.batch.runs:
+            sample.size(run.run_id)
+        write_report(tmp_path / "warm.html", sample.report, sample)
+        tracemalloc.start()
+        write_report(tmp_path / "measured.html", sample.report, sample)
+        _, highest = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return highest
+
+    assert peak(8) < 1.5 * peak(2)

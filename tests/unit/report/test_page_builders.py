@@ -1,0 +1,291 @@
+"""What the pages of the HTML report are made of: folds, cuts, citations, anchors, sides, pictures."""
+
+import pytest
+
+from tests.builders import result, safe, session, suite
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import ChangeSummary, RunResult
+from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.trials import Side
+from zelda_ci.report.builders.page_anchors import PageAnchors, SessionCitations, citations
+from zelda_ci.report.builders.page_conversation import EntryBuilder, text_limit, working_folder
+from zelda_ci.report.builders.page_pictures import pictures
+from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
+from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
+from zelda_ci.report.builders.page_text import Quotes, fair_limit, patched_files, plain, shortened, written_lines
+from zelda_ci.report.page_model import CallView, EntryView, FoldedText, PageLink, SidesPage
+
+
+def lines(text: FoldedText) -> list[tuple[str, str]]:
+    spans = (*text.first, *text.middle, *text.last)
+    return [(span.kind, line) for span in spans for line in span.text.splitlines()]
+
+
+# --- texts ------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_text_is_whole_and_a_long_one_is_folded_around_its_middle() -> None:
+    short, long = plain("\n".join("ab")), plain("\n".join(map(str, range(100))))
+    assert (short.hidden, lines(short)) == ("", [("", "a"), ("", "b")])
+    assert long.hidden == "80 more lines"
+    assert long.first[0].text.splitlines()[-1] == "13"
+    assert long.last[0].text.splitlines() == ["94", "95", "96", "97", "98", "99"]
+    assert [line for _, line in lines(long)] == [str(number) for number in range(100)]
+
+
+def test_what_acts_is_spelled_out() -> None:
+    assert lines(plain("a\x1b[31m\u202eb\x00")) == [("", "a\\x1b[31m\\u202eb\\x00")]
+
+
+@pytest.mark.parametrize("limit", [200, 1000, 5000])
+def test_a_cut_text_keeps_whole_lines_of_both_ends_and_says_how_much_is_missing(limit: int) -> None:
+    text = "\n".join(f"line {number}" for number in range(1000))
+    cut = shortened(text, limit)
+    first, _, rest = cut.partition("\n[… ")
+    missing, _, last = rest.partition(" characters are left out here …]\n")
+    assert text.startswith(first + "\n")
+    assert text.endswith("\n" + last)
+    assert len(first) + len(last) <= limit
+    assert len(first) + len(last) + int(missing.replace(",", "")) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "limit"),
+    [
+        ([], 10, None),
+        ([5, 5], 10, None),
+        ([5, 6], 10, 5),
+        ([1, 100, 100], 101, 50),
+        ([100], 7, 7),
+        ([3, 3, 90], 30, 24),
+    ],
+)
+def test_the_longest_texts_are_cut_first(sizes: list[int], room: int, limit: int | None) -> None:
+    assert fair_limit(sizes, room) == limit
+    if limit is not None:
+        assert sum(min(size, limit) for size in sizes) <= room
+
+
+def test_an_edit_is_shown_as_lines_that_go_and_come() -> None:
+    edit = written_lines({"file_path": "a", "old_string": "x\ny\n", "new_string": "x\nz\n"}, None, None)
+    assert edit
+    assert lines(edit) == [("", " x"), ("del", "-y"), ("add", "+z")]
+
+
+def test_what_is_written_comes_and_edits_are_counted() -> None:
+    whole = written_lines({"content": "a\nb"}, None, None)
+    several = written_lines({"edits": [{"old_string": "a", "new_string": "b"}] * 2}, None, None)
+    assert whole
+    assert several
+    assert lines(whole) == [("add", "+a"), ("add", "+b")]
+    assert [kind for kind, _ in lines(several)] == ["hunk", "del", "add"] * 2
+    assert written_lines({"command": "ls"}, None, None) is None
+
+
+PATCH = b"""diff --git a/x.py b/x.py
+index 1..2 100644
+--- a/x.py
++++ b/x.py
+@@ -1,2 +1,2 @@
+ same
+-old
++new
+diff --git a/gone.txt b/gone.txt
+deleted file mode 100644
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-diff --git a/not b/a header
+"""
+
+
+def test_a_patch_is_shown_file_by_file_and_a_line_of_it_is_no_header() -> None:
+    quotes = Quotes()
+    quotes.add("new", "there")
+    files = patched_files(PATCH, {"x.py": quotes}, 10_000)
+    assert [(file.name, file.added, file.removed) for file in files] == [("x.py", 1, 1), ("gone.txt", 0, 1)]
+    assert [span.text for span in files[0].spans if span.anchor == "there"] == ["+new\n"]
+    assert lines(files[1].lines)[-1] == ("del", "-diff --git a/not b/a header")
+
+
+# --- anchors and citations --------------------------------------------------------------------------------------
+
+
+def run(name: str = "example", trial: int = 1, *, good: bool = True, **fields: object) -> RunResult:
+    status = SessionStatus.COMPLETED if good else SessionStatus.MAX_TURNS
+    given = {"suite": name, "trial": trial, "config": suite(name), "status": status, **fields}
+    return result(f"{name.replace('/', '-')}-2026-02-13T14-30-00-{trial + 1}", **given)
+
+
+def test_anchors_are_safe_unique_and_the_same_each_time() -> None:
+    runs = [run("api/Orders"), run("api-orders"), run('"><script>'), run("漢字")]
+    anchors = PageAnchors(runs, [run("api/Orders", 2)])
+    names = [anchors.suite(each.suite) for each in runs]
+    assert names == ["suite-api-orders", "suite-api-orders-x2", "suite-script", "suite-suite"]
+    assert anchors.session(runs[1], Side.HEAD) == "api-orders-x2-head-1"
+    assert anchors.session(run("api/Orders", 2), Side.BASE) == "api-orders-base-2"
+
+
+def cited(*places: tuple[str, str]) -> SessionCitations:
+    evidence = tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in places)
+    judged = CriterionJudgement(
+        criterion=safe("c"), verdict=CriterionVerdict.PASS, reasoning=safe(""), evidence=evidence
+    )
+    details = FulfillmentDetails(criteria=(judged,)).model_dump(mode="json", by_alias=True, exclude_none=True)
+    found = EvalResult(
+        metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=safe.json(details)
+    )
+    changes = ChangeSummary(files=(safe("a.py"),))
+    return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
+
+
+def entries(talk: SessionTranscript, found: SessionCitations | None = None, **how: object) -> list[EntryView]:
+    return list(EntryBuilder(talk, "s", found or cited(), **how).entries())  # type: ignore[arg-type]
+
+
+def calls(talk: SessionTranscript, found: SessionCitations | None = None) -> list[CallView]:
+    return [call for entry in entries(talk, found) for call in entry.calls]
+
+
+def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
+    found = cited(
+        ("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("turn 2", "Done"), ("turn 9 call 9", "x")
+    )
+    shown = entries(session("Read a.py -> first\nsecond\nthird", '"All Done."'), found)
+    (call,) = shown[1].calls
+    assert call.output
+    assert [span.text for span in call.output.first if span.anchor == "s-q1"] == ["second\n"]
+    assert call.anchors == ("s-q2",)
+    assert shown[2].text
+    assert [span.anchor for span in shown[2].text.first] == ["s-q3"]
+    assert found.leftover() == ("s-q4",)
+
+
+def test_a_file_that_was_not_changed_is_nowhere_in_the_report() -> None:
+    found = cited(("a.py:3-4", "x"), ("patch:a.py", "y"), ("other.py:1", "z"))
+    links = [found.link(Citation(where=safe(where), quote=safe(quote or ""))) for where, quote in found.links]
+    assert [link.anchor for link in links] == ["s-q1", "s-q2", ""]
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------
+
+
+def test_sub_agents_are_inside_of_the_call_that_began_them() -> None:
+    shown = entries(session("Agent reviewer", "> Read a.py", "Bash ls -> error", '"Done."'))
+    assert [(entry.depth, entry.thread, entry.tone) for entry in shown[1:]] == [
+        (0, "", ""),
+        (1, "reviewer", ""),
+        (0, "", "bad"),
+        (0, "", ""),
+    ]
+
+
+def test_how_a_call_ended_is_said_unless_it_went_well() -> None:
+    shown = calls(session("Bash a + Bash b -> error + Bash c -> denied + Bash d -> nothing"))
+    assert [call.status.text if call.status else "" for call in shown] == ["", "error", "denied", "never returned"]
+
+
+def test_paths_are_shown_from_the_folder_in_which_the_session_worked() -> None:
+    talk = session("Read /tmp/x/ws/src/a.py", "Read /etc/hosts")
+    root = working_folder(talk, ("README.md", "src/a.py"))
+    assert root == "/tmp/x/ws/"
+    shown = [call.target for entry in entries(talk, root=root) for call in entry.calls]
+    assert shown == ["src/a.py", "/etc/hosts"]
+    assert working_folder(talk, ("b.py",)) == ""
+
+
+def test_of_too_many_steps_the_middle_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zelda_ci.report.builders.page_conversation.MAX_ENTRIES", 10)
+    shown = entries(session(*["Read a.py"] * 30))
+    assert [entry.anchor for entry in shown if entry.anchor] == [
+        "s-prompt",
+        *(f"s-t{number}" for number in (1, 2, 3, 4, 5, 26, 27, 28, 29, 30)),
+    ]
+    assert [entry.author for entry in shown if not entry.anchor] == ["20 steps of this session are left out here"]
+
+
+def test_a_session_fits_its_room_when_its_texts_are_cut() -> None:
+    talk = session(f"Read a.py -> {'x' * 50_000}", f"Read b.py -> {'y' * 300}", '"Done."')
+    limit = text_limit(talk, 10_000)
+    assert limit
+    assert 300 < limit < 10_000
+    assert text_limit(talk, 100_000) is None
+
+
+def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
+    talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
+    line, tokens = pictures(talk, "")
+    rows = dict(line.rows)
+    assert [*rows] == ["Model", "Tools", "Sub-agents", "Waiting"]
+    assert len(rows["Model"]) == 4
+    assert [bar.kind for bar in rows["Tools"]] == ["tool", "tool", "tool", "bad"]
+    assert rows["Tools"][0].anchor == "t1-c1"
+    assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for _, bars in line.rows for bar in bars)
+    assert len(tokens.rows[0][1]) == 5
+    assert max(bar.length for bar in tokens.rows[0][1]) == 100
+
+
+# --- two sides --------------------------------------------------------------------------------------------------
+
+
+def page(base: SessionTranscript, head: SessionTranscript) -> SidesPage:
+    def side(talk: SessionTranscript, which: Side) -> SideSession:
+        card = SuiteSession(run(), which, f"example-{which.value}-1", f"{which.value} 1").card
+        return SideSession(talk, card, "")
+
+    return sides_page("sides-example", PageLink("example"), side(base, Side.BASE), side(head, Side.HEAD), "")
+
+
+def kinds(shown: SidesPage) -> list[str]:
+    return [row.kind for row in shown.rows]
+
+
+def test_turns_are_aligned_by_what_they_called() -> None:
+    shown = page(
+        session("Read a.py", "Skill changelog", "Bash make test", '"Done."'),
+        session("Read a.py", "Bash make test", "Bash make lint", '"Finished."'),
+    )
+    assert kinds(shown) == ["same", "only", "same", "only", "same"]
+    assert shown.rows[1].head is None
+    assert shown.first == shown.rows[1].anchor == "sides-example-first"
+    assert shown.summary == "3 of 5 steps alike."
+
+
+def test_the_same_command_that_fails_on_one_side_is_where_they_part() -> None:
+    shown = page(session("Bash make test -> ok", '"Done."'), session("Bash make test -> error", '"Done."'))
+    assert kinds(shown) == ["differs", "same"]
+
+
+def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_difference() -> None:
+    def talk(body: str) -> SessionTranscript:
+        made = session("Write a.py", '"Done."')
+        turn = made.turns[0]
+        call = turn.tool_calls[0].replace(input=safe.json({"file_path": "a.py", "content": body}))
+        return made.replace(entries=(turn.replace(tool_calls=(call,)), *made.entries[1:]))
+
+    shown = page(talk("one\ntwo\nthree\n"), talk("one\n2\nthree\n"))
+    assert kinds(shown) == ["alike", "same"]
+    assert shown.first
+    assert shown.summary == "Both took the same steps, and wrote other text."
+    assert shown.rows[0].difference
+    assert lines(shown.rows[0].difference) == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
+
+
+def test_two_that_did_the_same_have_no_first_difference() -> None:
+    shown = page(session("Read a.py", '"Done."'), session("Read a.py", '"Done."'))
+    assert (shown.first, shown.summary) == ("", "Both took the same steps.")
+
+
+def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
+    head = (run(trial=1), run(trial=2, good=False), run(trial=3, good=False))
+    base = (run(trial=1, good=False), run(trial=2))
+    pair = chosen_pair(SuiteSessions("example", head, base, None, PageAnchors(head, base)))
+    assert pair
+    assert [session.title for session in pair[:2]] == ["base 2", "head 2"]
+
+
+def test_sessions_that_broke_are_not_compared() -> None:
+    broken = run().replace(status=SessionStatus.FAILED)
+    assert chosen_pair(SuiteSessions("example", (broken,), (run(),), None, PageAnchors((broken,), (run(),)))) is None

@@ -1,0 +1,132 @@
+"""The names of places in the HTML report: what an address ends with, and what a comment may link to."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.evaluation import read_details
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import Side
+from zelda_ci.report.builders.page_text import Quotes
+from zelda_ci.report.page_model import PageLink
+from zelda_ci.report.text import sentence, visible
+
+MAX_LENGTH = 48
+OVERVIEW = "overview"
+MAX_QUOTE_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class PageAnchors:
+    """Anchors of suites and sessions, unique in a report and the same each time it is written.
+
+    The suite `api/orders` is `suite-api-orders`, the second trial of its head `api-orders-head-2`, and the two sides
+    stand beside each other at `sides-api-orders`.
+    """
+
+    head: Sequence[RunResult]
+    base: Sequence[RunResult] = ()
+
+    def suite(self, name: str) -> str:
+        """Of a suite's page."""
+        return f"suite-{self._slugs[name]}"
+
+    def sides(self, name: str) -> str:
+        """Of two sessions of a suite side by side."""
+        return f"sides-{self._slugs[name]}"
+
+    def session(self, run: RunResult, side: Side) -> str:
+        """Of a session's page."""
+        return self._sessions[side, run.run_id]
+
+    @cached_property
+    def _slugs(self) -> Mapping[str, str]:
+        slugs: dict[str, str] = {}
+        for run in (*self.head, *self.base):
+            if run.suite not in slugs:
+                slugs[run.suite] = _unique(_slug(run.suite), slugs.values())
+        return slugs
+
+    @cached_property
+    def _sessions(self) -> Mapping[tuple[Side, str], str]:
+        sessions: dict[tuple[Side, str], str] = {}
+        for side, runs in ((Side.HEAD, self.head), (Side.BASE, self.base)):
+            for run in runs:
+                name = f"{self._slugs[run.suite]}-{side.value}-{run.trial}"
+                sessions[side, run.run_id] = _unique(name, sessions.values())
+        return sessions
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_LENGTH].strip("-") or "suite"
+
+
+def _unique(name: str, taken: Collection[str]) -> str:
+    number, unique = 2, name
+    while unique in taken:
+        unique, number = f"{name}-x{number}", number + 1
+    return unique
+
+
+_TURN = re.compile(r"turn (\d{1,7})(?: call (\d{1,5}))?")
+_PATCH = re.compile(r"(?:patch:)?(.+?)(?::\d+(?:-\d+)?)?")
+
+
+@dataclass
+class SessionCitations:
+    """Everything that the judges cite of one session, with the anchor of each citation."""
+
+    changed: frozenset[str]
+    """Files that the session changed: its patch shows them."""
+    by_call: dict[tuple[int, int], Quotes] = field(default_factory=dict)
+    """By turn and call; 0 is the turn itself."""
+    by_file: dict[str, Quotes] = field(default_factory=dict)
+    links: dict[tuple[str, str | None], PageLink] = field(default_factory=dict)
+    """By place and quote."""
+
+    def link(self, cited: Citation) -> PageLink:
+        """Where a citation leads to."""
+        return self.links.get((cited.where, cited.quote)) or PageLink(visible(cited.where, 80))
+
+    def leftover(self) -> tuple[str, ...]:
+        """Anchors of what was cited of the session and not found: they lead to its beginning."""
+        lines = (*self.by_call.values(), *self.by_file.values())
+        return tuple(anchor for quotes in lines for anchor in quotes.rest())
+
+
+def citations(run: RunResult, anchor: str) -> SessionCitations:
+    """Those of one session; two that say the same are one."""
+    cited = SessionCitations(frozenset(map(str, run.changes.files)) if run.changes else frozenset())
+    for place in _all(run):
+        if (place.where, place.quote) not in cited.links:
+            _add(place, f"{anchor}-q{len(cited.links) + 1}", cited)
+    return cited
+
+
+def _add(place: Citation, anchor: str, cited: SessionCitations) -> None:
+    text, quote = visible(place.where, 80), place.quote or ""
+    if match := _TURN.match(place.where):
+        cited.by_call.setdefault((int(match[1]), int(match[2] or 0)), Quotes()).add(quote, anchor)
+    elif (match := _PATCH.fullmatch(place.where)) and match[1] in cited.changed:
+        cited.by_file.setdefault(match[1], Quotes()).add(quote, anchor)
+    else:
+        # A file that the session did not change is nowhere in the report.
+        anchor = ""
+    cited.links[place.where, place.quote] = PageLink(text, anchor)
+
+
+def _all(run: RunResult) -> Iterator[Citation]:
+    if fulfilled := read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails):
+        yield from (place for judged in fulfilled.criteria for place in judged.evidence)
+    if used := read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails):
+        remarks = (*used.missed, *used.misused, *used.instructions_ignored, *used.used_well)
+        yield from (place for remark in remarks for place in remark.evidence)
+        yield from (place for rule in used.rules for place in rule.evidence)
+
+
+def quoted(cited: Citation) -> str:
+    """The words of a citation in a line."""
+    return sentence(cited.quote, MAX_QUOTE_LENGTH) if cited.quote else ""

@@ -1,0 +1,205 @@
+"""The first page: the verdict in a sentence, what regressed first, and every suite with every number and its spread."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from zelda_ci import __version__
+from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.comparison import MeasureDelta
+from zelda_ci.domain.measure_spec import written
+from zelda_ci.domain.measures import MEASURES, Measure, values
+from zelda_ci.domain.outcome import Outcome, batch_outcome, failed_criteria, run_outcome
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import Side
+from zelda_ci.report.builders.ci_basis import basis
+from zelda_ci.report.builders.ci_causes import Cause, causes
+from zelda_ci.report.builders.ci_headline import headline, lead
+from zelda_ci.report.builders.ci_table import SHOWN, means
+from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table
+from zelda_ci.report.builders.gate import on_base_sentences
+from zelda_ci.report.builders.page_anchors import PageAnchors
+from zelda_ci.report.builders.page_sides import chosen_pair
+from zelda_ci.report.builders.page_suite import SuiteSessions
+from zelda_ci.report.builders.run import VERDICTS
+from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, is_red, standings
+from zelda_ci.report.builders.summary import COUNTED
+from zelda_ci.report.model import Cell, Section, Tone, plain
+from zelda_ci.report.page_model import Choice, Dot, NumberCell, OverviewPage, PageLink, SuiteLine
+from zelda_ci.report.text import sentence, visible
+
+MAX_WORST = 12
+MAX_DOTS = 60
+MINUS = "\u2212"
+
+
+def sessions_of(report: CiReport, *, with_texts: bool) -> tuple[SuiteSessions, ...]:
+    """Every suite of a report with its sessions, what a reader has to know of first."""
+    head = report.batch.runs
+    base = (*report.batch.base_runs, *(report.baseline_batch.runs if report.baseline_batch else ()))
+    anchors = PageAnchors(head, base)
+    heads, bases = by_suite(head), by_suite(base)
+    known = {each.suite: each for each in standings(report)}
+
+    def place(name: str) -> tuple[int, datetime, str]:
+        began = min(run.started_at for run in (*_runs(heads, name), *_runs(bases, name)))
+        return _rank(known.get(name)), began, name
+
+    names = sorted(dict.fromkeys([*heads, *bases]), key=place)
+    return tuple(
+        SuiteSessions(name, _runs(heads, name), _runs(bases, name), known.get(name), anchors, with_texts)
+        for name in names
+    )
+
+
+def _rank(standing: SuiteStanding | None) -> int:
+    """What has to be looked at comes first."""
+    if standing is None:
+        return 2 * len(ORDER)
+    return ORDER.index(standing.standing) + len(ORDER) * (not standing.is_bad)
+
+
+def _runs(suites: Mapping[str, SuiteRuns], name: str) -> tuple[RunResult, ...]:
+    """By trial: stored runs come with the newest first."""
+    return tuple(sorted(suites[name].runs, key=lambda run: run.trial)) if name in suites else ()
+
+
+def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: tuple[str, ...]) -> OverviewPage:
+    """The first page of a report."""
+    columns = tuple(measure for measure in SHOWN if any(_has(suite, measure) for suite in suites))
+    lines = tuple(_line(suite, columns) for suite in suites)
+    comparison, known = report.comparison, standings(report)
+    overall = measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None
+    return OverviewPage(
+        title=sentence(report.title, 100),
+        verdict=_verdict(report),
+        headline=Cell(headline(report, known), Tone.BAD if is_red(report) else Tone.GOOD),
+        lead=tuple(Cell(plain(line)) for line in (*lead(report, known), *basis(report))),
+        remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *on_base_sentences(report.gate))),
+        worst=tuple(_worst(report, suites))[:MAX_WORST],
+        columns=tuple(MEASURES[measure].column for measure in columns),
+        lines=lines,
+        verdicts=tuple(_choices(Counter(line.key for line in lines), {line.key: line.key for line in lines})),
+        tags=tuple(_choices(Counter(tag for line in lines for tag in line.tags), {})),
+        overall=overall if overall and overall.lines else None,
+        sections=(Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        has_base=any(suite.base for suite in suites),
+        left_out=left_out,
+        made=f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _verdict(report: CiReport) -> Cell:
+    """What the exit code says, in a word."""
+    outcome = batch_outcome(report.batch)
+    if outcome >= Outcome.INCOMPLETE:
+        return VERDICTS[outcome]
+    if report.gate.exit_code == Outcome.INCOMPLETE.exit_code:
+        return VERDICTS[Outcome.INCOMPLETE]
+    if report.gate.reasons:
+        return VERDICTS[Outcome.FAILED]
+    # What fails on the base, too, does not fail the check.
+    return VERDICTS[Outcome.PASSED if report.comparison else outcome]
+
+
+# --- what is the matter, first ----------------------------------------------------------------------------------
+
+
+def _worst(report: CiReport, suites: Sequence[SuiteSessions]) -> Iterator[tuple[Cell, PageLink]]:
+    """The causes in the comment's order and words, then sessions that failed without one."""
+    by_name = {suite.name: suite for suite in suites}
+    told = causes(report, standings(report))
+    for cause in (each for of_suite in told for each in of_suite):
+        words = f"{visible(cause.suite.suite, 80)}: {cause.sentence}"
+        yield Cell(words, Tone.BAD if cause.is_red else Tone.WARN), _place(cause, by_name.get(cause.suite.suite))
+    named = {of_suite[0].suite.suite for of_suite in told}
+    for suite in suites:
+        if suite.name not in named:
+            yield from _failed(suite)
+
+
+def _place(cause: Cause, suite: SuiteSessions | None) -> PageLink:
+    """Where a cause is seen: both sides of what is worse than before, else the first session that failed."""
+    if suite is None:
+        return PageLink("")
+    if cause.suite.compared and not cause.suite.is_new and chosen_pair(suite):
+        return PageLink("base and head", suite.anchors.sides(suite.name))
+    runs = suite.head or suite.base
+    failed = [run for run in runs if any(one.criterion == cause.criterion for one in failed_criteria(run))]
+    failed = failed or [run for run in runs if run_outcome(run) > Outcome.PASSED]
+    if not failed:
+        return suite.link
+    return next(session.link for session in suite.all if session.run is failed[0])
+
+
+def _failed(suite: SuiteSessions) -> Iterator[tuple[Cell, PageLink]]:
+    bad = [run for run in suite.head if run_outcome(run) > Outcome.PASSED]
+    if bad:
+        word, plural = COUNTED[max(map(run_outcome, bad))]
+        counted = f"{len(bad)} of {len(suite.head)} sessions {plural}" if len(suite.head) > 1 else word
+        link = next(session.link for session in suite.of(Side.HEAD) if session.run is bad[0])
+        yield Cell(f"{visible(suite.name, 80)}: {counted}", Tone.WARN), link
+
+
+# --- suites by numbers ------------------------------------------------------------------------------------------
+
+
+def _has(suite: SuiteSessions, measure: Measure) -> bool:
+    return any(measure in values(session.run.evaluations) for session in suite.all)
+
+
+def _line(suite: SuiteSessions, columns: Sequence[Measure]) -> SuiteLine:
+    runs = suite.head or suite.base
+    return SuiteLine(
+        anchor=suite.anchors.suite(suite.name),
+        name=visible(suite.name, 80),
+        verdict=suite.verdict,
+        key=suite.verdict.text,
+        tags=tuple(visible(tag, 40) for tag in runs[0].config.tags),
+        sessions=tuple(session.card for session in suite.all),
+        numbers=tuple(_number(suite, measure) for measure in columns),
+    )
+
+
+def _number(suite: SuiteSessions, measure: Measure) -> NumberCell | None:
+    """The mean of the head; of a suite that only the base has, that of the base."""
+    counted = SuiteRuns(suite.name, suite.head or suite.base)
+    mean = means(counted.valid).get(measure)
+    if mean is None:
+        return None
+    delta = next((d for d in suite.compared.measures if d.measure is measure), None) if suite.compared else None
+    spec = MEASURES[measure]
+    title = f"{suite.name}, {spec.heading}"
+    return NumberCell(written(spec.brief, mean), _change(measure, delta), tuple(_dots(suite, measure)), visible(title))
+
+
+def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
+    if delta is None or not delta.change:
+        return None
+    text = _brief_change(measure, delta)
+    return Cell(text, EFFECTS[delta.effect or "same"]) if text else None
+
+
+def _brief_change(measure: Measure, delta: MeasureDelta) -> str:
+    """Points of a score, per cent of what sessions use; empty where nothing is left after rounding."""
+    change, spec = delta.change or 0.0, MEASURES[measure]
+    is_share = spec.brief_relative and delta.change_percent is not None
+    text = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(spec.brief, abs(change))
+    return f"{'+' if change > 0 else MINUS}{text}" if text.strip("$0.,% s") else ""
+
+
+def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[Dot]:
+    """Scores on their own scale, everything else from nothing to the largest."""
+    spec = MEASURES[measure]
+    found = [(session, values(session.run.evaluations).get(measure)) for session in suite.all]
+    known = [(session, value) for session, value in found if value is not None]
+    top = 100.0 if spec.limit else max((value for _, value in known), default=0.0) or 1.0
+    for side in Side:
+        of_side = [one for one in known if one[0].side is side]
+        for session, value in of_side[:MAX_DOTS]:
+            place = 100 * min(max(value / top, 0.0), 1.0)
+            yield Dot(place, session.card.side, f"{session.title}: {written(spec.write, value)}")
+
+
+def _choices(counted: Counter[str], words: Mapping[str, str]) -> Iterator[Choice]:
+    return (Choice(key, words.get(key, key), count) for key, count in counted.most_common(40))
