@@ -11,6 +11,7 @@ import pytest
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import GOOD, Done, Stage
 from tests.support.events import REPOSITORY_ID
+from tests.support.github_html import ACTS, page
 from tests.support.github_server import Comment, Pull, answered, lose_answer
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, reply_key, words_of
 from zelda_ci.github.comments import marker
@@ -49,6 +50,11 @@ def last(stage: Stage) -> Comment:
 
 def replies(stage: Stage) -> list[str]:
     return [body for body in stage.bodies() if "id=reply-" in body.partition("\n")[0]]
+
+
+def acting(markdown: str) -> list[str]:
+    """What GitHub would make a mention or a link of, although it is no link of ours."""
+    return [text for text in page(markdown).texts if ACTS.search(text)]
 
 
 def reruns(stage: Stage) -> list[str]:
@@ -97,7 +103,7 @@ def test_what_github_refuses_is_said(stage: Stage) -> None:
     stage.github.script_failures([answered(403, {"message": "Created over a month ago @team"}, on="POST *rerun*")])
     stage.comment(pull, "/zelda rerun")
     assert "over a month ago" in last(stage).body
-    assert "@team" not in last(stage).body
+    assert acting(last(stage).body) == []
     assert stage.github.repository.comments(7)[0].reactions == ["eyes", "confused"]
 
 
@@ -178,7 +184,7 @@ def test_nothing_that_a_comment_says_is_a_command_a_mention_or_markup_in_the_ans
         assert done.code == 0, done.printed
         answer = last(stage).body.split("\n", 2)[2]
         assert "Nothing was done." in answer
-        assert "@octo/team" not in answer
+        assert acting(answer) == []
         assert "$(touch" not in answer.replace("\\", "") or "\\$" in answer
         assert "<!--" not in answer
         assert "\u202e" not in answer
@@ -385,7 +391,7 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     shown = last(stage).body.split("\n", 2)[2]
     assert "It greets." in shown
     assert "It is polite." not in shown
-    assert "@octo/team" not in shown
+    assert acting(shown) == []
 
     done = again(stage, pull)
     assert done.code == 0, done.printed

@@ -12,6 +12,7 @@ from tests.golden.batches import START
 from tests.golden.ci_reports import REPORTS
 from tests.unit.storage.test_result_reference import keys
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.storage import codec
 
@@ -56,7 +57,15 @@ def test_another_provenance_is_not(change: dict[str, Any]) -> None:
     assert not checker(codec.PROVENANCE_FILE).is_valid(stored(WHERE) | change)
 
 
-@pytest.mark.parametrize(("model", "elsewhere"), [(BatchResult, frozenset({RunResult})), (Provenance, frozenset())])
+@pytest.mark.parametrize(
+    ("model", "elsewhere"),
+    [
+        (BatchResult, frozenset({RunResult})),
+        # Findings of the gate have the keys of the comparison's schema.
+        (Provenance, frozenset({AcceptedReason})),
+        (Acceptance, frozenset()),
+    ],
+)
 def test_the_page_names_every_key(model: type[BaseModel], elsewhere: frozenset[type[BaseModel]]) -> None:
     text = (REPOSITORY / "docs/results.md").read_text("utf-8")
     assert [key for key in keys(model, elsewhere) if f"`{key}`" not in text] == []
