@@ -95,6 +95,20 @@ def test_a_run_that_this_process_has_open_is_not_swept(tmp_path: Path) -> None:
     assert project.work(work) == ()
 
 
+def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Path) -> None:
+    """The checkout is looked at first: whoever is killed then has no lock of runs yet."""
+    project = repository(tmp_path)
+    project.work(nothing)
+    home = project.base / "0a1b2c3d"
+    (home / "trash" / "entry").mkdir(parents=True)
+    look = home / "trees" / "look-1"
+    look.mkdir(parents=True)
+    os.utime(look, (0, 0))
+    sweep(project)
+    assert project.leftovers() == []
+    assert not look.exists()
+
+
 @pytest.mark.parametrize("moment", [0.02, 0.05, 0.08, 0.11, 0.15, 0.2])
 def test_killing_at_any_moment_leaves_nothing_that_a_sweep_does_not_find(tmp_path: Path, moment: float) -> None:
     """The pauses only spread the kills over the making; none of them is a claim about speed."""

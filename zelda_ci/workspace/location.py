@@ -49,9 +49,13 @@ def project_folder(base: Path, identity: Path) -> Path:
     return base / hashlib.sha256(os.fsencode(os.path.realpath(identity))).hexdigest()[:8]
 
 
+# What a process leaves in a project's folder that is killed at any moment.
+HOLDS = ("runs.lock", "stores", "trees", "bases", "trash")
+
+
 def project_folders(base: Path) -> list[Path]:
-    """The folders of all projects that have had workspaces here."""
-    return sorted(lock.parent for lock in base.glob("*/runs.lock"))
+    """The folders of all projects that have had workspaces here, or were looked at before they had one."""
+    return sorted({path.parent for name in HOLDS for path in base.glob(f"*/{name}")})
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
