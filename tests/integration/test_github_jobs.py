@@ -14,6 +14,7 @@ from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts, own_run
 from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.errors import ArtifactError
+from zelda_ci.github.artifacts import ZIP
 
 OLD = "old-name.yml"
 SECOND = f"{NAME}-zelda"
@@ -204,7 +205,7 @@ def upload(run: Run, world: World, job: str, content: bytes, **how: Any) -> Arti
 def test_what_another_job_is_just_storing_is_not_taken_away(world: World) -> None:
     run = world.repository.add_run(world.commits[4])
     first = artifacts_of(world.github, run, job="one")
-    first._create(NAME, None, lambda _: True)
+    first._create(NAME, ZIP, None, lambda _: True)
     with pytest.raises(ArtifactError) as caught:
         upload(run, world, "two", b"two")
     assert caught.value.code == "ARTIFACT_EXISTS"

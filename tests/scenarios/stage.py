@@ -349,12 +349,17 @@ class Stage:
     @property
     def stored(self) -> list[Artifact]:
         """Artifacts with results that the jobs on this stage have uploaded, oldest first."""
-        return [each for each in self._uploaded if not each.name.endswith(".transcripts")]
+        return [each for each in self._uploaded if not each.name.endswith((".transcripts", ".report", ".html"))]
 
     @property
     def transcripts(self) -> list[Artifact]:
         """Artifacts with transcripts that they have uploaded, oldest first."""
         return [each for each in self._uploaded if each.name.endswith(".transcripts")]
+
+    @property
+    def reports(self) -> list[Artifact]:
+        """Artifacts with the HTML report that they have uploaded, oldest first."""
+        return [each for each in self._uploaded if each.name.endswith((".report", ".html"))]
 
     @property
     def _uploaded(self) -> list[Artifact]:

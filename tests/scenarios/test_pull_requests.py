@@ -1,8 +1,11 @@
 """`zelda ci` for pull requests: which baseline they are compared with, what is said of them, how the check ends."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.scenarios.stage import BAD, GOOD, GREETING, Stage, results
 from tests.support.judging import answer, verdict
@@ -48,6 +51,8 @@ def test_a_pull_request_that_makes_things_better(tmp_path: Path) -> None:
         assert "transcripts-artifact-id" not in done.outputs
         (artifact,) = stage.stored
         assert not [name for name in artifact.files if name.startswith("runs/")]
+        (report,) = stage.reports
+        assert "made without transcripts and patches" in report.content.decode()
         comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
         assert comparison["verdict"] == "improved"
         assert done.outputs["junit-path"] == "out/zelda.xml"
@@ -211,3 +216,36 @@ def test_a_suite_that_nobody_judged_completely_is_never_green_and_nobodys_baseli
         assert any("could not be judged completely" in told.data for told in done.told("error"))
         junit = (stage.project.path / "out" / "zelda.xml").read_text()
         assert 'errors="2"' in junit
+
+
+@pytest.mark.parametrize("archives_only", [False, True])
+def test_the_report_is_a_page_of_its_own_to_which_the_comment_leads(tmp_path: Path, *, archives_only: bool) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.service.archives_only = archives_only
+        done = stage.pull_request(stage.open_pull(), BAD)
+        assert done.code == 1, done.printed
+        (report,) = stage.reports
+        assert done.outputs["report-artifact-id"] == str(report.id)
+        if archives_only:
+            assert (report.name, report.mime_type) == ("zelda-results.report", "application/zip")
+            html = report.files["report.html"].decode()
+        else:
+            assert (report.name, report.mime_type) == ("zelda-results.report.html", "text/html")
+            html = report.content.decode()
+        assert "worse in 1 of 1 suite" in html
+        (body,) = stage.bodies()
+        fragments = re.findall(rf"/artifacts/{report.id}#([\w-]+)", body)
+        assert "suite-greeting" in fragments
+        assert all(f'id="{fragment}"' in html for fragment in fragments)
+
+
+def test_without_room_for_the_report_everything_else_is_as_ever(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip)
+        stage.github.service.no_room_for = {"text/html"}
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert (done.code, done.outputs["verdict"]) == (0, "unchanged"), done.printed
+        assert "report-artifact-id" not in done.outputs
+        assert (len(stage.stored), len(stage.transcripts), stage.reports) == (1, 1, [])
+        assert "The HTML report could not be stored" in done.printed

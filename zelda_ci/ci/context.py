@@ -109,6 +109,10 @@ class CiResult:
     artifact_id: int | None = None
     transcripts_id: int | None = None
     """Of the artifact with the transcripts."""
+    report_id: int | None = None
+    """Of the artifact with the HTML report."""
+    stored_as: str = ""
+    """The name under which the results are stored; empty where they are not."""
     is_unstorable: bool = False
     """Whether the results have no place on GitHub, so that nothing else of the run has one."""
     told_apart_by: str = ""
@@ -178,14 +182,16 @@ class CiResult:
         """Where more is found; `head` is a commit that GitHub knows."""
         context = settings.context
         run_url = context.url_of(self.run_id or context.run_id)
-        artifact, transcripts = (
-            f"{run_url}/artifacts/{number}" if number else None for number in (self.artifact_id, self.transcripts_id)
+        artifact, transcripts, report = (
+            f"{run_url}/artifacts/{number}" if number else None
+            for number in (self.artifact_id, self.transcripts_id, self.report_id)
         )
         home = f"{context.server_url}/{context.repository}"
         return Links(
             run=run_url,
             artifact=artifact,
             transcripts=transcripts,
+            report=report,
             commit=f"{home}/commit/{head}",
             files=f"{home}/blob/{head}",
         )

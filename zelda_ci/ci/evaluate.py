@@ -112,6 +112,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         lambda: apply_acceptances(case, result, pull_request_in(case.settings.event)),
         lambda: storing.store_results(case, files, result),
         lambda: storing.store_transcripts(case, result),
+        lambda: storing.store_report(case, files, result),
     )
     with _undisturbed():
         publish.publish_results(case, files, result)

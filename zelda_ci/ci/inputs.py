@@ -96,6 +96,7 @@ OUTPUTS: tuple[str, ...] = (
     "results-path",
     "junit-path",
     "artifact-id",
+    "report-artifact-id",
     "transcripts-artifact-id",
     "comment-url",
     "baseline-sha",

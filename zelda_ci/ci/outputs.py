@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -33,6 +33,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "artifact-id": str(result.artifact_id) if result.artifact_id else None,
         "transcripts-artifact-id": str(result.transcripts_id) if result.transcripts_id else None,
+        "report-artifact-id": str(result.report_id) if result.report_id else None,
         "baseline-sha": result.baseline.commit,
     }
     if result.comparison:
@@ -79,6 +80,7 @@ def _one_decimal(value: float | None) -> str | None:
 
 
 COMPARISON = "comparison.json"
+REPORT = "report.html"
 JUNIT = "junit.xml"
 FOLDER = "ci"
 LOGS = ("setup", "setup-again", "build", "test")
@@ -94,6 +96,7 @@ class Files:
     nights: Path
     provenance: Path
     comparison: Path
+    report: Path
     junit: Path
 
     @classmethod
@@ -108,7 +111,15 @@ class Files:
         for path in (folder / RESULTS, junit):
             with storage_errors(path):
                 untrusted.refuse_links(path.parent)
-        return cls(folder / RESULTS, folder / POOL, folder / NIGHTS, folder / PROVENANCE, folder / COMPARISON, junit)
+        return cls(
+            results=folder / RESULTS,
+            pool=folder / POOL,
+            nights=folder / NIGHTS,
+            provenance=folder / PROVENANCE,
+            comparison=folder / COMPARISON,
+            report=folder / REPORT,
+            junit=junit,
+        )
 
     def clear(self) -> None:
         """Remove what an earlier step left: a file that is there is of this run.
@@ -116,7 +127,7 @@ class Files:
         Raises:
             StorageError: It cannot be removed.
         """
-        for path in (self.results, self.pool, self.nights, self.provenance, self.comparison, self.junit):
+        for path in astuple(self):
             with storage_errors(path):
                 path.unlink(missing_ok=True)
 

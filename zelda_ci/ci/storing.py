@@ -1,6 +1,6 @@
-"""Results and transcripts are stored on GitHub as two artifacts: whoever looks for a baseline reads no transcript.
+"""Results, transcripts and the HTML report are artifacts of their own: who looks for a baseline reads no transcript.
 
-Results come first. So they are there if the step is killed, and neither artifact is lost with the other.
+Results come first. So they are there if the step is killed, and no artifact is lost with another.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from pathlib import Path
 from zelda_ci.ci import baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import own_run
-from zelda_ci.ci.outputs import JUNIT, Files, json_of, provenance, result_members, transcript_members, write
+from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, result_members, transcript_members, write
 from zelda_ci.ci.publish import report_of
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored_artifacts import (
@@ -28,12 +28,17 @@ from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
 from zelda_ci.github.schemas import Artifact, understand
-from zelda_ci.report.builders.ci import NOT_STORED
+from zelda_ci.pipeline.html_report import write_html
+from zelda_ci.report.builders.ci import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
 from zelda_ci.storage.codec import encode_nights, encode_pool
+from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
 PULL_REQUEST_DAYS = 14
+
+# What a service answers that knows no files but archives.
+ARCHIVES_ONLY = 400
 
 TAKEN = "ARTIFACT_EXISTS"
 UNAVAILABLE = "ARTIFACTS_UNAVAILABLE"
@@ -88,6 +93,37 @@ def store_transcripts(case: CiContext, result: CiResult) -> None:
     result.transcripts_id = uploaded.id
 
 
+def store_report(case: CiContext, files: Files, result: CiResult) -> None:
+    """Upload the HTML report, as it is where the service takes that, so that a browser opens it; else as an archive.
+
+    Without the texts of sessions where the workflow does not want transcripts to be stored.
+    """
+    if not result.stored_as or not result.head:
+        return
+    texts = case.settings.include_transcripts
+    write_html(files.report, report_of(case, result), [RunHistory(case.results_dir)], include_texts=texts)
+    try:
+        uploaded = _upload_report(case, files.report, result.stored_as)
+    except GitHubError as problem:
+        note = f"{NO_REPORT}: {problem.message}"
+        result.notes.append(note)
+        case.log.report("warning", problem.user_message, title=NO_REPORT)
+        return
+    result.report_id = uploaded.id
+
+
+def _upload_report(case: CiContext, report: Path, stored_as: str) -> Uploaded:
+    """Its name is made of that of the results, which no other job of the run has."""
+    name, days = f"{stored_as}.{REPORT}", retention_days(case)
+    try:
+        return _stored(case, name, case.artifacts().upload_page(name, report, retention_days=days))
+    except GitHubError as problem:
+        if problem.status != ARCHIVES_ONLY:
+            raise
+    archived = name.removesuffix(".html")
+    return _stored(case, archived, case.artifacts().upload(archived, {REPORT: report}, retention_days=days))
+
+
 def _origin(case: CiContext, result: CiResult) -> Provenance:
     target = case.decision.target
     origin = provenance(case, result.batch, result.baseline.wanted or (target.commit if target else None))
@@ -119,14 +155,18 @@ def upload(
         GitHubError: GitHub does not take it.
     """
     identity = identity_of(case.settings)
-    first = named(identity.artifact)
+    name = named(identity.artifact)
     try:
-        return _upload_as(case, first, contents, service or case.artifacts)
+        uploaded = _upload_as(case, name, contents, service or case.artifacts)
     except GitHubError as problem:
-        if problem.code != TAKEN or identity.second_name is None or _is_siblings(case, first):
+        if problem.code != TAKEN or identity.second_name is None or _is_siblings(case, name):
             raise
-    result.told_apart_by = case.job
-    return _upload_as(case, named(identity.second_name), contents, service or case.artifacts)
+        result.told_apart_by = case.job
+        name = named(identity.second_name)
+        uploaded = _upload_as(case, name, contents, service or case.artifacts)
+    if named is str:
+        result.stored_as = name
+    return uploaded
 
 
 def _upload_as(
@@ -134,6 +174,10 @@ def _upload_as(
 ) -> Uploaded:
     may_replace = partial(_may_replace, case, name)
     uploaded = service().upload(name, contents, retention_days=retention_days(case), may_replace=may_replace)
+    return _stored(case, name, uploaded)
+
+
+def _stored(case: CiContext, name: str, uploaded: Uploaded) -> Uploaded:
     case.log.say(f"Stored as the artifact {name} ({uploaded.size:,} bytes).")
     return uploaded
 

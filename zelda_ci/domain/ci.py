@@ -105,7 +105,7 @@ class Links:
     files: str | None = None
     """Of the head's files: a path below it, from the top of the repository, is a file as it was tested."""
     report: str | None = None
-    """A page with everything; a suite's name as fragment leads to that suite."""
+    """A page with everything; `builders.page_anchors` has its fragments."""
 
 
 @dataclass(frozen=True)

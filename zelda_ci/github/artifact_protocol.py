@@ -146,7 +146,7 @@ class StoredBlob:
     size: int
 
 
-def store_blob(http: "Http", url: str, file: IO[bytes]) -> StoredBlob:
+def store_blob(http: "Http", url: str, file: IO[bytes], mime_type: str) -> StoredBlob:
     """Send a file to a signed address; the signature is all the authorization there is.
 
     Raises:
@@ -160,16 +160,12 @@ def store_blob(http: "Http", url: str, file: IO[bytes]) -> StoredBlob:
         names.append(name)
         digest.update(block)
         size += len(block)
-    _put(http, f"{url}&comp=blocklist", _block_list(names), "application/xml")
+    _put(http, f"{url}&comp=blocklist", _block_list(names), "application/xml", {"x-ms-blob-content-type": mime_type})
     return StoredBlob(f"sha256:{digest.hexdigest()}", size)
 
 
-def _put(http: "Http", url: str, data: bytes, kind: str) -> None:
-    headers = {
-        "Content-Type": kind,
-        "x-ms-version": STORAGE_VERSION,
-        **({"x-ms-blob-content-type": "application/zip"} if url.endswith("=blocklist") else {}),
-    }
+def _put(http: "Http", url: str, data: bytes, kind: str, more: Mapping[str, str] | None = None) -> None:
+    headers = {"Content-Type": kind, "x-ms-version": STORAGE_VERSION, **(more or {})}
     http.send(HttpRequest("PUT", url, headers, data=data, timeout=BLOCK_SECONDS, redirects=False))
 
 

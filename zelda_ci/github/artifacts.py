@@ -1,6 +1,7 @@
 """Artifacts of a run, stored the way GitHub's own client stores them (protocol version 4)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ArtifactService", "Uploaded", "artifact_name"]
 
 VERSION = 7
+ZIP, HTML = "application/zip", "text/html"
 CONFLICT = 409
 GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 REFUSED_TWICE = frozenset({400, 404, 409, 412})
@@ -104,23 +106,36 @@ class ArtifactService:
                 `ARTIFACT_EMPTY`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`.
         """
-        if not is_artifact_name(name):
-            raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
-        try:
-            with packed(files) as archive:
-                return self._store(name, archive, retention_days, may_replace)
-        except GitHubError as exc:
-            if QUOTA_WORDS in exc.detail.lower():
-                raise _quota(exc) from None
-            raise
+        with _named(name), packed(files) as archive:
+            return self._store(name, archive, ZIP, retention_days, may_replace)
+
+    def upload_page(self, name: str, page: Path, *, retention_days: int | None) -> Uploaded:
+        """Store an HTML file as it is, so that a browser opens it; one of this name is replaced.
+
+        Args:
+            name: Of the artifact, and of the file that a reader saves: it ends in `.html`.
+            page: The file.
+            retention_days: As for `upload`.
+
+        Raises:
+            ArtifactError: As for `upload`; `ARTIFACT_FAILED` also where the file cannot be read.
+            GitHubError: As `Http.send`; with status 400 where the service takes archives only.
+        """
+        with _named(name), _opened(page) as content:
+            return self._store(name, content, HTML, retention_days, lambda _: True)
 
     def _store(
-        self, name: str, archive: IO[bytes], retention_days: int | None, may_replace: Callable[[int], bool]
+        self,
+        name: str,
+        content: IO[bytes],
+        mime_type: str,
+        retention_days: int | None,
+        may_replace: Callable[[int], bool],
     ) -> Uploaded:
-        url = self._create(name, retention_days, may_replace).text("signed_upload_url")
+        url = self._create(name, mime_type, retention_days, may_replace).text("signed_upload_url")
         for signature in signatures(url):
             self._mask(signature)
-        stored = artifact_protocol.store_blob(self._http, url, archive)
+        stored = artifact_protocol.store_blob(self._http, url, content, mime_type)
         number = self._finish(name, stored)
         if number is None:
             raise ArtifactError("GitHub's artifact service did not name the artifact.", code="ARTIFACT_REFUSED")
@@ -137,8 +152,10 @@ class ArtifactService:
                 raise
             return artifact.number("database_id")
 
-    def _create(self, name: str, retention_days: int | None, may_replace: Callable[[int], bool]) -> TwirpReply:
-        request = {"name": name, "version": VERSION, "mime_type": "application/zip", **self._expiry(retention_days)}
+    def _create(
+        self, name: str, mime_type: str, retention_days: int | None, may_replace: Callable[[int], bool]
+    ) -> TwirpReply:
+        request = {"name": name, "version": VERSION, "mime_type": mime_type, **self._expiry(retention_days)}
         try:
             return self._twirp.demand("CreateArtifact", request)
         except GitHubError as exc:
@@ -176,6 +193,29 @@ class ArtifactService:
             return {}
         days = min(max(retention_days, 1), self._longest_days or retention_days)
         return {"expires_at": f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"}
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Refuse a name that GitHub does not take, and say what it means that it has no room."""
+    if not is_artifact_name(name):
+        raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
+    try:
+        yield
+    except GitHubError as exc:
+        if QUOTA_WORDS in exc.detail.lower():
+            raise _quota(exc) from None
+        raise
+
+
+@contextmanager
+def _opened(page: Path) -> Iterator[IO[bytes]]:
+    try:
+        content = page.open("rb")
+    except OSError as exc:
+        raise ArtifactError(f"{page.name} cannot be read: {exc.strerror or exc}.") from exc
+    with content:
+        yield content
 
 
 def _owner(item: TwirpReply) -> Backend:

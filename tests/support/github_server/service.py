@@ -42,6 +42,7 @@ class Upload:
     name: str
     blob: str
     expires_at: datetime | None
+    mime_type: str
 
 
 @dataclass
@@ -54,6 +55,10 @@ class Service:
     camel_case: bool = False
     """Spell as other servers of the protocol do."""
     quota_used_up: bool = False
+    no_room_for: set[str] = field(default_factory=set)
+    """Types of contents for which the quota is used up."""
+    archives_only: bool = False
+    """Know no files that are stored as they are, as services before version 7 of the protocol."""
     not_ok: set[str] = field(default_factory=set)
     """Methods that answer `ok: false` with HTTP 200."""
 
@@ -98,17 +103,21 @@ class Service:
             raise TwirpError(404, "bad_route", f"no such method: {method}")
 
     def _create(self, run: Run, job: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        if self.quota_used_up:
+        if self.quota_used_up or request.get("mime_type") in self.no_room_for:
             raise TwirpError(429, "resource_exhausted", "Artifact storage quota: insufficient usage to create artifact")
         name, key = request["name"], (run.id, run.attempt, request["name"])
         if not name or set('":<>|*?\r\n\\/') & set(name) or request.get("version") not in {4, 7}:
             raise TwirpError(400, "invalid_argument", "invalid artifact name or version")
+        mime_type = request.get("mime_type", "application/zip")
+        if mime_type != "application/zip" and (self.archives_only or request["version"] != 7):
+            raise TwirpError(400, "invalid_argument", "unsupported mime type")
         if key in self.uploads or any(each.name == name and each.attempt == run.attempt for each in self._of(run)):
             conflict = "an artifact with this name already exists on the workflow run"
             raise TwirpError(409, "already_exists", conflict)
         expires = request.get("expires_at")
         blob = self.server.storage.new_blob()
-        self.uploads[key] = Upload(run, job, name, blob, datetime.fromisoformat(expires) if expires else None)
+        until = datetime.fromisoformat(expires) if expires else None
+        self.uploads[key] = Upload(run, job, name, blob, until, mime_type)
         return {"ok": True, "signed_upload_url": self.server.storage.address(blob, "cw")}
 
     def _finalize(self, run: Run, job: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +129,7 @@ class Service:
             raise TwirpError(400, "invalid_argument", "size does not match")
         artifact = Artifact(upload.name, run, run.repository, path, job=upload.job, attempt=run.attempt)
         artifact.expires_at = upload.expires_at or artifact.expires_at
+        artifact.mime_type = upload.mime_type
         if request.get("hash") not in {None, artifact.digest}:
             raise TwirpError(400, "invalid_argument", "hash does not match")
         del self.uploads[run.id, run.attempt, request["name"]]

@@ -70,6 +70,7 @@ class Artifact:
     """Absent for artifacts of old clients; a false one stands for storage that was tampered with."""
     job: str = "job"
     attempt: int = 1
+    mime_type: str = "application/zip"
     id: int = field(default_factory=lambda: next(_numbers))
     created_at: datetime = field(default_factory=_now)
     expires_at: datetime = field(default_factory=lambda: _now() + timedelta(days=90))

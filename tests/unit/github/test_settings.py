@@ -196,4 +196,4 @@ def test_a_key_in_quotes_is_refused_as_in_the_environment(tmp_path: Path) -> Non
 
 
 def test_the_table_of_outputs_has_no_duplicates() -> None:
-    assert len(set(OUTPUTS)) == len(OUTPUTS) == 13
+    assert len(set(OUTPUTS)) == len(OUTPUTS) == 14

@@ -47,6 +47,7 @@ MAX_NOTES = 10
 MAX_DETAILS = 500
 FOREIGN = "These results were made by the workflow run of a fork's pull request, whose author controls what it does."
 NOT_STORED = "The results were not stored as an artifact"
+NO_REPORT = "The HTML report could not be stored"
 NO_JUNIT = "There is no JUnit XML"
 
 

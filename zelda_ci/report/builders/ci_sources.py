@@ -8,6 +8,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import ToolChange
 from zelda_ci.domain.details import Citation
+from zelda_ci.report.builders.page_anchors import cited_fragment
 from zelda_ci.report.builders.phrases import joined, text
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.model import Line, Phrase
@@ -56,7 +57,7 @@ def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChan
 
 
 def citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citation]) -> Line:
-    """Where it can be looked up: a file that the session did not touch is the one of the tested commit."""
+    """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
     places = [_cited(report, suite, cited) for cited in evidence[:MAX_PLACES]]
     return (text(" ("), *joined([(place,) for place in places], ", "), text(")")) if places else ()
 
@@ -65,7 +66,8 @@ def _cited(report: CiReport, suite: SuiteStanding, cited: Citation) -> Phrase:
     where = visible(cited.where, MAX_PATH_LENGTH)
     found = _PLACE.fullmatch(cited.where)
     if found is None or _touched(suite, found[1]):
-        return text(where)
+        fragment = cited_fragment(report, cited) if report.links.report else ""
+        return Phrase(where, url=f"{report.links.report}{fragment}" if fragment else None)
     lines = f"#L{found[2]}" + (f"-L{found[3]}" if found[3] else "")
     return Phrase(where, url=_address(report, found[1], lines))
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.evaluation import read_details
 from zelda_ci.domain.measures import Metric
@@ -58,6 +59,28 @@ class PageAnchors:
                 name = f"{self._slugs[run.suite]}-{side.value}-{run.trial}"
                 sessions[side, run.run_id] = _unique(name, sessions.values())
         return sessions
+
+
+def anchors_of(report: CiReport) -> PageAnchors:
+    """Those of the page that shows a report."""
+    base = (*report.batch.base_runs, *(report.baseline_batch.runs if report.baseline_batch else ()))
+    return PageAnchors(report.batch.runs, base)
+
+
+def suite_fragment(report: CiReport, suite: str) -> str:
+    """What the page's address ends with for a suite; empty where it has no session there."""
+    anchors = anchors_of(report)
+    is_shown = any(run.suite == suite for run in (*anchors.head, *anchors.base))
+    return f"#{anchors.suite(suite)}" if is_shown else ""
+
+
+def cited_fragment(report: CiReport, cited: Citation) -> str:
+    """What it ends with for a citation of a session of the head: the very line; empty where the page has none."""
+    run = next((run for run in reversed(report.batch.runs) if cited in _all(run)), None)
+    if run is None:
+        return ""
+    anchor = citations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor
+    return f"#{anchor}" if anchor else ""
 
 
 def _slug(name: str) -> str:

@@ -18,7 +18,7 @@ from zelda_ci.report.builders.ci_headline import headline, lead
 from zelda_ci.report.builders.ci_table import SHOWN, means
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table
 from zelda_ci.report.builders.gate import on_base_sentences
-from zelda_ci.report.builders.page_anchors import PageAnchors
+from zelda_ci.report.builders.page_anchors import anchors_of
 from zelda_ci.report.builders.page_sides import chosen_pair
 from zelda_ci.report.builders.page_suite import SuiteSessions
 from zelda_ci.report.builders.run import VERDICTS
@@ -36,8 +36,8 @@ MINUS = "\u2212"
 def sessions_of(report: CiReport, *, with_texts: bool) -> tuple[SuiteSessions, ...]:
     """Every suite of a report with its sessions, what a reader has to know of first."""
     head = report.batch.runs
-    base = (*report.batch.base_runs, *(report.baseline_batch.runs if report.baseline_batch else ()))
-    anchors = PageAnchors(head, base)
+    anchors = anchors_of(report)
+    base = anchors.base
     heads, bases = by_suite(head), by_suite(base)
     known = {each.suite: each for each in standings(report)}
 
