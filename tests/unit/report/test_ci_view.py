@@ -267,7 +267,7 @@ def test_a_baseline_of_another_branch_or_workflow_is_said_beside_it() -> None:
 def test_a_page_with_everything_is_linked_where_there_is_one() -> None:
     found = REPORTS["regression"]()
     text = render_comment(ci_view(replace(found, links=replace(found.links, report="https://acme.example/r.html"))))
-    assert "[Report](https://acme.example/r.html#rest-endpoint)" in text
+    assert "[Report](https://acme.example/r.html#suite-rest-endpoint)" in text
     assert "[report](https://acme.example/r.html)" in text
 
 
