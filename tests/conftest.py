@@ -115,7 +115,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Which tests ran, and what the others would have needed."""
     if report.skipped and not hasattr(report, "wasxfail"):
         OUTCOMES["skipped"][report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-    elif report.when == "call":
+    elif report.when == "call" or report.failed:
         OUTCOMES["ran"][report.nodeid] = report.outcome
 
 

@@ -172,7 +172,7 @@ def action(bench: Bench) -> None:
     assert "::group::discount-code" in said, said
     assert "\npassed\n" in (runner / "output").read_text(), said
     assert "reports/zelda.xml" in (runner / "output").read_text(), said
-    assert "2 of 2 suites passed" in (runner / "summary").read_text(), said
+    assert "2 of 2 suites pass" in (runner / "summary").read_text(), said
     assert (path / ".zelda" / "ci" / "zelda-results.json").is_file()
     assert strangers(path, OWNER) == strangers(runner, OWNER) == []
 

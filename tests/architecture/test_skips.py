@@ -56,6 +56,12 @@ def test_every_test_ran_somewhere(tmp_path: Path) -> None:
     assert unrun(tmp_path, "root", "user").returncode == 0
 
 
+def test_what_failed_is_named_in_the_end_with_where_it_did(tmp_path: Path) -> None:
+    told = json.dumps({"ran": {"x.py::a": "failed", "x.py::b": "passed"}, "skipped": {}})
+    (tmp_path / "user.json").write_text(told)
+    assert unrun(tmp_path, "user").stdout.splitlines()[-1] == "failed on user: x.py::a"
+
+
 def test_an_arrangement_that_did_not_run_proves_nothing_and_is_named(tmp_path: Path) -> None:
     outcomes(tmp_path, "root", ["a"], {"c": "needs a user"})
     told = unrun(tmp_path, "root", "user")

@@ -241,6 +241,8 @@ def test_what_was_touched_brings_what_waited_for_it_and_nothing_else(tmp_path: P
         tool_call("Bash", {"command": "cat src/a.py sub/x.txt"}),
         tool_call("Write", {"file_path": "$WORKSPACE/src/new.py", "content": "y = 2\n"}),
         tool_call("Read", {"file_path": "$WORKSPACE/sub/x.txt"}),
+        # Claude Code reads the skills of a folder beside the conversation: the next request may come too early.
+        tool_call("Bash", {"command": "sleep 2"}),
     )
     assert led.loaded(ItemKind.RULE) == seen(led, RULES, last=True) == set(RULES) - {".claude/rules/js.md"}
     assert led.loaded(ItemKind.MEMORY) == seen(led, MEMORY, last=True)

@@ -98,7 +98,9 @@ def test_where_the_workspaces_disk_is_full_nothing_is_green_that_is_not_whole(tm
 
 def test_a_run_whose_changes_are_not_known_is_broken_and_says_why(tmp_path: Path) -> None:
     project = project_with(tmp_path)
-    with greets_and_fills(64) as api:
+    # More than is left: they cannot be captured, whatever else lies on the disk.
+    line = f"head -c 4000000 /dev/urandom > change.bin; {filled('$TMPDIR', 1024)}"
+    with ScriptedApi([tool_call("Bash", {"command": line}), text("Done.")]) as api:
         code, output = run_on(project, project.base, api)
     assert code == 2, output
     (folder,) = (project.home / "kept").glob("greeting-*")
