@@ -20,7 +20,7 @@ _PLAIN_COMMAND = re.compile(r"/zelda[A-Za-z0-9#._… -]*")
 
 def render_comparison(view: ComparisonView) -> str:
     """The comparison as Markdown that ends with a line break."""
-    return render("comparison.md.j2", view=view)
+    return render("comparison.md.j2", FILTERS, view=view)
 
 
 def render(template: str, filters: Filters | None = None, **values: Any) -> str:
@@ -147,11 +147,9 @@ def _line(line: Line) -> SafeMarkdown:
 
 def _phrase(phrase: Phrase) -> str:
     """A piece of a line; blanks at its ends are kept."""
-    inside = code(phrase.text) if phrase.whole else escape_markdown(phrase.text)
-    if not inside:
+    shown = _cell(phrase)
+    if not shown:
         return " " * bool(phrase.text)
-    url = address(phrase.url or "")
-    shown = f"[{inside}]({url})" if url else inside
     before, after = (" " * edge.isspace() for edge in (phrase.text[0], phrase.text[-1]))
     return f"{before}{_strong(shown) if phrase.bold else shown}{after}"
 
@@ -180,8 +178,10 @@ def _copied(command: str) -> SafeMarkdown:
     return SafeMarkdown(f"`{command}`" if _PLAIN_COMMAND.fullmatch(command) else escape_markdown(sentence(command)))
 
 
-def _cell(cell: Cell) -> str:
-    return code(cell.text) if cell.whole else escape_markdown(cell.text)
+def _cell(cell: Cell | Phrase) -> str:
+    inside = code(cell.text) if cell.whole else escape_markdown(cell.text)
+    url = address(cell.url or "") if inside else ""
+    return f"[{inside}]({url})" if url else inside
 
 
 FILTERS: Filters = {"line": _line, "shown": _shown, "bold": _bold, "html": _html, "linked": _linked}

@@ -35,6 +35,8 @@ class Cell:
     tone: Tone = Tone.NEUTRAL
     whole: bool = False
     """True where it is to be copied, and so never broken into lines."""
+    url: str | None = None
+    """Where it leads, for whoever can print links; none where the address cannot be trusted."""
 
 
 @dataclass(frozen=True)

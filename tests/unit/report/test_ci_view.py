@@ -271,6 +271,27 @@ def test_a_page_with_everything_is_linked_where_there_is_one() -> None:
     assert "[report](https://acme.example/r.html)" in text
 
 
+def test_each_row_of_the_tables_leads_to_its_suite_in_the_page_and_what_is_folded_to_its_beginning() -> None:
+    page = "https://acme.example/r.html"
+    alone = {
+        line.cells[0].text: line.cells[0].url for line in ci_view(stored(REPORTS["regression"](), page)).table.lines
+    }
+    assert alone == {
+        "rest-endpoint, worse": f"{page}#suite-rest-endpoint",
+        "receipt-tax, better": f"{page}#suite-receipt-tax",
+    }
+    many = stored(REPORTS["forty"](), page)
+    assert ci_view(many).table.lines[-1].cells[0].url == page
+    names = {run.suite for run in many.batch.runs}
+    assert all(render_summary(ci_view(many)).count(f"[{name}]({page}#suite-{name})") == 1 for name in names)
+    assert not any(line.cells[0].url for line in ci_view(REPORTS["regression"]()).table.lines)
+
+
+def stored(told: CiReport, page: str) -> CiReport:
+    """With its HTML report at an address."""
+    return replace(told, links=replace(told.links, report=page))
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [

@@ -61,7 +61,7 @@ def ci_view(report: CiReport) -> CiView:
         lead=(*lead(report, suites), *_open_notes(report)),
         causes=shown,
         more_causes=more,
-        table=moved_table(suites),
+        table=moved_table(report, suites),
         basis=tuple(basis(report)),
         details=tuple(_details(report, suites)),
         evidence=tuple(_evidence(report)),

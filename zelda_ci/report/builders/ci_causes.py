@@ -29,7 +29,7 @@ from zelda_ci.report.builders.ci_sources import citations, steering, tools
 from zelda_ci.report.builders.comparison import TESTS
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import ENDS
-from zelda_ci.report.builders.page_anchors import suite_fragment
+from zelda_ci.report.builders.page_anchors import suite_address
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, passed, quoted, text
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.model import NO_FILES, Box, Line, Phrase, plain
@@ -101,8 +101,8 @@ def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> Box:
 
 def _link(report: CiReport, suite: str) -> Phrase | None:
     """Where all of it can be read."""
-    if report.links.report:
-        return Phrase("Report", url=f"{report.links.report}{suite_fragment(report, suite)}")
+    if address := suite_address(report, suite):
+        return Phrase("Report", url=address)
     return Phrase("Transcripts", url=report.links.transcripts) if report.links.transcripts else None
 
 

@@ -14,6 +14,7 @@ from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.correctness import correctness
+from zelda_ci.report.builders.page_anchors import suite_address
 from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
@@ -69,27 +70,31 @@ MOVED = (
 )
 
 
-def moved_table(suites: Sequence[SuiteStanding]) -> Table:
-    """A row per suite that stands out, the worst first; all that are as before, or pass, share one."""
+def moved_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
+    """A row per suite that stands out, the worst first; all that are as before, or pass, share one.
+
+    Each leads to its place in the HTML report, where there is one.
+    """
     notable = [each for each in suites if each.standing not in CALM]
-    rows = [_row(each) for each in notable[:MAX_ROWS]]
+    rows = [_row(report, each) for each in notable[:MAX_ROWS]]
     if rest := notable[MAX_ROWS:]:
-        rows.append(_rest(rest))
+        rows.append(_rest(report, rest))
     calm = ((standing, of(suites, standing)) for standing in SuiteVerdict if standing in CALM)
-    rows += (_alike(alike, standing) for standing, alike in calm if alike)
+    rows += (_alike(report, alike, standing) for standing, alike in calm if alike)
     columns = [place for place in range(len(MOVED)) if place == 0 or any(row.cells[place].text for row in rows)]
     lines = tuple(TableRow(tuple(row.cells[place] for place in columns)) for row in rows)
     return Table(tuple(MOVED[place] for place in columns), lines)
 
 
-def _row(each: SuiteStanding) -> TableRow:
+def _row(report: CiReport, each: SuiteStanding) -> TableRow:
     tone = TONES.get(each.standing, Tone.NEUTRAL)
     label = f"{visible(each.suite, MAX_SUITE_NAME_LENGTH)}, {standing_words(each)}"
+    named = Cell(label, tone, url=suite_address(report, each.suite))
     if each.standing in (SuiteVerdict.REMOVED, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT):
-        return TableRow((Cell(label, tone), *[NOTHING] * (len(MOVED) - 1)))
+        return TableRow((named, *[NOTHING] * (len(MOVED) - 1)))
     criteria, tests = _criteria(each), _tests(each)
     figures = (_part(criteria), _part(tests) if tests else _commands(each), _score(_tools(each)), _cost(_costs(each)))
-    return TableRow((Cell(label, tone), *figures))
+    return TableRow((named, *figures))
 
 
 def standing_words(each: SuiteStanding) -> str:
@@ -106,25 +111,25 @@ def standing_words(each: SuiteStanding) -> str:
     return f"{each.standing.value}{', fails' if fails else ''}"
 
 
-def _rest(rest: Sequence[SuiteStanding]) -> TableRow:
+def _rest(report: CiReport, rest: Sequence[SuiteStanding]) -> TableRow:
     words = list(dict.fromkeys(each.standing for each in rest))
     counts = (f"{numbers.whole(len(of(rest, word)))} {word.value}" for word in words)
     more = f"and {numbers.format_count(len(rest), 'more suite')}: {', '.join(counts)}"
-    return TableRow((Cell(more, Tone.DIM), *[NOTHING] * (len(MOVED) - 1)))
+    return TableRow((Cell(more, Tone.DIM, url=report.links.report), *[NOTHING] * (len(MOVED) - 1)))
 
 
-def _alike(alike: Sequence[SuiteStanding], standing: SuiteVerdict) -> TableRow:
+def _alike(report: CiReport, alike: Sequence[SuiteStanding], standing: SuiteVerdict) -> TableRow:
     """Suites of which nothing has to be known but that they are there: sums of parts, means of the rest."""
     word = {SuiteVerdict.PASSES: "pass", SuiteVerdict.RAN: "ran to the end"}.get(standing, standing.value)
     if len(alike) == 1:
-        return _row(alike[0])
+        return _row(report, alike[0])
     label = f"{numbers.format_count(len(alike), 'suite')} {word}"
     criteria = _sum([_criteria(each) for each in alike])
     tests = _sum([found for each in alike if (found := _tests(each))])
     tools = _mean([_tools(each).after for each in alike])
     cost = _mean([_costs(each).after for each in alike])
     cells = (_part(criteria), _part(tests), _score(Figure(after=tools)), _cost(Figure(after=cost)))
-    return TableRow((Cell(label, Tone.DIM), *cells))
+    return TableRow((Cell(label, Tone.DIM, url=report.links.report), *cells))
 
 
 def _sum(figures: Sequence[Figure]) -> Figure:
@@ -282,13 +287,17 @@ MISSING = Cell("n/a", Tone.DIM)
 
 def numbers_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
     """Every suite with every number, and what it was before; scores are points of 100."""
-    lines = [TableRow((Cell(visible(each.suite, MAX_SUITE_NAME_LENGTH)), *_numbers(each))) for each in suites]
+    lines = [TableRow((_name(report, each), *_numbers(each))) for each in suites]
     compared = [each.compared for each in suites if each.compared]
     if report.comparison and sum(any(row.change is not None for row in it.measures) for it in compared) > 1:
         deltas = {delta.measure: delta for delta in report.comparison.overall}
         overall = (_delta(measure, deltas.get(measure)) for measure in SHOWN)
         lines.append(TableRow((Cell("Mean of all"), *overall)))
     return Table(COLUMNS, tuple(lines))
+
+
+def _name(report: CiReport, each: SuiteStanding) -> Cell:
+    return Cell(visible(each.suite, MAX_SUITE_NAME_LENGTH), url=suite_address(report, each.suite))
 
 
 def trial_table(runs: tuple[RunResult, ...]) -> Table:

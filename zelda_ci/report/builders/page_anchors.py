@@ -1,7 +1,7 @@
 """The names of places in the HTML report: what an address ends with, and what a comment may link to."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -46,18 +46,20 @@ class PageAnchors:
     @cached_property
     def _slugs(self) -> Mapping[str, str]:
         slugs: dict[str, str] = {}
+        taken: set[str] = set()
         for run in (*self.head, *self.base):
             if run.suite not in slugs:
-                slugs[run.suite] = _unique(_slug(run.suite), slugs.values())
+                slugs[run.suite] = _unique(_slug(run.suite), taken)
         return slugs
 
     @cached_property
     def _sessions(self) -> Mapping[tuple[Side, str], str]:
         sessions: dict[tuple[Side, str], str] = {}
+        taken: set[str] = set()
         for side, runs in ((Side.HEAD, self.head), (Side.BASE, self.base)):
             for run in runs:
                 name = f"{self._slugs[run.suite]}-{side.value}-{run.trial}"
-                sessions[side, run.run_id] = _unique(name, sessions.values())
+                sessions[side, run.run_id] = _unique(name, taken)
         return sessions
 
 
@@ -67,8 +69,12 @@ def anchors_of(report: CiReport) -> PageAnchors:
     return PageAnchors(report.batch.runs, base)
 
 
-def suite_fragment(report: CiReport, suite: str) -> str:
-    """What the page's address ends with for a suite; empty where it has no session there."""
+def suite_address(report: CiReport, suite: str) -> str | None:
+    """Where the stored page shows a suite: its beginning where it has no session; nothing where no page is stored."""
+    return f"{report.links.report}{_suite_fragment(report, suite)}" if report.links.report else None
+
+
+def _suite_fragment(report: CiReport, suite: str) -> str:
     anchors = anchors_of(report)
     is_shown = any(run.suite == suite for run in (*anchors.head, *anchors.base))
     return f"#{anchors.suite(suite)}" if is_shown else ""
@@ -87,10 +93,12 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_LENGTH].strip("-") or "suite"
 
 
-def _unique(name: str, taken: Collection[str]) -> str:
+def _unique(name: str, taken: set[str]) -> str:
+    """A name that is not taken, and is from now on."""
     number, unique = 2, name
     while unique in taken:
         unique, number = f"{name}-x{number}", number + 1
+    taken.add(unique)
     return unique
 
 
