@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from playwright.sync_api import Browser
+
 from tests.support.browser import Reader, chromium, reading
 from tests.support.page_samples import PageSample
 from zelda_ci.report.html.writer import write_report
 
 # Ten sessions of each of ten suites, half of them of the base.
 USUAL = PageSample(suites=10, trials=5, turns=30, length=30)
-# One session on each side, of about 20 MB together: more would be cut.
-LONG = PageSample(suites=1, trials=1, turns=400, length=2150)
+# One session on each side, of about 20 MB together, and one session of as much alone: more would be cut.
+PAIR = PageSample(suites=1, trials=1, turns=400, length=2150)
+ALONE = PageSample(suites=1, trials=1, turns=400, length=4100, is_compared=False)
 ATTEMPTS = 3
 
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -73,28 +76,35 @@ def main() -> int:
 
 def measured(folder: Path) -> Iterator[Figure]:
     """Everything, in order."""
-    usual, long = folder / "usual.html", folder / "long.html"
+    usual = folder / "usual.html"
     seconds = _written(usual, USUAL)
     yield Figure("size of 10 suites x 10 sessions x 30 turns", usual.stat().st_size / 1e6, 3, "MB")
     yield Figure("time to write it, by session", 1000 * seconds / 100, 200, "ms")
     yield Figure("memory of writing 16 sessions, in that of 4", _peak(folder, 8) / _peak(folder, 2), 1.5, "")
-    _written(long, LONG)
-    sizes = [LONG.size(run.run_id) for run in LONG.report.batch.runs]
-    yield Figure(f"size of a report of transcripts of {2 * sizes[0] / 1e6:.0f} MB", long.stat().st_size / 1e6, 20, "MB")
     with chromium() as browser:
         with reading(browser, usual) as reader:
             yield Figure("first paint of the overview", _best(lambda: _paint(reader)), 1000, "ms")
             yield Figure("filter of suites", _best(lambda: reader.page.evaluate(FILTER)), 100, "ms")
-        with reading(browser, long) as reader:
-            session = "rest-endpoint-head-1"
-            yield Figure("beginning of a long session", _best(lambda: _opened(reader, session, "t1")), 2000, "ms")
-            yield Figure("end of a long session", _best(lambda: _opened(reader, session, "t400")), 8000, "ms")
-            yield Figure("longest step while scrolling", _best(lambda: reader.page.evaluate(SCROLL)), 250, "ms")
+        for sample in (PAIR, ALONE):
+            yield from _long(browser, folder / "long.html", sample)
+
+
+def _long(browser: Browser, page: Path, sample: PageSample) -> Iterator[Figure]:
+    """What a reader waits for where sessions are as long as a report takes whole."""
+    _written(page, sample)
+    sizes = [sample.size(run.run_id) / 1e6 for run in sample.report.batch.runs + sample.base]
+    what = " + ".join(f"{size:.1f}" for size in sizes) + " MB"
+    yield Figure(f"{what}: size of the report", page.stat().st_size / 1e6, 20, "MB")
+    with reading(browser, page) as reader:
+        session = "rest-endpoint-head-1"
+        yield Figure(f"{what}: beginning of a session", _best(lambda: _opened(reader, session, "t1")), 2000, "ms")
+        yield Figure(f"{what}: its end", _best(lambda: _opened(reader, session, "t400")), 8000, "ms")
+        yield Figure(f"{what}: longest step of scrolling", _best(lambda: reader.page.evaluate(SCROLL)), 250, "ms")
 
 
 def _written(path: Path, sample: PageSample) -> float:
     report = sample.report
-    for run in (*report.batch.runs, *(report.baseline_batch.runs if report.baseline_batch else ())):
+    for run in (*report.batch.runs, *sample.base):
         sample.size(run.run_id)
     begun = time.perf_counter()
     write_report(path, report, sample)

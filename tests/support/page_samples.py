@@ -426,6 +426,13 @@ class PageSample:
     turns: int = 30
     length: int = 40
     names: tuple[str, ...] = NAMES
+    is_compared: bool = True
+    """Whether there are sessions of the base."""
+
+    @property
+    def base(self) -> tuple[RunResult, ...]:
+        """Sessions of the base."""
+        return self.report.baseline_batch.runs if self.report.baseline_batch else ()
 
     @cached_property
     def report(self) -> CiReport:
@@ -434,6 +441,10 @@ class PageSample:
             for name in self.names[: self.suites]
             for trial in range(1, self.trials + 1)
         ]
+        if not self.is_compared:
+            alone = batch_of(head)
+            nothing = BaselineOrigin(state=BaselineState.NONE_YET, sentence="")
+            return CiReport(alone, gate(alone, recorded_settings(head)), nothing, tested="9f3b2c1")
         base = [
             self._run(name, trial, Side.BASE)
             for name in self.names[: self.suites]
