@@ -8,20 +8,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SUITE = "bookworm"
+SLIM = tuple(f"/usr/share/{name}/*" for name in ("doc", "groff", "info", "linda", "lintian/overrides", "locale", "man"))
+"""What the slim images of Debian leave out of every package, and of those that are installed on top of them."""
 
 
 class CannotBuildError(Exception):
     """This machine cannot make others, whatever is tested on them."""
 
 
-def archive(packages: Sequence[str]) -> Path:
-    """The packed file system of a minimal Debian with some packages, made once and kept in the user's cache."""
-    kept = cache() / f"{SUITE}-{'-'.join(packages)}.tar.gz"
+def archive(packages: Sequence[str], *, slim: bool = False) -> Path:
+    """The packed file system of a minimal Debian with some packages, made once and kept in the user's cache.
+
+    Args:
+        packages: What it has besides the minimum.
+        slim: Whether it is without documentation and translations, as the images of Debian that are called slim.
+    """
+    kept = cache() / f"{SUITE}-{'slim-' if slim else ''}{'-'.join(packages)}.tar.gz"
     if not kept.is_file():
         with tempfile.TemporaryDirectory(prefix="zelda-base-") as folder:
-            _bootstrap(Path(folder, "root"), packages)
+            root = Path(folder, "root")
+            _bootstrap(root, packages)
+            if slim:
+                _slim(root)
             draft = kept.with_suffix(f".{os.getpid()}")
-            pack = ["tar", "--directory", f"{folder}/root", "--use-compress-program", "gzip -1", "--create"]
+            pack = ["tar", "--directory", str(root), "--use-compress-program", "gzip -1", "--create"]
             subprocess.run([*pack, "--file", str(draft), "."], check=True)
             draft.replace(kept)
     return kept
@@ -41,6 +51,16 @@ def _bootstrap(root: Path, packages: Sequence[str]) -> None:
         raise CannotBuildError(f"debootstrap failed: {(done.stdout + done.stderr)[-1000:].strip()}")
     for package in (root / "var/cache/apt/archives").glob("*.deb"):
         package.unlink()
+
+
+def _slim(root: Path) -> None:
+    """Leave out, now and for all packages to come; licences stay."""
+    rules = [f"path-exclude {pattern}" for pattern in SLIM] + ["path-include /usr/share/doc/*/copyright"]
+    (root / "etc/dpkg/dpkg.cfg.d/slim").write_text("\n".join(rules) + "\n", "ascii")
+    for pattern in SLIM:
+        for path in root.glob(f"{pattern[1:-1]}**/*"):
+            if path.name != "copyright" and not (path.is_dir() and not path.is_symlink()):
+                path.unlink()
 
 
 def _mirror() -> str:

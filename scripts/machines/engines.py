@@ -5,15 +5,18 @@ import os
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from base_image import CannotBuildError
+from base_image import CannotBuildError, cache
 
 WORKSPACE = "/github/workspace"
 AUTHORITIES = "/etc/ssl/certs"
+FIRST_INSTRUCTION = "LABEL org.opencontainers.image.title="
+"""Of the Dockerfile's last stage."""
 PASSED_ON = ("PIP_CERT", "PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -31,6 +34,8 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: Mapping[Path, str] = field(default_factory=dict)
     entrypoint: tuple[str, ...] | None = None
+    image: str | None = None
+    """Another than the one that was built."""
 
     def folders(self) -> dict[Path, str]:
         """Host folder → where it appears."""
@@ -43,8 +48,11 @@ class Engine(Protocol):
     def build(self, context: Path, base: str | None) -> None:
         """Build the Dockerfile of a folder, on another base where one is named."""
 
-    def size(self) -> int:
-        """Bytes of the image, unpacked."""
+    def sizes(self) -> list[int]:
+        """Bytes, unpacked, of each layer that the Dockerfile puts on its base, lowest first; without empty ones."""
+
+    def digests(self) -> list[str]:
+        """Every layer of the image, the base's included, the lowest first."""
 
     def command(self, order: Order) -> list[str]:
         """What to start for a run."""
@@ -73,9 +81,22 @@ class Docker:
         chosen = ["--build-arg", f"BASE={base}"] if base else []
         _built(["docker", "build", "--tag", self._tag, *chosen, str(context)])
 
-    def size(self) -> int:
-        shown = ["docker", "image", "inspect", "--format", "{{.Size}}", self._tag]
-        return int(subprocess.run(shown, check=True, capture_output=True, text=True).stdout)
+    def sizes(self) -> list[int]:
+        table = ["--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}"]
+        rows = _said("docker", "history", *table, self._tag)
+        added: list[int] = []
+        for row in rows.splitlines():
+            size, _, instruction = row.partition(" ")
+            added.insert(0, int(size))
+            if FIRST_INSTRUCTION in instruction:
+                return [each for each in added if each]
+        raise BuildError(f"no layer of the image was made by {FIRST_INSTRUCTION}:\n{rows}")
+
+    def digests(self) -> list[str]:
+        layers: list[str] = json.loads(
+            _said("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", self._tag)
+        )
+        return layers
 
     def command(self, order: Order) -> list[str]:
         self._name = f"zelda-image-test-{secrets.token_hex(4)}"
@@ -83,9 +104,10 @@ class Docker:
         words += [f"--user={order.user}"] if order.user else []
         words += [f"--volume={host}:{inside}" for host, inside in order.folders().items()]
         words += [f"--env={name}={value}" for name, value in order.environment.items()]
+        image = order.image or self._tag
         if order.entrypoint is None:
-            return [*words, self._tag, *order.arguments]
-        return [*words, f"--entrypoint={order.entrypoint[0]}", self._tag, *order.entrypoint[1:], *order.arguments]
+            return [*words, image, *order.arguments]
+        return [*words, f"--entrypoint={order.entrypoint[0]}", image, *order.entrypoint[1:], *order.arguments]
 
     def terminate(self, started: "subprocess.Popen[str]") -> None:
         subprocess.run(["docker", "kill", "--signal=TERM", self._name], check=True, capture_output=True)
@@ -95,61 +117,76 @@ class Docker:
 
 
 class Buildah:
-    """buildah as root, in a chroot: users, mounts and environment are real, PID 1 and namespaces are not Docker's."""
+    """buildah as root, in a chroot: users, mounts and environment are real, PID 1 and namespaces are not Docker's.
+
+    Its images lie in a store of their own, so that nothing of a build is left, the layers that it keeps included.
+    """
 
     def __init__(self) -> None:
-        self._tag = f"localhost/zelda-image-test:{secrets.token_hex(4)}"
-        self._containers: list[str] = []
-        self._images: list[str] = []
+        self._store = Path(tempfile.mkdtemp(prefix="store-", dir=cache()))
+        self._buildah = ("buildah", "--root", f"{self._store}/root", "--runroot", f"{self._store}/run")
+        self._tag = "localhost/zelda-image-test"
+        self._base = ""
 
     def import_base(self, archive: Path) -> str:
         """Make an image of a packed file system; its name."""
         name = f"{self._tag}-base"
         try:
-            container = _said("buildah", "from", "scratch")
-            self._containers.append(container)
-            _said("buildah", "add", "--quiet", container, str(archive), "/")
-            _said("buildah", "run", "--isolation", "chroot", container, "--", "/bin/true")
-            _said("buildah", "commit", "--quiet", container, name)
-            self._images.insert(0, name)
+            container = self._said("from", "scratch")
+            self._said("add", "--quiet", container, str(archive), "/")
+            self._said("run", "--isolation", "chroot", container, "--", "/bin/true")
+            self._said("commit", "--quiet", "--rm", container, name)
         except subprocess.CalledProcessError as failed:
             raise CannotBuildError(f"buildah cannot work here: {failed.stderr.strip()}") from failed
         return name
 
     def build(self, context: Path, base: str | None) -> None:
-        words = ["buildah", "bud", "--isolation", "chroot", "--network", "host", "--tag", self._tag]
+        self._base = base or ""
+        words = [*self._buildah, "bud", "--layers", "--isolation", "chroot", "--network", "host", "--tag", self._tag]
         words += ["--build-arg", f"BASE={base}"] if base else []
         # A certificate authority of this machine's own is trusted while building, and forgotten in the image.
         words += ["--volume", f"{AUTHORITIES}:{AUTHORITIES}:ro"] if Path(AUTHORITIES).is_dir() else []
         for name in filter(os.environ.get, PASSED_ON):
             words += ["--env", name, "--unsetenv", name]
         _built([*words, str(context)])
-        self._images.insert(0, self._tag)
 
-    def size(self) -> int:
-        manifest = json.loads(_said("buildah", "inspect", "--type", "image", "--format", "{{.Manifest}}", self._tag))
-        return sum(layer["size"] for layer in manifest["layers"])
+    def sizes(self) -> list[int]:
+        below = len(self._layers(self._base))
+        return [layer["size"] for layer in self._layers(self._tag)[below:]]
+
+    def digests(self) -> list[str]:
+        return [layer["digest"] for layer in self._layers(self._tag)]
 
     def command(self, order: Order) -> list[str]:
-        container = _said("buildah", "from", self._tag)
-        self._containers.append(container)
-        told = json.loads(_said("buildah", "inspect", "--type", "image", self._tag))["OCIv1"]["config"]
-        words = ["buildah", "run", "--isolation", "chroot", "--workingdir", told["WorkingDir"]]
+        image = order.image or self._tag
+        container = self._said("from", image)
+        told = json.loads(self._said("inspect", "--type", "image", image))["OCIv1"]["config"]
+        words = [*self._buildah, "run", "--isolation", "chroot", "--workingdir", told.get("WorkingDir", "/")]
         words += [f"--user={order.user}"] if order.user else []
         words += [f"--volume={host}:{inside}" for host, inside in order.folders().items()]
         words += [f"--env={name}={value}" for name, value in order.environment.items()]
-        entrypoint = told["Entrypoint"] if order.entrypoint is None else order.entrypoint
-        return [*words, container, "--", *entrypoint, *(order.arguments or told["Cmd"])]
+        if order.entrypoint is None:
+            return [*words, container, "--", *told["Entrypoint"], *(order.arguments or told["Cmd"])]
+        return [*words, container, "--", *order.entrypoint, *order.arguments]
 
     def terminate(self, started: "subprocess.Popen[str]") -> None:
         (init,) = [pid for pid in _descendants(started.pid) if _name(pid) == "tini"]
         os.kill(init, 15)
 
     def close(self) -> None:
-        for container in self._containers:
-            subprocess.run(["buildah", "rm", container], check=False, capture_output=True)
-        for image in self._images:
-            subprocess.run(["buildah", "rmi", "--force", image], check=False, capture_output=True)
+        for words in (("rm", "--all"), ("rmi", "--all", "--force")):
+            subprocess.run([*self._buildah, *words], check=False, capture_output=True)
+        # The store's driver mounts its folder upon itself.
+        subprocess.run(["umount", f"{self._store}/root/overlay"], check=False, capture_output=True)
+        shutil.rmtree(self._store)
+
+    def _layers(self, image: str) -> list[dict[str, Any]]:
+        shown = self._said("inspect", "--type", "image", "--format", "{{.Manifest}}", image)
+        layers: list[dict[str, Any]] = json.loads(shown)["layers"]
+        return layers
+
+    def _said(self, *words: str) -> str:
+        return _said(*self._buildah, *words)
 
 
 def _built(words: list[str]) -> None:

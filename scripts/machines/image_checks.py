@@ -20,6 +20,9 @@ CASSETTES = REPOSITORY / "zelda_ci" / "cli" / "demo_cassettes"
 OWNER = 61234 if os.geteuid() == 0 else os.geteuid()
 """Whose the projects are: somebody who is nobody in the image. Only root can choose."""
 STRANGER = 1234
+BUILT_FROM = ("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml", "requirements", "zelda_ci")
+LARGEST_RELEASE, LARGEST_OF_ALL_BUT_CLI = 12_000_000, 130_000_000
+"""Bytes of the last layer, and of all layers without the CLI, which grows as it likes."""
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
 
 
@@ -29,6 +32,8 @@ class Bench:
 
     engine: Engine
     folder: Path
+    base: str | None
+    """Of the image, where it is not the one that the Dockerfile names."""
 
     def run(self, order: Order, *, expect: int = 0) -> str:
         """Run to the end; standard output and error."""
@@ -97,7 +102,84 @@ def contents(bench: Bench) -> None:
     assert bench.inside("ls -d /opt/zelda/lib/python3*/site-packages/pip 2>/dev/null || true") == ""
     assert "safe.directory=*" in bench.inside("git config --system --list; bwrap --version")
     assert "/opt" not in bench.inside("command -v python3 git bwrap tini")
+    one = bench.inside("find / -xdev -type f -perm -u+x -name 'python3.[0-9]*' ! -name '*-config' ! -path '*/lib/*'")
+    assert len(one.split()) == 1, one
     assert bench.inside('echo "<${PIP_CERT-}${SSL_CERT_FILE-}>"').strip() == "<>"
+
+
+def size(bench: Bench) -> None:
+    """What the image is made of, which does not grow unnoticed."""
+    parts = {name: int(said) for name, said in (line.split() for line in bench.inside(PARTS).splitlines())}
+    layers = bench.engine.sizes()
+    table = ", ".join(f"{name} {amount / 1e6:.1f}" for name, amount in parts.items())
+    print(f"        MB: {table}; layers {' + '.join(f'{each / 1e6:.1f}' for each in layers)}")
+    rest = sum(layers) - parts["cli"]
+    advice = (
+        "find out what grew, and raise the limit in image_checks.py and the table in docs/action.md if it is worth it"
+    )
+    assert rest <= LARGEST_OF_ALL_BUT_CLI, f"{rest / 1e6:.0f} MB without the CLI: {advice}"
+    assert layers[-1] <= LARGEST_RELEASE, f"{layers[-1] / 1e6:.0f} MB in the layer of Zelda itself: {advice}"
+
+
+PARTS = r"""
+cd /opt/zelda/lib/python3*/site-packages
+total() { du -cb --files0-from=- | tail -n 1 | cut -f 1; }
+echo cli "$(find claude_agent_sdk/_bundled -type f -print0 | total)"
+echo packages "$(find . \( -name _bundled -o -name 'zelda_ci*' \) -prune -o -type f ! -name '*.pyc' -print0 | total)"
+echo bytecode "$(find . -name 'zelda_ci*' -prune -o -name '*.pyc' -print0 | total)"
+echo zelda "$(find zelda_ci* -type f ! -name '*.pyc' -print0 | total)"
+echo zelda-bytecode "$(find zelda_ci -name '*.pyc' -print0 | total)"
+for name in git bubblewrap tini; do
+  echo $name "$(dpkg --listfiles $name | while read -r path; do
+    if [ -f "$path" ] && [ ! -L "$path" ]; then printf '%s\0' "$path"; fi; done | total)"
+done
+"""
+
+
+def release(bench: Bench) -> None:
+    """A new version of Zelda with the same dependencies is a new last layer, and no other."""
+    source = Path(tempfile.mkdtemp(dir=bench.folder))
+    for name in BUILT_FROM:
+        copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy2
+        copy(REPOSITORY / name, source / name)
+    changed = source / "zelda_ci" / "__init__.py"
+    changed.write_text(changed.read_text("utf-8") + "\nCHANGED = True\n", "utf-8")
+    before = bench.engine.digests()
+    bench.engine.build(source, bench.base)
+    after = bench.engine.digests()
+    assert before[:-1] == after[:-1], f"{before}\n{after}"
+    assert before[-1] != after[-1], "the change is not in the image"
+
+
+def git_alone(bench: Bench) -> None:
+    """What sessions do with git works without Perl's own packages, and apt can install what needs them."""
+    bench.inside(SESSION, user=f"{STRANGER}:{STRANGER}")
+    assert "connect to" in bench.inside("git ls-remote https://127.0.0.1:1/x.git 2>&1 || true")
+    install = "apt-get update && apt-get install --yes --no-install-recommends perl; prove --version"
+    bench.inside(f"apt-get check; {install}; apt-get check; git --version")
+
+
+SESSION = r"""
+export HOME=/tmp/home GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b.c
+mkdir $HOME; cd $HOME; git init -q -b main one; cd one
+for each in 1 2 3; do echo $each >> file; git add -A; git commit -qm "Line $each"; done
+GIT_SEQUENCE_EDITOR="sed -i '2s/pick/fixup/'" git rebase -q -i --root
+test "$(git rev-list --count HEAD)" = 2
+echo 4 >> file; echo y | git add -p >/dev/null; git diff --cached --quiet && exit 1
+git stash -q; git stash pop -q; git commit -qam "Line 4"
+git init -q ../two; git -C ../two commit -q --allow-empty -m Two
+git -c protocol.file.allow=always submodule --quiet add ../two lib; git commit -qm Lib
+git -c protocol.file.allow=always clone -q --recurse-submodules "$PWD" ../three
+git -C ../three submodule status | grep -q lib
+git worktree add -q ../tree -b topic; git -C ../tree mv file named; git -C ../tree commit -qm Rename
+git merge -q --no-ff -m Merge topic; git cherry-pick --no-commit HEAD^2; git format-patch -q -1 -o .. topic
+git bisect start HEAD HEAD~2 >/dev/null; git bisect run test ! -f named >/dev/null; git bisect reset 2>/dev/null
+git request-pull HEAD~1 . main >/dev/null
+FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --msg-filter 'sed s/Line/Row/' -- main >/dev/null 2>&1
+git log --oneline main | grep -q Row
+git difftool --tool-help >/dev/null; git gc -q; git fsck
+git archive main | tar -t >/dev/null; git blame named >/dev/null
+"""
 
 
 def demo(bench: Bench) -> None:
@@ -153,9 +235,8 @@ def run_as_its_owner(bench: Bench) -> None:
     assert strangers(path, OWNER) == []
 
 
-def action(bench: Bench) -> None:
-    """A step of a workflow, as the runner starts it: a push to the default branch, with the demo's recording."""
-    path, runner = bench.project(replay=True), Path(tempfile.mkdtemp(dir=bench.folder))
+def step_of_workflow(path: Path, runner: Path) -> Order:
+    """A step as the runner starts it: a push to the default branch of a project with the demo's recording."""
     event = {"before": "0" * 40, "repository": {"id": 77, "default_branch": "main"}}
     (runner / "event.json").write_text(json.dumps(event))
     for name in ("output", "summary"):
@@ -168,7 +249,13 @@ def action(bench: Bench) -> None:
         "INPUT_REPLAY": "cassettes",
         "INPUT_JUNIT-PATH": "reports/zelda.xml",
     }
-    said = bench.run(Order(("ci",), workspace=path, environment=step, mounts={runner: "/github/runner"}))
+    return Order(("ci",), workspace=path, environment=step, mounts={runner: "/github/runner"})
+
+
+def action(bench: Bench) -> None:
+    """A step of a workflow runs the suites, and leaves outputs, summary and results as the owner's."""
+    path, runner = bench.project(replay=True), Path(tempfile.mkdtemp(dir=bench.folder))
+    said = bench.run(step_of_workflow(path, runner))
     assert "::group::discount-code" in said, said
     assert "\npassed\n" in (runner / "output").read_text(), said
     assert "reports/zelda.xml" in (runner / "output").read_text(), said
@@ -236,6 +323,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 CHECKS: tuple[Callable[[Bench], None], ...] = (
     version,
     contents,
+    size,
+    git_alone,
     demo,
     demo_as_nobody,
     validate,
@@ -245,4 +334,6 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
     run_as_its_owner,
     action,
     sigterm,
+    # The last, since it builds another image.
+    release,
 )
