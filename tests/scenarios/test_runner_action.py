@@ -1,0 +1,141 @@
+"""The action on the runner itself: its own node script, its own installation, and then what `zelda ci` does."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenarios.stage import BAD, GOOD, GREETING, Stage
+from tests.support.places import make_passable
+from tests.support.projects import wait_until
+from tests.support.scripted_api import ScriptedApi, hang, tool_call
+from tests.support.scripted_api import text as said
+
+REPOSITORY = Path(__file__).parents[2]
+RUNNER = REPOSITORY / "runner"
+
+
+@pytest.fixture(scope="module")
+def temporary() -> Iterator[Path]:
+    """RUNNER_TEMP of a job with several steps: the first one installs Zelda there."""
+    place = make_passable(prefix="zelda-runner-temp-")
+    yield place
+    shutil.rmtree(place)
+
+
+def machine(temporary: Path, **more: str | None) -> dict[str, Any]:
+    """The step of the action on a runner that is somebody's own machine, so that nothing of it is changed."""
+    # As on the runner: no word about checks or isolation, and inputs in place of variables.
+    off = dict.fromkeys(
+        ("ZELDA_NO_CHECK", "ZELDA_UNSAFE", "ZELDA_ACCEPT_ISOLATION", "ZELDA_WORKSPACES", "PYTHONWARNINGS")
+    )
+    variables = {"RUNNER_TEMP": str(temporary), "RUNNER_ENVIRONMENT": "self-hosted", **off, **more}
+    return {"action": RUNNER, "variables": variables}
+
+
+def test_a_pull_request_gets_all_that_the_container_gives_it(tmp_path: Path, temporary: Path) -> None:
+    """Comment, outputs, summary, exit code, and artifacts, stored by Zelda as in the container."""
+    with Stage(tmp_path) as stage:
+        stage.store(stage.tip, score=100)
+        done = stage.pull_request(stage.open_pull(), BAD, **machine(temporary))
+        assert done.code == 1, done.printed
+        assert "Zelda is installed with Python 3." in done.printed
+        assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
+        (body,) = stage.bodies()
+        assert "greeting" in body
+        assert "greeting" in done.summary
+        (stored,) = stage.stored
+        assert done.outputs["artifact-id"] == str(stored.id)
+        assert json.loads(stored.files["zelda-ci.json"])["pullRequest"] == 7
+        assert len(stage.transcripts) == len(stage.reports) == 1
+        # The workspace has what the container leaves there, and no trace of the installation.
+        assert stage.project.git("status", "--porcelain", "--ignored").split() in ([], ["!!", ".zelda/"])
+        again = stage.pull_request(stage.open_pull(number=8), GOOD, **machine(temporary))
+        assert (again.code, again.outputs["verdict"]) == (0, "unchanged")
+        assert "is installed" not in again.printed
+
+
+SPY = """\
+import json, os, pathlib, subprocess
+found = dict(os.environ)
+for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
+    try: found[str(entry)] = entry.read_text(errors="replace")
+    except OSError: pass
+for place in PLACES:
+    try: found[place] = str(os.listdir(place) if os.path.isdir(place) else open(place).read())
+    except OSError as error: pass
+sudo = subprocess.run(["sh", "-c", "sudo -n id -u"], capture_output=True, text=True)
+found["sudo"] = sudo.stdout
+print(json.dumps(found))
+open("greeting.txt", "w").write("hello")
+"""
+SECRET, COMMITTED_TOKEN = "runner-secret-7f3a", "AUTHORIZATION: basic eC1hY2Nlc3M6Zm9v"
+
+
+def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, temporary: Path) -> None:
+    """Neither tokens nor the checkout's credentials, the runner's home, its Docker socket, nor rights by sudo."""
+    home = tmp_path / "home of the runner"
+    (home / ".aws").mkdir(parents=True)
+    (home / ".aws" / "credentials").write_text(SECRET)
+    (temporary / "git-credentials-1.config").write_text(COMMITTED_TOKEN)
+    tools = tmp_path / "hostedtoolcache" / "greeter" / "1.0" / "x64" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "greeter").write_text("#!/bin/sh\necho greeted by the toolchain\n")
+    (tools / "greeter").chmod(0o755)
+    places = [str(home / ".aws" / "credentials"), str(temporary / "git-credentials-1.config"), "/var/run/docker.sock"]
+    spy = f"PLACES = {places!r}\n{SPY}"
+    suite = GREETING.replace("testCommand: test -f", "testCommand: greeter && test -f")
+    with Stage(tmp_path / "stage", {"spy.py": spy, "zelda/test-greeting.yaml": suite}) as stage:
+        told = machine(temporary, HOME=str(home), PATH=f"{tools}:{os.environ['PATH']}", MY_TOKEN=SECRET)
+        looks = [tool_call("Bash", {"command": "greeter && python3 spy.py"}), said("Done.")]
+        done = stage.pull_request(stage.open_pull(), looks, **told)
+        assert done.code == 0, done.printed
+        assert done.outputs["verdict"] == "passed"
+        (transcripts,) = stage.transcripts
+        (name,) = [name for name in transcripts.files if name.endswith("transcript.json")]
+        seen = transcripts.files[name].decode()
+    assert "greeted by the toolchain" in seen
+    assert "ZELDA_RUN" in seen or "GIT_CEILING_DIRECTORIES" in seen
+    for hidden in (SECRET, COMMITTED_TOKEN, "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RESULTS_URL", "GITHUB_OUTPUT", "INPUT_"):
+        assert hidden not in seen
+
+
+def test_what_the_job_puts_before_python_does_not_reach_zelda(tmp_path: Path, temporary: Path) -> None:
+    """A python3 in PATH that the code under test has made, and modules of its own that PYTHONPATH names."""
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    sprung = tmp_path / "sprung"
+    for name in ("python3", "pip", "sudo"):
+        (trap / name).write_text(f"#!/bin/sh\necho {name} >> {sprung}\nexit 1\n")
+        (trap / name).chmod(0o755)
+    for name in ("json", "zelda_ci", "usercustomize"):
+        (trap / f"{name}.py").write_text(f"open({str(sprung)!r}, 'a').write({name!r})\nraise SystemExit(1)\n")
+    with Stage(tmp_path / "stage") as stage:
+        told = machine(temporary, PATH=f"{trap}:{os.environ['PATH']}", PYTHONPATH=str(trap))
+        done = stage.pull_request(stage.open_pull(), GOOD, **told)
+        assert done.code == 0, done.printed
+    assert not sprung.exists(), sprung.read_text()
+
+
+def cancelled_by(*signals: signal.Signals) -> Any:
+    def during(process: Any, api: ScriptedApi) -> None:
+        wait_until(lambda: bool(api.requests))
+        for each in signals:
+            os.kill(process.pid, each)
+
+    return during
+
+
+def test_a_cancelled_step_ends_its_session_and_keeps_what_it_had(tmp_path: Path, temporary: Path) -> None:
+    """The runner signals the node process alone, which has to pass it on."""
+    with Stage(tmp_path) as stage:
+        during = cancelled_by(signal.SIGINT)
+        done = stage.pull_request(stage.open_pull(), lambda _: hang(), during=during, **machine(temporary))
+        assert done.code == 130, done.printed
+        assert done.outputs["verdict"] == "cancelled"
+        assert not list(temporary.glob("zelda/*/runs/*"))
