@@ -76,14 +76,14 @@ def install(environ: Mapping[str, str]) -> Path:
     return python
 
 
-def find_python(environ: Mapping[str, str]) -> tuple[Path, str]:
+def find_python(environ: Mapping[str, str], system: Sequence[str] = SYSTEM) -> tuple[Path, str]:
     """A Python that Zelda runs on, and its version: the system's, else one of the tool cache, else one on PATH.
 
     Raises:
         UnpreparedError: There is none.
     """
     seen = []
-    for candidate in candidates(environ):
+    for candidate in candidates(environ, system):
         version = version_of(candidate)
         if version and tuple(map(int, version.split("."))) >= OLDEST:
             return candidate, version
@@ -95,12 +95,12 @@ def find_python(environ: Mapping[str, str]) -> tuple[Path, str]:
     )
 
 
-def candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+def candidates(environ: Mapping[str, str], system: Sequence[str]) -> Iterator[Path]:
     """Where a Python may be, each once. PATH comes last: earlier steps, or what they built, may have changed it."""
     searched = [entry for entry in environ.get("SEARCHED", "").split(os.pathsep) if entry.startswith("/")]
     tools = Path(environ.get("RUNNER_TOOL_CACHE") or "/opt/hostedtoolcache")
     cached = sorted(tools.glob("Python/3.*/*"), key=newest)
-    folders = [*map(Path, SYSTEM), *(each / "bin" for each in cached), *map(Path, searched)]
+    folders = [*map(Path, system), *(each / "bin" for each in cached), *map(Path, searched)]
     yield from dict.fromkeys(folder / name for folder in folders for name in NAMES if (folder / name).exists())
 
 
@@ -133,36 +133,45 @@ def packages(python: Path) -> Path:
     return found
 
 
-def raise_level(environ: Mapping[str, str]) -> None:
+def raise_level(environ: Mapping[str, str], root: Path = Path("/")) -> None:
     """Let bubblewrap make namespaces, on a machine that is thrown away after the job.
 
     Nothing is changed on anybody's own machine, nor in a job's container, which could not be changed in this way.
     What does not succeed is told: Zelda itself says which level is left, and whether that is enough.
+
+    Args:
+        environ: RUNNER_ENVIRONMENT says whose machine it is, and PATH where its programs are.
+        root: Of the file system.
     """
-    if environ.get("RUNNER_ENVIRONMENT") != "github-hosted" or Path("/.dockerenv").exists():
+    if environ.get("RUNNER_ENVIRONMENT") != "github-hosted" or (root / ".dockerenv").exists():
         return
     commands = []
     if shutil.which("bwrap", path=environ.get("PATH")) is None:
-        quiet = ["apt-get", "install", "--quiet=2", "--yes", "--no-install-recommends", "bubblewrap"]
+        install = "apt-get install --quiet=2 --yes --no-install-recommends bubblewrap"
         # The machine's lists may be older than what the mirror still has.
-        commands.append(f"{' '.join(quiet)} || {{ apt-get update --quiet=2 && {' '.join(quiet)}; }}")
-    if restricted():
+        commands.append(f"{install} || {{ apt-get update --quiet=2 && {install}; }}")
+    if restricted(root):
         commands.append(f"sysctl --quiet --write {RESTRICTION}=0")
     for command in commands:
         say(f"sudo: {command}")
-        try:
-            done = subprocess.run(["sudo", "-n", "sh", "-c", command], stdout=sys.stderr, timeout=300, check=False)
-            problem = f"exit code {done.returncode}" if done.returncode else None
-        except (OSError, subprocess.TimeoutExpired) as error:
-            problem = str(error)
-        if problem:
+        if problem := failure(["sudo", "-n", "sh", "-c", command], environ):
             remark("warning", "Isolation", f"The level of isolation could not be raised ({command}: {problem}).")
 
 
-def restricted() -> bool:
+def failure(command: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """Why a command did not succeed, in a few words; nothing where it did."""
+    try:
+        program = shutil.which(command[0], path=environ.get("PATH")) or command[0]
+        done = subprocess.run([program, *command[1:]], env=environ, stdout=sys.stderr, timeout=300, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return f"exit code {done.returncode}" if done.returncode else None
+
+
+def restricted(root: Path) -> bool:
     """Whether AppArmor keeps ordinary users from making namespaces."""
     try:
-        return Path("/proc/sys", *RESTRICTION.split(".")).read_text().strip() == "1"
+        return (root / "proc/sys" / RESTRICTION.replace(".", "/")).read_text().strip() == "1"
     except OSError:
         return False
 

@@ -320,7 +320,7 @@ class Stage:
         )
         try:
             disturb(process)
-            printed, _ = process.communicate(PATIENCE)
+            printed, _ = process.communicate(timeout=PATIENCE)
             return process.wait(), printed
         finally:
             if process.poll() is None:
