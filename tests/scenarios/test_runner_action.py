@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.stage import BAD, GOOD, GREETING, Stage
+from tests.support import needs
 from tests.support.places import make_passable
 from tests.support.projects import wait_until
 from tests.support.scripted_api import ScriptedApi, hang, tool_call
@@ -30,10 +32,8 @@ def temporary() -> Iterator[Path]:
 
 def machine(temporary: Path, **more: str | None) -> dict[str, Any]:
     """The step of the action on a runner that is somebody's own machine, so that nothing of it is changed."""
-    # As on the runner: no word about checks or isolation, and inputs in place of variables.
-    off = dict.fromkeys(
-        ("ZELDA_NO_CHECK", "ZELDA_UNSAFE", "ZELDA_ACCEPT_ISOLATION", "ZELDA_WORKSPACES", "PYTHONWARNINGS")
-    )
+    # As on the runner: what runs need is tried first, and workspaces lie where the runner has its temporary files.
+    off = dict.fromkeys(("ZELDA_NO_CHECK", "ZELDA_WORKSPACES", "PYTHONWARNINGS"))
     variables = {"RUNNER_TEMP": str(temporary), "RUNNER_ENVIRONMENT": "self-hosted", **off, **more}
     return {"action": RUNNER, "variables": variables}
 
@@ -61,7 +61,7 @@ def test_a_pull_request_gets_all_that_the_container_gives_it(tmp_path: Path, tem
 
 
 SPY = """\
-import json, os, pathlib, subprocess
+import json, os, pathlib, socket, subprocess
 found = dict(os.environ)
 for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
     try: found[str(entry)] = entry.read_text(errors="replace")
@@ -69,29 +69,47 @@ for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
 for place in PLACES:
     try: found[place] = str(os.listdir(place) if os.path.isdir(place) else open(place).read())
     except OSError as error: pass
-sudo = subprocess.run(["sh", "-c", "sudo -n id -u"], capture_output=True, text=True)
-found["sudo"] = sudo.stdout
+for place in SOCKETS:
+    try: found["reached"] = str(socket.socket(socket.AF_UNIX).connect(place))
+    except OSError as error: found["closed"] = str(error)
 print(json.dumps(found))
 open("greeting.txt", "w").write("hello")
 """
 SECRET, COMMITTED_TOKEN = "runner-secret-7f3a", "AUTHORIZATION: basic eC1hY2Nlc3M6Zm9v"
 
 
-def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, temporary: Path) -> None:
-    """Neither tokens nor the checkout's credentials, the runner's home, its Docker socket, nor rights by sudo."""
+def home_of_the_runner(tmp_path: Path) -> Path:
     home = tmp_path / "home of the runner"
     (home / ".aws").mkdir(parents=True)
     (home / ".aws" / "credentials").write_text(SECRET)
-    (temporary / "git-credentials-1.config").write_text(COMMITTED_TOKEN)
+    return home
+
+
+def toolchain(tmp_path: Path) -> Path:
+    """The folder of programs that an action such as actions/setup-node puts on PATH."""
     tools = tmp_path / "hostedtoolcache" / "greeter" / "1.0" / "x64" / "bin"
     tools.mkdir(parents=True)
     (tools / "greeter").write_text("#!/bin/sh\necho greeted by the toolchain\n")
     (tools / "greeter").chmod(0o755)
-    places = [str(home / ".aws" / "credentials"), str(temporary / "git-credentials-1.config"), "/var/run/docker.sock"]
-    spy = f"PLACES = {places!r}\n{SPY}"
+    return tools
+
+
+def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, temporary: Path) -> None:
+    """Neither tokens nor the checkout's credentials, the runner's home, nor its Docker socket."""
+    needs.level("full")
+    home, tools = home_of_the_runner(tmp_path), toolchain(tmp_path)
+    (temporary / "git-credentials-1.config").write_text(COMMITTED_TOKEN)
+    places = [str(home / ".aws" / "credentials"), str(temporary / "git-credentials-1.config")]
+    daemon = tmp_path / "docker.sock"
+    spy = f"PLACES, SOCKETS = {places!r}, {[str(daemon)]!r}\n{SPY}"
     suite = GREETING.replace("testCommand: test -f", "testCommand: greeter && test -f")
-    with Stage(tmp_path / "stage", {"spy.py": spy, "zelda/test-greeting.yaml": suite}) as stage:
-        told = machine(temporary, HOME=str(home), PATH=f"{tools}:{os.environ['PATH']}", MY_TOKEN=SECRET)
+    files = {"spy.py": spy, "zelda/test-greeting.yaml": suite}
+    with Stage(tmp_path / "stage", files) as stage, socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(daemon))
+        daemon.chmod(0o777)
+        listening.listen()
+        more = {"DOCKER_HOST": f"unix://{daemon}", "MY_TOKEN": SECRET}
+        told = machine(temporary, HOME=str(home), PATH=f"{tools}:{os.environ['PATH']}", **more)
         looks = [tool_call("Bash", {"command": "greeter && python3 spy.py"}), said("Done.")]
         done = stage.pull_request(stage.open_pull(), looks, **told)
         assert done.code == 0, done.printed
@@ -100,7 +118,10 @@ def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, tem
         (name,) = [name for name in transcripts.files if name.endswith("transcript.json")]
         seen = transcripts.files[name].decode()
     assert "greeted by the toolchain" in seen
-    assert "ZELDA_RUN" in seen or "GIT_CEILING_DIRECTORIES" in seen
+    assert "isolation: full" in done.printed
+    assert "GIT_CEILING_DIRECTORIES" in seen
+    assert "closed" in seen
+    assert "reached" not in seen
     for hidden in (SECRET, COMMITTED_TOKEN, "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RESULTS_URL", "GITHUB_OUTPUT", "INPUT_"):
         assert hidden not in seen
 
