@@ -47,10 +47,10 @@ function prepare() {
   return run(system || "python3", ["-I", script], { env: system ? env : { ...env, PATH: env.SEARCHED }, stdio });
 }
 
-function giveUp(problem) {
+function giveUp(problem, verdict = "broken") {
   console.log(`::error title=Zelda could not do its work::${problem}`);
-  if (process.env.GITHUB_OUTPUT) fs.appendFileSync(process.env.GITHUB_OUTPUT, "verdict=broken\n");
-  return 2;
+  if (process.env.GITHUB_OUTPUT) fs.appendFileSync(process.env.GITHUB_OUTPUT, `verdict=${verdict}\n`);
+  return verdict === "cancelled" ? 130 : 2;
 }
 
 async function main() {
@@ -62,7 +62,7 @@ async function main() {
     return giveUp(`There is no Python 3 on this runner (${error.code}). Put actions/setup-python before this step.`);
   }
   if (prepared.code !== 0) return prepared.code;
-  if (cancelled) return 130;
+  if (cancelled) return giveUp("The run was cancelled before it began.", "cancelled");
   // Isolated: PYTHONPATH and the working folder may lead into the code under test.
   const { code } = await run(prepared.printed, ["-I", "-u", "-m", "zelda_ci", "ci"], { stdio: ["ignore", "inherit", "inherit"] });
   return code;

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.scenarios.stage import BAD, GOOD, GREETING, Stage
 from tests.support import needs
+from tests.support.command import KEY
 from tests.support.places import make_passable
 from tests.support.projects import wait_until
 from tests.support.scripted_api import ScriptedApi, hang, tool_call
@@ -180,3 +182,36 @@ def test_a_cancelled_step_ends_its_session_and_keeps_what_it_had(tmp_path: Path,
         assert done.code == 130, done.printed
         assert done.outputs["verdict"] == "cancelled"
         assert not list(temporary.glob("zelda/*/runs/*"))
+
+
+def test_a_step_that_is_cancelled_while_it_installs_says_so_and_no_secret_went_there(tmp_path: Path) -> None:
+    """What fetches packages gets neither keys nor tokens, and no input."""
+    seen: dict[str, str] = {}
+
+    def preparation() -> Iterator[Path]:
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if (
+                    os.fsencode(RUNNER / "prepare.py") in words
+                    and os.fsencode(tmp_path) in (entry / "environ").read_bytes()
+                ):
+                    yield entry
+
+    def during(process: Any, _: ScriptedApi) -> None:
+        wait_until(lambda: bool(list((tmp_path / "temp").glob("zelda-ci/*"))))
+        (entry,) = preparation()
+        told = (entry / "environ").read_bytes().decode().split("\0")
+        seen.update(dict(each.split("=", 1) for each in told if each))
+        os.kill(process.pid, signal.SIGINT)
+
+    with Stage(tmp_path / "stage") as stage:
+        (tmp_path / "temp").mkdir()
+        token = stage.github.token
+        done = stage.pull_request(stage.open_pull(), during=during, **machine(tmp_path / "temp"))
+    assert done.code == 130, done.printed
+    assert done.outputs == {"verdict": "cancelled"}
+    assert "cancelled before Zelda was installed" in done.summary
+    assert {"RUNNER_TEMP", "GITHUB_OUTPUT", "HOME"} <= set(seen)
+    assert not [name for name in seen if name.startswith(("ACTIONS_", "INPUT_", "ANTHROPIC_"))]
+    assert not {KEY, token} & set(seen.values())
