@@ -62,6 +62,27 @@ def test_a_pull_request_gets_all_that_the_container_gives_it(tmp_path: Path, tem
         assert "is installed" not in again.printed
 
 
+# Before what needs bubblewrap, which it installs.
+@needs.SUDO
+def test_a_machine_of_githubs_is_raised_to_full_by_sudo_which_no_session_has(tmp_path: Path, temporary: Path) -> None:
+    had_bubblewrap = shutil.which("bwrap") is not None
+    # In capitals only where the command has run: the transcript holds the command, too.
+    tries = (
+        "if sudo -n true 2>why; then echo gained; else echo refused; fi | tr a-z A-Z; cat why; echo hi >greeting.txt"
+    )
+    with Stage(tmp_path) as stage:
+        told = machine(temporary, RUNNER_ENVIRONMENT="github-hosted", ZELDA_UNSAFE=None, ZELDA_ACCEPT_ISOLATION=None)
+        looks = [tool_call("Bash", {"command": tries}), said("Done.")]
+        done = stage.pull_request(stage.open_pull(), looks, isolation_require="full", **told)
+        assert done.code == 0, done.printed
+        (transcripts,) = stage.transcripts
+        (seen,) = [data.decode() for name, data in transcripts.files.items() if name.endswith("transcript.json")]
+    assert "isolation: full" in done.printed
+    assert had_bubblewrap or "sudo: apt-get install" in done.printed
+    assert "REFUSED" in seen
+    assert "GAINED" not in seen
+
+
 SPY = """\
 import json, os, pathlib, socket, subprocess
 found = dict(os.environ)
@@ -126,26 +147,6 @@ def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, tem
     assert "reached" not in seen
     for hidden in (SECRET, COMMITTED_TOKEN, "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RESULTS_URL", "GITHUB_OUTPUT", "INPUT_"):
         assert hidden not in seen
-
-
-@needs.SUDO
-def test_a_machine_of_githubs_is_raised_to_full_by_sudo_which_no_session_has(tmp_path: Path, temporary: Path) -> None:
-    had_bubblewrap = shutil.which("bwrap") is not None
-    # In capitals only where the command has run: the transcript holds the command, too.
-    tries = (
-        "if sudo -n true 2>why; then echo gained; else echo refused; fi | tr a-z A-Z; cat why; echo hi >greeting.txt"
-    )
-    with Stage(tmp_path) as stage:
-        told = machine(temporary, RUNNER_ENVIRONMENT="github-hosted", ZELDA_UNSAFE=None, ZELDA_ACCEPT_ISOLATION=None)
-        looks = [tool_call("Bash", {"command": tries}), said("Done.")]
-        done = stage.pull_request(stage.open_pull(), looks, isolation_require="full", **told)
-        assert done.code == 0, done.printed
-        (transcripts,) = stage.transcripts
-        (seen,) = [data.decode() for name, data in transcripts.files.items() if name.endswith("transcript.json")]
-    assert "isolation: full" in done.printed
-    assert had_bubblewrap or "sudo: apt-get install" in done.printed
-    assert "REFUSED" in seen
-    assert "GAINED" not in seen
 
 
 def test_what_the_job_puts_before_python_does_not_reach_zelda(tmp_path: Path, temporary: Path) -> None:
